@@ -1,0 +1,98 @@
+// swift-tools-version: 6.2
+// Why each dependency is here: docs/dependencies.md.
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "IdentityBus",
+    products: [
+        .executable(name: "identitybus", targets: ["CLI"]),
+        .executable(name: "identitybus-link", targets: ["LinkMain"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // Shared
+        .systemLibrary(
+            name: "CLibrdkafka", path: "Shared/CLibrdkafka", pkgConfig: "rdkafka",
+            providers: [.apt(["librdkafka-dev"])]),
+        .systemLibrary(
+            name: "CLibpq", path: "Shared/CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .target(name: "WireJSON", path: "Shared/WireJSON", swiftSettings: strict),
+        .target(
+            name: "Contracts",
+            dependencies: ["WireJSON", .product(name: "Crypto", package: "swift-crypto")],
+            path: "Shared/Contracts", swiftSettings: strict),
+        .target(
+            name: "Messaging",
+            dependencies: [
+                "CLibrdkafka",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
+            path: "Shared/Messaging", swiftSettings: strict),
+        .target(
+            name: "Storage",
+            dependencies: [
+                "CLibpq",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Shared/Storage", swiftSettings: strict),
+        .target(
+            name: "Observability",
+            dependencies: [
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            path: "Shared/Observability", swiftSettings: strict),
+        .target(
+            name: "Runtime",
+            dependencies: [
+                "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            path: "Shared/Runtime", swiftSettings: strict),
+
+        // Services
+        .target(
+            name: "Link", dependencies: ["Contracts", "Runtime", "Storage", "WireJSON"],
+            path: "Services/Link", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "LinkMain", dependencies: ["Link", "Runtime"], path: "Services/Link/Main",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "CLI",
+            dependencies: [
+                "Contracts", "Messaging", "Runtime", "WireJSON",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Services/CLI", swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+import Contracts
+import Crypto
+import Foundation
+import Logging
+import Messaging
+import Runtime
+
+/// Which deployment a command talks to: the one `identitybus up` runs under `--data-dir`, or whatever the environment
+/// names.
+struct Deployment: ParsableArguments {
+    @Option(help: "The folder of the deployment that `identitybus up` runs.")
+    var dataDir = ".identitybus"
+
+    @Option(help: "The apps file. Default: $IDENTITYBUS_APPS, else config/apps.yaml.")
+    var apps: String?
+
+    @Option(help: "Kafka's address. Default: $KAFKA_BOOTSTRAP_SERVERS, else what `identitybus up` wrote.")
+    var bootstrapServers: String?
+
+    private var environment: [String: String] { ProcessInfo.processInfo.environment }
+
+    var topics: Topics { Topics(prefix: environment["TOPIC_PREFIX"] ?? "") }
+
+    var bootstrapFile: String { "\(dataDir)/bootstrap" }
+    var internalKeyFile: String { "\(dataDir)/internal-key" }
+    var appsPath: String { apps ?? environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml" }
+
+    /// - Throws: `ValidationError` (exit status 64) when no broker is named anywhere.
+    func kafka() throws -> KafkaConfiguration {
+        var environment = environment
+        environment["KAFKA_CLIENT_ID"] = environment["KAFKA_CLIENT_ID"] ?? "identitybus-cli"
+        if let bootstrapServers {
+            environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
+        } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
+            guard let address = try? String(contentsOfFile: bootstrapFile, encoding: .utf8) else {
+                throw ValidationError(
+                    "no broker: set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile))")
+            }
+            environment["KAFKA_BOOTSTRAP_SERVERS"] = address.trimmingCharacters(in: .whitespacesAndNewlines)
+            environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
+        }
+        do {
+            return try KafkaConfiguration(environment: environment)
+        } catch {
+            throw ValidationError("\(error)")
+        }
+    }
+
+    /// The secret of an app's key, or the deployment's internal key.
+    /// - Throws: `ValidationError` that says where it was looked for.
+    func secret(app: String, keyID: String) throws -> SymmetricKey {
+        if keyID == Signature.internalKeyID { return try internalKey() }
+        let source: AppsSource
+        do {
+            source = try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli"))
+        } catch {
+            throw ValidationError("\(error)")
+        }
+        guard let settings = source.apps[app] else {
+            throw ValidationError(
+                "\(appsPath) has no app \(app); it has \(source.apps.ids.joined(separator: ", "))")
+        }
+        guard let key = settings.keys[keyID] else {
+            let known = (settings.keys.keys.sorted() + [Signature.internalKeyID]).joined(separator: ", ")
+            throw ValidationError("app \(app) has no key \(keyID); it has \(known)")
+        }
+        return key.secret
+    }
+
+    private func internalKey() throws -> SymmetricKey {
+        if let text = environment["IDENTITYBUS_INTERNAL_KEY"], !text.isEmpty {
+            return SymmetricKey(data: Array(text.utf8))
+        }
+        guard let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
+            throw ValidationError(
+                "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile))")
+        }
+        return SymmetricKey(data: Array(text.trimmingCharacters(in: .newlines).utf8))
+    }
+}
+
+extension Logger {
+    /// For the clients of short-lived commands: only what a person must know.
+    static var quiet: Logger {
+        var logger = Logger(label: "identitybus.cli")
+        logger.logLevel = .error
+        return logger
+    }
+}

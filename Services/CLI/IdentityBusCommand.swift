@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+
+@main
+struct IdentityBusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identitybus",
+        abstract: "Runs IdentityBus on this machine, sends commands to it and watches what it says.",
+        subcommands: [UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self])
+}

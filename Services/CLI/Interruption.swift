@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Notices SIGINT and SIGTERM instead of dying of them.
+final class Interruption {
+    private final class Flag: Sendable {
+        let value = Atomic(false)
+    }
+
+    private let flag = Flag()
+    private let sources: [any DispatchSourceSignal]
+
+    init() {
+        let flag = flag
+        sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler { flag.value.store(true, ordering: .releasing) }
+            source.activate()
+            return source
+        }
+    }
+
+    var isRequested: Bool { flag.value.load(ordering: .acquiring) }
+}

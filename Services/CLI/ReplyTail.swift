@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Logging
+import Messaging
+import WireJSON
+
+/// Waits for one reply on a reply topic.
+final class ReplyTail {
+    private let tail: KafkaTail
+
+    /// Made before the command is sent, so that the reply cannot be missed.
+    init(kafka: KafkaConfiguration, topic: String) throws {
+        let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
+        defer { admin.close(timeout: .seconds(1)) }
+        let partitions = try admin.existingTopics(timeout: .seconds(10))
+        tail = try KafkaTail(
+            configuration: kafka, partitions: partitions.filter { $0.key == topic }, from: .end, logger: .quiet)
+    }
+
+    /// - Returns: the first reply that is not `pending`, as it stands on the topic, and its status; `nil` when none came.
+    func reply(to commandID: String, within timeout: Duration) -> (line: String, status: Reply<JSONValue>.Status)? {
+        let deadline = ContinuousClock.now + timeout
+        while ContinuousClock.now < deadline {
+            for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
+                guard let value = record.value,
+                    let event = try? WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: value),
+                    event.data.commandId == commandID, event.data.status != .pending
+                else { continue }
+                return (String(decoding: value, as: UTF8.self), event.data.status)
+            }
+        }
+        return nil
+    }
+
+    func close() { tail.close() }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+import Contracts
+import Crypto
+import Foundation
+import Logging
+import Messaging
+import Runtime
+import WireJSON
+
+struct SendCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send",
+        abstract: "Signs a command and sends it.",
+        discussion: """
+            With --wait, prints the reply envelope as one JSON line. Exit status: 0 succeeded (or sent), 3 rejected, \
+            4 expired or no reply in time, 64 usage.
+            """)
+
+    @Argument(help: "The command's type: link.request or, in full, identity.link.request.v1.")
+    var type: String
+
+    @Option(help: "The app the command is for.")
+    var app: String
+
+    @Option(help: "The API key to sign with; `internal` signs with the deployment's internal key.")
+    var keyId: String
+
+    @Option(help: "The command's data, a JSON object.")
+    var data: String
+
+    @Option(help: "The command's id; the same id and source again is the same command. Default: a new UUID.")
+    var id = UUID().uuidString.lowercased()
+
+    @Option(help: "The command's source.")
+    var source = "identitybus-cli"
+
+    @Option(help: "Seconds to wait for the reply.")
+    var wait: Double?
+
+    @OptionGroup var deployment: Deployment
+
+    private static let rejected = ExitCode(3)
+    private static let unanswered = ExitCode(4)
+
+    func run() throws {
+        let record = try record()
+        let kafka = try deployment.kafka()
+        let tail = try wait.map { _ in try ReplyTail(kafka: kafka, topic: deployment.topics.replies) }
+        defer { tail?.close() }
+        try deliver(record, kafka)
+        guard let tail, let wait else { return }
+        guard let (line, status) = tail.reply(to: id, within: .seconds(wait)) else {
+            FileHandle.standardError.write(Data("no reply within \(wait) s\n".utf8))
+            throw Self.unanswered
+        }
+        print(line)
+        switch status {
+        case .succeeded, .pending: return
+        case .rejected: throw Self.rejected
+        case .expired: throw Self.unanswered
+        }
+    }
+
+    private func record() throws -> ProducerRecord {
+        let type = CommandCatalog.fullType(type)
+        guard let service = CommandCatalog.service(of: type) else {
+            throw ValidationError("\(type) is not a type such as link.request or identity.link.request.v1")
+        }
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: Array(data.utf8))
+        } catch {
+            throw ValidationError("--data is not JSON: \(error)")
+        }
+        let topic = deployment.topics.commands(service)
+        let key = partitionKey(app: app, subject: CommandCatalog.partitionSubject(type: type, data: value) ?? id)
+        var attributes = EventAttributes(id: id, source: source, type: type, appID: app)
+        attributes.time = Timestamp.now.rfc3339
+        attributes.dataContentType = "application/json"
+        attributes.partitionKey = key
+        let bytes = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: value))
+        let secret = try deployment.secret(app: app, keyID: keyId)
+        let signature = Signature(keyID: keyId, secret: secret, topic: topic, headers: [], value: bytes)
+        return ProducerRecord(
+            topic: topic, key: Array(key.utf8), value: bytes,
+            headers: [
+                KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8)),
+                KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)),
+            ])
+    }
+
+    private func deliver(_ record: ProducerRecord, _ kafka: KafkaConfiguration) throws {
+        let producer = try KafkaProducer(configuration: kafka, logger: .quiet)
+        try producer.send(record, token: 1)
+        let reports = producer.flush(timeout: .seconds(10))
+        producer.close(timeout: .seconds(1))
+        guard let report = reports.first else {
+            FileHandle.standardError.write(Data("the broker at \(kafka.bootstrapServers) did not answer\n".utf8))
+            throw ExitCode.failure
+        }
+        if let error = report.error {
+            FileHandle.standardError.write(Data("the broker refused the command: \(error)\n".utf8))
+            throw ExitCode.failure
+        }
+    }
+}

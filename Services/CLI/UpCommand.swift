@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+import Contracts
+import Foundation
+import Logging
+import Messaging
+import Runtime
+
+struct UpCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "up",
+        abstract: "Runs a whole deployment on this machine until Ctrl-C.",
+        discussion: """
+            Starts an embedded Kafka broker (or uses $KAFKA_BOOTSTRAP_SERVERS) and every service as a child process \
+            with SQLite under --data-dir. A child that dies is started again.
+            """)
+
+    @OptionGroup var deployment: Deployment
+
+    private static let services = ["link"]
+
+    func run() throws {
+        let interruption = Interruption()
+        try FileManager.default.createDirectory(atPath: deployment.dataDir, withIntermediateDirectories: true)
+        var environment = ProcessInfo.processInfo.environment
+        let broker = try broker(&environment)
+        defer { broker?.close() }
+        let address = environment["KAFKA_BOOTSTRAP_SERVERS"] ?? ""
+        try internalKey(&environment)
+        environment["DATA_DIR"] = deployment.dataDir
+        environment["IDENTITYBUS_APPS"] = deployment.appsPath
+        environment["LOG_FORMAT"] = environment["LOG_FORMAT"] ?? "text"
+        environment["IDENTITYBUS_PARENT"] = String(ProcessInfo.processInfo.processIdentifier)
+        let children = Self.services.map {
+            ChildService(name: $0, environment: environment, logDirectory: "\(deployment.dataDir)/logs")
+        }
+        try write("\(address)\n", to: deployment.bootstrapFile)
+        say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
+        var isAnnounced = false
+        while !interruption.isRequested {
+            for child in children { try child.tend() }
+            if !isAnnounced, children.allSatisfy(\.isReady) {
+                isAnnounced = true
+                for child in children { say("service   \(child.name)  pid \(child.processID)  log \(child.logPath)") }
+                say("ready     address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
+            }
+            usleep(100_000)
+        }
+        say("stopping")
+        children.forEach { $0.stop() }
+        try? FileManager.default.removeItem(atPath: deployment.bootstrapFile)
+    }
+
+    /// The embedded broker, unless the environment names one.
+    private func broker(_ environment: inout [String: String]) throws -> EmbeddedBroker? {
+        if let given = deployment.bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
+        if let given = environment["KAFKA_BOOTSTRAP_SERVERS"], !given.isEmpty { return nil }
+        environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
+        // The address is not known before the broker runs; any will do to read the other settings.
+        environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
+        environment["IDENTITYBUS_INTERNAL_KEY"] = environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
+        let specs = try Self.services.flatMap {
+            try ServiceConfiguration(environment: environment, service: $0).topicSpecs(for: $0)
+        }
+        environment["IDENTITYBUS_INTERNAL_KEY"] = ProcessInfo.processInfo.environment["IDENTITYBUS_INTERNAL_KEY"]
+        let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let broker = try EmbeddedBroker(topics: unique.values.sorted { $0.name < $1.name }, logger: .quiet)
+        environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
+        return broker
+    }
+
+    /// The key of the environment, of an earlier run, or a new one.
+    private func internalKey(_ environment: inout [String: String]) throws {
+        if let given = environment["IDENTITYBUS_INTERNAL_KEY"], !given.isEmpty { return }
+        let path = deployment.internalKeyFile
+        if !FileManager.default.fileExists(atPath: path) {
+            let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
+            let key = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            try write("\(key)\n", to: path, permissions: 0o600)
+        }
+        environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = path
+        environment["IDENTITYBUS_INTERNAL_KEY"] = nil
+    }
+
+    private func write(_ text: String, to path: String, permissions: Int = 0o644) throws {
+        let attributes = [FileAttributeKey.posixPermissions: permissions]
+        guard FileManager.default.createFile(atPath: path, contents: Data(text.utf8), attributes: attributes) else {
+            throw ValidationError("\(path) cannot be written")
+        }
+    }
+}
+
+/// Prints a line at once, also when the output is a pipe.
+func say(_ line: String) {
+    print(line)
+    fflush(nil)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+import Contracts
+import Foundation
+import Logging
+import Messaging
+import WireJSON
+
+struct WatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Shows events, replies and dead letters as they come, until Ctrl-C.")
+
+    @Option(help: "Topics to watch; * stands for anything. Default: all events, replies and dead letters.")
+    var topic: [String] = []
+
+    @Flag(help: "Print each record as one JSON line.")
+    var json = false
+
+    @Flag(help: "Start with what is there already.")
+    var fromBeginning = false
+
+    @OptionGroup var deployment: Deployment
+
+    func run() throws {
+        let kafka = try deployment.kafka()
+        let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
+        let existing = try admin.existingTopics(timeout: .seconds(10))
+        admin.close(timeout: .seconds(1))
+        let prefix = deployment.topics.prefix
+        let patterns = topic.isEmpty ? ["*.events.v1", "identity.replies.*", "*.dlq.v1"] : topic
+        let watched = existing.filter { name, _ in
+            name.hasPrefix(prefix)
+                && patterns.contains { Glob($0).matches(name) || Glob($0).matches(String(name.dropFirst(prefix.count))) }
+        }
+        guard !watched.isEmpty else {
+            throw ValidationError("no topic matches \(patterns.joined(separator: ", ")) at \(kafka.bootstrapServers)")
+        }
+        let tail = try KafkaTail(
+            configuration: kafka, partitions: watched, from: fromBeginning ? .beginning : .end, logger: .quiet)
+        FileHandle.standardError.write(
+            Data("watching \(watched.keys.sorted().joined(separator: ", "))\n".utf8))
+        let interruption = Interruption()
+        while !interruption.isRequested {
+            for record in tail.poll(maxRecords: 500, timeout: .milliseconds(200)) {
+                print(json ? RecordLine.json(record) : RecordLine.text(record))
+            }
+            fflush(nil)
+        }
+        tail.close()
+    }
+}

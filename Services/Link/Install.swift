@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// An install as the link service knows it. Install ids are unique across apps, so that an install of another app can
+/// be told from an unknown one (table A5 rows 5 and 6).
+public struct Install: Sendable, Hashable {
+    /// What the install is to its person. Kept per install, so that a broken "at most one active" can be seen.
+    public enum Activity: String, Sendable, Hashable, CaseIterable {
+        /// No person is on the install.
+        case none
+        case active
+        /// A tablet that was linked while a phone had the person; it was never active (seed 001).
+        case standby
+        /// Was active until the person moved to another install.
+        case deactivated
+    }
+
+    public var id: String
+    public var app: String
+    public var device: Device
+    public var status: InstallStatus
+    public var userID: String?
+    public var activity: Activity
+
+    public init(
+        id: String, app: String, device: Device, status: InstallStatus = .enabled, userID: String? = nil,
+        activity: Activity = .none
+    ) {
+        self.id = id
+        self.app = app
+        self.device = device
+        self.status = status
+        self.userID = userID
+        self.activity = activity
+    }
+
+    public var isActive: Bool { activity == .active }
+
+    /// The same install with `userID` on it.
+    public func with(_ userID: String?, _ activity: Activity) -> Install {
+        var install = self
+        install.userID = userID
+        install.activity = activity
+        return install
+    }
+
+    /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person.
+    public var tombstone: Install {
+        Install(id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted)
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import WireJSON
+
+/// Everything the link service consumes. Closed: a command without an answer does not compile.
+public enum LinkCommand: Sendable, Hashable {
+    case request(LinkRequest)
+    case registerInstall(RegisterInstall)
+    case establish(EstablishLink)
+    case query(QueryInstall)
+    case detachInstall(DetachInstall)
+    case setInstallStatus(SetInstallStatus)
+    case eraseUser(EraseUser)
+
+    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> LinkCommand)] = [
+        LinkRequest.type: (LinkRequest.scope, { .request(try read($0)) }),
+        RegisterInstall.type: (RegisterInstall.scope, { .registerInstall(try read($0)) }),
+        EstablishLink.type: (EstablishLink.scope, { .establish(try read($0)) }),
+        QueryInstall.type: (QueryInstall.scope, { .query(try read($0)) }),
+        DetachInstall.type: (DetachInstall.scope, { .detachInstall(try read($0)) }),
+        SetInstallStatus.type: (SetInstallStatus.scope, { .setInstallStatus(try read($0)) }),
+        EraseUser.type: (EraseUser.scope, { .eraseUser(try read($0)) }),
+    ]
+
+    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
+        let message = try WireJSONDecoder().decode(Message.self, from: data)
+        try message.validate()
+        return message
+    }
+
+    /// The install the command is about, if it is about one.
+    var installID: String? {
+        switch self {
+        case .request(let command): command.installId
+        case .registerInstall(let command): command.installId
+        case .establish(let command): command.installId
+        case .query(let command): command.installId
+        case .detachInstall(let command): command.installId
+        case .setInstallStatus(let command): command.installId
+        case .eraseUser: nil
+        }
+    }
+
+    /// The external id the command names, if it names one.
+    var externalID: String? {
+        switch self {
+        case .request(let command): command.externalId
+        case .establish(let command): command.externalId
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser: nil
+        }
+    }
+
+    /// The user the command names, if it names one.
+    var userID: String? {
+        if case .eraseUser(let command) = self { command.userId } else { nil }
+    }
+
+    /// Whether the command may bring a person to life, whose id then comes from the command's.
+    var mayCreatePerson: Bool {
+        switch self {
+        case .request, .establish: true
+        case .registerInstall(let command): command.user == .new
+        case .query, .detachInstall, .setInstallStatus, .eraseUser: false
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+public import Runtime
+public import Storage
+public import WireJSON
+
+/// Link requests: install -> external id -> user, and which install of a user is active (seeds 000, 002).
+public struct LinkService: CommandService {
+    public static let name = "link"
+    public static let migrations = LinkStore.migrations
+
+    public init() {}
+
+    public static func scope(of type: String) -> Scope? { LinkCommand.types[type]?.scope }
+
+    public static func decode(type: String, data: JSONValue) throws -> LinkCommand {
+        guard let known = LinkCommand.types[type] else { throw Rejection(.unknownType) }
+        return try known.read(data)
+    }
+
+    public func load(
+        _ commands: [(LinkCommand, DecisionContext)], in transaction: any SQLTransaction
+    ) throws -> LinkState {
+        let store = LinkStore(transaction: transaction)
+        var state = LinkState()
+        state.load(try store.installs(ids: Set(commands.compactMap(\.0.installID))))
+        state.load(
+            try store.persons(
+                Set(
+                    commands.compactMap { command, context in
+                        command.externalID.map { LinkState.ExternalKey(app: context.app.id, externalID: $0) }
+                    })))
+        var userIDs = Set(state.installs.values.compactMap(\.userID))
+        userIDs.formUnion(commands.compactMap(\.0.userID))
+        userIDs.formUnion(commands.filter { Self.mayCreatePerson($0, state) }.map(\.1.newUserID))
+        state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
+        let erased = Set(commands.compactMap(\.0.userID))
+        state.load(try store.activeInstalls(of: Set(state.persons.keys).subtracting(erased)))
+        state.load(try store.allInstalls(of: erased))
+        return state
+    }
+
+    /// Whether the command may create a person: its external id is not known. (Within the batch it may become known
+    /// before the command's turn; then the person's row was looked for in vain, which harms nobody.)
+    private static func mayCreatePerson(_ command: (LinkCommand, DecisionContext), _ state: LinkState) -> Bool {
+        guard command.0.mayCreatePerson else { return false }
+        guard let externalID = command.0.externalID else { return true }
+        return state.person(app: command.1.app.id, externalID: externalID) == nil
+    }
+
+    public func decide(
+        _ command: LinkCommand, _ state: LinkState, _ context: DecisionContext
+    ) -> Decision<LinkState.Change> {
+        LinkDecider.decide(command, state, context)
+    }
+
+    public func save(_ state: LinkState, in transaction: any SQLTransaction) throws {
+        try LinkStore(transaction: transaction).save(state)
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Runtime
+public import Storage
+
+/// The link service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the size of
+/// the batch.
+public struct LinkStore {
+    public static let migrations = [
+        Migration(
+            number: 100, name: "installs and persons",
+            statements: [
+                """
+                CREATE TABLE installs (
+                  install_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
+                  model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL)
+                """,
+                "CREATE INDEX installs_of_user ON installs (user_id, activity)",
+                """
+                CREATE TABLE persons (
+                  user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, is_erased BIGINT NOT NULL,
+                  UNIQUE (app, external_id))
+                """,
+            ])
+    ]
+
+    let transaction: any SQLTransaction
+
+    // MARK: Reading
+
+    private static let installColumns = "install_id, app, kind, platform, model, os_version, status, user_id, activity"
+    private static let personColumns = "user_id, app, external_id, is_erased"
+
+    func installs(ids: Set<String>) throws -> [Install] {
+        try transaction.queryEach(
+            "SELECT \(Self.installColumns) FROM installs WHERE install_id = $1", ids.sorted().map { [.text($0)] }
+        ).joined().map(Self.install)
+    }
+
+    func activeInstalls(of userIDs: Set<String>) throws -> [Install] {
+        try transaction.queryEach(
+            "SELECT \(Self.installColumns) FROM installs WHERE user_id = $1 AND activity = 'active'",
+            userIDs.sorted().map { [.text($0)] }
+        ).joined().map(Self.install)
+    }
+
+    func allInstalls(of userIDs: Set<String>) throws -> [Install] {
+        try transaction.queryEach(
+            "SELECT \(Self.installColumns) FROM installs WHERE user_id = $1", userIDs.sorted().map { [.text($0)] }
+        ).joined().map(Self.install)
+    }
+
+    func persons(userIDs: Set<String>) throws -> [Person] {
+        try transaction.queryEach(
+            "SELECT \(Self.personColumns) FROM persons WHERE user_id = $1", userIDs.sorted().map { [.text($0)] }
+        ).joined().map(Self.person)
+    }
+
+    func persons(_ keys: Set<LinkState.ExternalKey>) throws -> [Person] {
+        let sorted = keys.sorted { ($0.app, $0.externalID) < ($1.app, $1.externalID) }
+        return try transaction.queryEach(
+            "SELECT \(Self.personColumns) FROM persons WHERE app = $1 AND external_id = $2",
+            sorted.map { [.text($0.app), .text($0.externalID)] }
+        ).joined().map(Self.person)
+    }
+
+    private static func install(_ row: SQLRow) throws -> Install {
+        guard let kind = Device.Kind(rawValue: try row.text(2)), let status = InstallStatus(rawValue: try row.text(6)),
+            let activity = Install.Activity(rawValue: try row.text(8))
+        else {
+            throw StorageError(kind: .invalid, message: "installs: a kind, status or activity of no known value")
+        }
+        return Install(
+            id: try row.text(0), app: try row.text(1),
+            device: Device(
+                kind: kind, platform: try row.text(3), model: try row.optionalText(4),
+                osVersion: try row.optionalText(5)),
+            status: status, userID: try row.optionalText(7), activity: activity)
+    }
+
+    private static func person(_ row: SQLRow) throws -> Person {
+        Person(
+            userID: try row.text(0), app: try row.text(1), externalID: try row.optionalText(2),
+            isErased: try row.integer(3) != 0)
+    }
+
+    // MARK: Writing
+
+    /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
+    func save(_ state: LinkState) throws {
+        try transaction.executeEach(
+            """
+            INSERT INTO persons (user_id, app, external_id, is_erased) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (user_id) DO UPDATE SET external_id = excluded.external_id, is_erased = excluded.is_erased
+            """,
+            state.changedPersons.sorted().compactMap(state.person(userID:)).map { person in
+                [.text(person.userID), .text(person.app), Self.text(person.externalID), .integer(person.isErased ? 1 : 0)]
+            })
+        try transaction.executeEach(
+            """
+            INSERT INTO installs (\(Self.installColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            ON CONFLICT (install_id) DO UPDATE SET kind = excluded.kind, platform = excluded.platform,
+            model = excluded.model, os_version = excluded.os_version, status = excluded.status,
+            user_id = excluded.user_id, activity = excluded.activity
+            """,
+            state.changedInstalls.sorted().compactMap(state.install).map { install in
+                [
+                    .text(install.id), .text(install.app), .text(install.device.kind.rawValue),
+                    .text(install.device.platform), Self.text(install.device.model), Self.text(install.device.osVersion),
+                    .text(install.status.rawValue), Self.text(install.userID), .text(install.activity.rawValue),
+                ]
+            })
+    }
+
+    private static func text(_ value: String?) -> SQLValue { value.map { .text($0) } ?? .null }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// What a dead letter adds to the original key, value and headers (design/contracts.md "Dead letters").
+public struct DeadLetter: Sendable, Hashable {
+    public enum Step: String, Sendable, Hashable {
+        case decode, authenticate, decide, publish
+    }
+
+    /// A named reason, such as `NOT_JSON` or `SIGNATURE_INVALID`.
+    public var reason: String
+    public var step: Step
+    /// One line for operators; no personal data, no secret. Cut at 8 KiB.
+    public var error: String
+    public var attempts: Int
+    public var topic: String
+    public var partition: Int32
+    public var offset: Int64
+    /// Of the original record, in milliseconds since 1970; -1 when it has none.
+    public var timestampMs: Int64
+    public var group: String
+
+    public init(
+        reason: String, step: Step, error: String, attempts: Int = 1, topic: String, partition: Int32, offset: Int64,
+        timestampMs: Int64, group: String
+    ) {
+        self.reason = reason
+        self.step = step
+        self.error = error
+        self.attempts = attempts
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestampMs = timestampMs
+        self.group = group
+    }
+
+    /// The headers to append to the original ones.
+    public func headers(now: Timestamp) -> [WireHeader] {
+        [
+            WireHeader("dlq_reason", reason), WireHeader("dlq_step", step.rawValue),
+            WireHeader("dlq_timestamp", now.rfc3339),
+            WireHeader("dlq_error", Array(error.utf8.prefix(8 * 1024))),
+            WireHeader("dlq_attempts", String(attempts)), WireHeader("dlq_original_topic", topic),
+            WireHeader("dlq_original_partition", String(partition)),
+            WireHeader("dlq_original_offset", String(offset)),
+            WireHeader("dlq_original_timestamp", String(timestampMs)), WireHeader("dlq_group", group),
+        ]
+    }
+}

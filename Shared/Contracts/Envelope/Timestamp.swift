@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// An instant in milliseconds since 1970-01-01T00:00:00Z, as contracts write it: RFC 3339.
+///
+/// Conversion is arithmetic on the proleptic Gregorian calendar and needs no locale, time zone database or lock, so it
+/// is safe and cheap on the decode path.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    public var milliseconds: Int64
+
+    public init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
+
+    /// Reads `2030-01-31T12:00:00Z`, with an optional fraction (cut to milliseconds) and any numeric offset.
+    /// A leap second (`:60`) counts as the first instant of the next minute. `nil` when the text is anything else.
+    public init?(rfc3339 text: String) {
+        let bytes = Array(text.utf8)
+        guard bytes.count >= 20, bytes.count <= 40 else { return nil }
+        func number(_ start: Int, _ length: Int) -> Int64? {
+            guard start + length <= bytes.count else { return nil }
+            var result: Int64 = 0
+            for byte in bytes[start..<start + length] {
+                guard byte >= 0x30, byte <= 0x39 else { return nil }
+                result = result * 10 + Int64(byte - 0x30)
+            }
+            return result
+        }
+        guard let year = number(0, 4), bytes[4] == 0x2D, let month = number(5, 2), bytes[7] == 0x2D,
+            let day = number(8, 2), bytes[10] | 0x20 == 0x74, let hour = number(11, 2), bytes[13] == 0x3A,
+            let minute = number(14, 2), bytes[16] == 0x3A, let second = number(17, 2),
+            (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        var index = 19
+        var fraction: Int64 = 0
+        if bytes[index] == 0x2E {
+            index += 1
+            let digits = bytes[index...].prefix { $0 >= 0x30 && $0 <= 0x39 }
+            guard !digits.isEmpty else { return nil }
+            for (position, digit) in digits.prefix(3).enumerated() {
+                fraction += Int64(digit - 0x30) * [100, 10, 1][position]
+            }
+            index += digits.count
+        }
+        guard index < bytes.count else { return nil }
+        var offsetMinutes: Int64 = 0
+        switch bytes[index] {
+        case 0x5A, 0x7A:
+            guard index == bytes.count - 1 else { return nil }
+        case 0x2B, 0x2D:
+            guard bytes.count == index + 6, bytes[index + 3] == 0x3A, let hours = number(index + 1, 2),
+                let minutes = number(index + 4, 2), hours < 24, minutes < 60
+            else { return nil }
+            offsetMinutes = (hours * 60 + minutes) * (bytes[index] == 0x2D ? -1 : 1)
+        default:
+            return nil
+        }
+        let days = Self.daysSince1970(year, month, day)
+        let minutes = (days * 24 + hour) * 60 + minute - offsetMinutes
+        milliseconds = (minutes * 60 + second) * 1000 + fraction
+    }
+
+    /// `2026-11-21T10:24:04.123Z`.
+    public var rfc3339: String {
+        let (days, rest) = Self.floorDivide(milliseconds, 86_400_000)
+        let (year, month, day) = Self.civil(days)
+        let pad = { (value: Int64, width: Int) -> String in
+            let text = String(value)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        let time = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { pad($0, 2) }.joined(separator: ":")
+        return "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))T\(time).\(pad(rest % 1000, 3))Z"
+    }
+
+    // MARK: Calendar arithmetic (era of 400 years = 146,097 days, years counted from March)
+
+    private static func floorDivide(_ value: Int64, _ divisor: Int64) -> (Int64, Int64) {
+        let remainder = value % divisor
+        return remainder < 0 ? (value / divisor - 1, remainder + divisor) : (value / divisor, remainder)
+    }
+
+    private static func days(in month: Int64, of year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    private static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let shifted = month <= 2 ? year - 1 : year
+        let (era, yearOfEra) = floorDivide(shifted, 400)
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+
+    private static func civil(_ days: Int64) -> (Int64, Int64, Int64) {
+        let (era, dayOfEra) = floorDivide(days + 719_468, 146_097)
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import WireJSON
+
+/// Every command type there is, for tools that send commands without being one of the services.
+public enum CommandCatalog {
+    public struct Entry: Sendable {
+        public var type: String
+        public var scope: Scope
+        let subject: @Sendable (JSONValue) throws -> String
+    }
+
+    public static let entries: [Entry] = [
+        entry(LinkRequest.self), entry(RegisterInstall.self), entry(EstablishLink.self), entry(QueryInstall.self),
+        entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
+    ]
+
+    /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.
+    public static func fullType(_ name: String) -> String {
+        name.hasPrefix("identity.") ? name : "identity.\(name).v1"
+    }
+
+    /// The service that consumes a type: its second part. `nil` when the type does not have the form.
+    public static func service(of type: String) -> String? {
+        let parts = type.split(separator: ".")
+        return parts.count >= 4 && parts[0] == "identity" ? String(parts[1]) : nil
+    }
+
+    /// The second half of the Kafka key of a command with this data; `nil` when the type is unknown or the data is not
+    /// what the type needs.
+    public static func partitionSubject(type: String, data: JSONValue) -> String? {
+        entries.first { $0.type == type }.flatMap { try? $0.subject(data) }
+    }
+
+    private static func entry<Message: CommandMessage>(_: Message.Type) -> Entry {
+        Entry(type: Message.type, scope: Message.scope) {
+            try WireJSONDecoder().decode(Message.self, from: $0).partitionSubject
+        }
+    }
+}

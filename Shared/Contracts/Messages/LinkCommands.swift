@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The app's backend asks to link an install to one of its users (seed 000). Result: ``LinkResult``.
+public struct LinkRequest: CommandMessage {
+    public static let type = "identity.link.request.v1"
+    public static let scope = Scope.userLink
+    public var installId: String
+    /// Exact bytes: nothing is trimmed or folded (domain.md "Link").
+    public var externalId: String
+
+    public init(installId: String, externalId: String) {
+        self.installId = installId
+        self.externalId = externalId
+    }
+
+    public var partitionSubject: String { externalId }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try Validation.identityValue(externalId, "externalId")
+    }
+}
+
+/// A new install came to life. `user: new` makes it an unlinked person's install at once. Result: ``InstallResult``.
+public struct RegisterInstall: CommandMessage {
+    public static let type = "identity.link.register-install.v1"
+    public static let scope = Scope.internal
+
+    public enum User: String, Codable, Sendable, Hashable { case new, none }
+
+    public var installId: String
+    public var device: Device
+    public var user: User
+
+    public init(installId: String, device: Device, user: User) {
+        self.installId = installId
+        self.device = device
+        self.user = user
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try device.validate()
+    }
+}
+
+/// Registers the install if needed and links it, on the word of the user service that redeemed an authentication
+/// code. Result: ``LinkResult``.
+public struct EstablishLink: CommandMessage {
+    public static let type = "identity.link.establish.v1"
+    public static let scope = Scope.internal
+
+    public enum Mode: String, Codable, Sendable, Hashable {
+        /// A creation: an external id that is known is restored on this install.
+        case create
+        /// `linkUser`: only to an external id that is new to the platform (seed 002).
+        case linkExistingUser = "link-existing-user"
+    }
+
+    public var installId: String
+    public var device: Device
+    public var externalId: String
+    public var mode: Mode
+
+    public init(installId: String, device: Device, externalId: String, mode: Mode) {
+        self.installId = installId
+        self.device = device
+        self.externalId = externalId
+        self.mode = mode
+    }
+
+    public var partitionSubject: String { externalId }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try device.validate()
+        try Validation.identityValue(externalId, "externalId")
+    }
+}
+
+/// Reads an install. Result: ``InstallResult``.
+public struct QueryInstall: CommandMessage {
+    public static let type = "identity.link.query.v1"
+    public static let scope = Scope.internal
+    public var installId: String
+
+    public init(installId: String) { self.installId = installId }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// Takes the person off the install (`reset` on the device, seed 002). Nothing else is promoted. Result:
+/// ``InstallResult``.
+public struct DetachInstall: CommandMessage {
+    public static let type = "identity.link.detach-install.v1"
+    public static let scope = Scope.internal
+    public var installId: String
+
+    public init(installId: String) { self.installId = installId }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// The platform enables, disables or deletes an install. Deleting cannot be taken back. Result: ``InstallResult``.
+public struct SetInstallStatus: CommandMessage {
+    public static let type = "identity.link.set-install-status.v1"
+    public static let scope = Scope.admin
+    public var installId: String
+    public var status: InstallStatus
+
+    public init(installId: String, status: InstallStatus) {
+        self.installId = installId
+        self.status = status
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// Removes the person's external id and installs and leaves a tombstone. Result: ``ErasureResult``.
+public struct EraseUser: CommandMessage {
+    public static let type = "identity.link.erase-user.v1"
+    public static let scope = Scope.userDelete
+    public var userId: String
+
+    public init(userId: String) { self.userId = userId }
+
+    public var partitionSubject: String { userId }
+
+    public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
+}
+
+/// The platform's word on an install; independent of whether it is its person's active one.
+public enum InstallStatus: String, Codable, Sendable, Hashable, CaseIterable {
+    case enabled, disabled, deleted
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public struct InstallRegistered: EventMessage {
+    public static let type = "identity.link.install-registered.v1"
+    public var installId: String
+    public var device: Device
+    /// The unlinked person it was registered with, if any.
+    public var userId: String?
+
+    public init(installId: String, device: Device, userId: String?) {
+        self.installId = installId
+        self.device = device
+        self.userId = userId
+    }
+
+    public var subject: String { installId }
+}
+
+public struct Linked: EventMessage {
+    public static let type = "identity.link.linked.v1"
+    public var installId: String
+    public var externalId: String
+    public var userId: String
+    public var personCreated: Bool
+    /// The install that is active from now on; another than `installId` when a phone kept the person.
+    public var activeInstallId: String
+    public var deactivatedInstallIds: [String]
+
+    public init(
+        installId: String, externalId: String, userId: String, personCreated: Bool, activeInstallId: String,
+        deactivatedInstallIds: [String]
+    ) {
+        self.installId = installId
+        self.externalId = externalId
+        self.userId = userId
+        self.personCreated = personCreated
+        self.activeInstallId = activeInstallId
+        self.deactivatedInstallIds = deactivatedInstallIds
+    }
+
+    public var subject: String { installId }
+}
+
+/// A `link.request` or `link.establish` that was rejected.
+public struct LinkRefused: EventMessage {
+    public static let type = "identity.link.refused.v1"
+    public var installId: String
+    public var reason: ReasonCode
+
+    public init(installId: String, reason: ReasonCode) {
+        self.installId = installId
+        self.reason = reason
+    }
+
+    public var subject: String { installId }
+}
+
+public struct InstallDetached: EventMessage {
+    public static let type = "identity.link.install-detached.v1"
+    public var installId: String
+    public var userId: String
+
+    public init(installId: String, userId: String) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId }
+}
+
+/// The install's status or its being active changed. `cause` says by what.
+public struct InstallStatusChanged: EventMessage {
+    public static let type = "identity.link.install-status-changed.v1"
+
+    public enum Cause: String, Codable, Sendable, Hashable {
+        /// The person moved to another install.
+        case superseded
+        /// `link.set-install-status`.
+        case command
+    }
+
+    public var installId: String
+    public var status: InstallStatus
+    public var isActive: Bool
+    public var userId: String?
+    public var cause: Cause
+
+    public init(installId: String, status: InstallStatus, isActive: Bool, userId: String?, cause: Cause) {
+        self.installId = installId
+        self.status = status
+        self.isActive = isActive
+        self.userId = userId
+        self.cause = cause
+    }
+
+    public var subject: String { installId }
+}
+
+/// Carries no external id and no install: it must be safe to keep.
+public struct UserErased: EventMessage {
+    public static let type = "identity.link.user-erased.v1"
+    public var userId: String
+
+    public init(userId: String) { self.userId = userId }
+
+    public var subject: String { userId }
+}

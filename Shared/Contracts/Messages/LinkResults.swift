@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The `result` of a succeeded command.
+public protocol CommandResult: Codable, Sendable, Hashable {}
+
+/// `link.request` and `link.establish`.
+public struct LinkResult: CommandResult {
+    /// 24 lower-case hex characters.
+    public var userId: String
+    public var installId: String
+    /// False when a phone keeps the person and this tablet is linked but not active (seed 001).
+    public var isActive: Bool
+    public var personCreated: Bool
+
+    public init(userId: String, installId: String, isActive: Bool, personCreated: Bool) {
+        self.userId = userId
+        self.installId = installId
+        self.isActive = isActive
+        self.personCreated = personCreated
+    }
+}
+
+/// `link.query`, and the state after `link.register-install`, `link.detach-install` and `link.set-install-status`.
+public struct InstallResult: CommandResult {
+    public var installId: String
+    public var appId: String
+    public var userId: String?
+    public var externalId: String?
+    public var status: InstallStatus
+    public var isActive: Bool
+
+    public init(
+        installId: String, appId: String, userId: String?, externalId: String?, status: InstallStatus, isActive: Bool
+    ) {
+        self.installId = installId
+        self.appId = appId
+        self.userId = userId
+        self.externalId = externalId
+        self.status = status
+        self.isActive = isActive
+    }
+}
+
+/// `link.erase-user`.
+public struct ErasureResult: CommandResult {
+    public var userId: String
+    /// Installs that were removed with the person. Zero when the person had been erased before.
+    public var installsRemoved: Int
+
+    public init(userId: String, installsRemoved: Int) {
+        self.userId = userId
+        self.installsRemoved = installsRemoved
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Why a command was rejected: stable codes that programs may act on. A code is never renamed or reused.
+///
+/// Link codes are the vendor's (facts/linking-and-verification.md A2.1, A5); the others are ours.
+public enum ReasonCode: String, Sendable, Hashable, Codable, CaseIterable {
+    // Any command
+    case unauthenticated = "UNAUTHENTICATED"
+    case insufficientScope = "INSUFFICIENT_SCOPE"
+    case userTokenNotAllowed = "USER_TOKEN_NOT_ALLOWED"
+    case invalidRequest = "INVALID_REQUEST"
+    case unknownType = "UNKNOWN_TYPE"
+    case idReused = "ID_REUSED"
+    /// The command could not be decided although storage and broker work; it stands in the dead-letter topic.
+    case internalError = "INTERNAL_ERROR"
+
+    // Link
+    case userLinkingNotConfigured = "USERLINKING_NOT_CONFIGURED"
+    case installNotFound = "INSTALL_NOT_FOUND"
+    case installDoesNotBelongToApp = "INSTALL_DOES_NOT_BELONG_TO_APP"
+    case installDeleted = "INSTALL_DELETED"
+    case installDisabled = "INSTALL_DISABLED"
+    case installDeactivated = "INSTALL_DEACTIVATED"
+    case installLinkedToOtherUser = "INSTALL_LINKED_TO_OTHER_USER"
+    case cannotLinkExistingPersonToOtherPerson = "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON"
+    case multipleInstallsActive = "MULTIPLE_INSTALLS_ACTIVE"
+    case userNotFound = "USER_NOT_FOUND"
+    case userErased = "USER_ERASED"
+
+    /// The HTTP status that says the same (domain.md "Link").
+    public var httpStatus: Int {
+        switch self {
+        case .unauthenticated: 401
+        case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
+            .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
+            .cannotLinkExistingPersonToOtherPerson:
+            403
+        case .installNotFound, .userNotFound: 404
+        case .invalidRequest, .unknownType: 400
+        case .idReused, .multipleInstallsActive: 409
+        case .userErased: 410
+        case .internalError: 500
+        }
+    }
+
+    /// The message for people when the decider has nothing more exact to say. Where the vendor documents a message,
+    /// it is that one, to the letter.
+    public var defaultMessage: String {
+        switch self {
+        case .unauthenticated: "The credential does not check out."
+        case .insufficientScope: "The API key lacks the scope that this command needs."
+        case .userTokenNotAllowed: "User tokens are rejected here; use an API key."
+        case .invalidRequest: "The request is not valid."
+        case .unknownType: "This command type is not known here."
+        case .idReused: "A command with this source and id but other content was received before; use a new id."
+        case .internalError: "The command could not be decided; it was set aside for the operators."
+        case .userLinkingNotConfigured: "User linking is not enabled for this application."
+        case .installNotFound: "Install was not found by the install ID provided."
+        case .installDoesNotBelongToApp: "Install does not belong to this application."
+        case .installDeleted: "Install is deleted."
+        case .installDisabled: "Install is disabled."
+        case .installDeactivated: "Install is linked already and is no longer active."
+        case .installLinkedToOtherUser: "Install linked to another user."
+        case .cannotLinkExistingPersonToOtherPerson:
+            "This install is already in use, linking to another install is not possible."
+        case .multipleInstallsActive: "More than one active install was found for this external id."
+        case .userNotFound: "User was not found by the user ID provided."
+        case .userErased: "This user was erased; the id is never used again."
+        }
+    }
+}

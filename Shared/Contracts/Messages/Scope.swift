@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// What an API key may ask for (design/contracts.md "Commands"). The vendor writes its scopes in two spellings
+/// (facts A3: `user.link`, `USER_LINK`); both are read.
+public enum Scope: String, Sendable, Hashable, CaseIterable {
+    case userLink = "user.link"
+    case userDelete = "user.delete"
+    case sdk
+    case identitySync = "identity.sync"
+    case verificationCheck = "verification.check"
+    case admin
+    /// Commands that only the deployment's own services may send. No API key can hold it.
+    case `internal`
+
+    public init?(spelling: String) {
+        let dotted = spelling.lowercased().split(separator: "_").joined(separator: ".")
+        self.init(rawValue: dotted)
+    }
+}

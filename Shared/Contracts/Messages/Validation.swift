@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Checks shared by the commands.
+enum Validation {
+    /// Install, device and user ids: 1 to 255 UTF-8 bytes, no control characters (design/contracts.md "Limits").
+    static func id(_ text: String, _ member: String) throws(Rejection) {
+        guard !text.isEmpty, text.utf8.count <= 255 else {
+            throw Rejection(.invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to 255 are allowed.")
+        }
+        try noControlCharacters(text, member)
+    }
+
+    /// External ids and identity values: 1 to 750 characters.
+    static func identityValue(_ text: String, _ member: String) throws(Rejection) {
+        let length = text.unicodeScalars.count
+        guard (1...750).contains(length) else {
+            throw Rejection(.invalidRequest, "data.\(member) has \(length) characters; 1 to 750 are allowed.")
+        }
+        try noControlCharacters(text, member)
+    }
+
+    static func noControlCharacters(_ text: String, _ member: String) throws(Rejection) {
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw Rejection(.invalidRequest, "data.\(member) has a control character.")
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Topic names (design/architecture.md section 5): `identity.<service>.commands.v1`, `.events.v1`, `.dlq.v1`, and
+/// `identity.replies.v1`. A prefix (`TOPIC_PREFIX`) keeps runs that share a broker apart.
+public struct Topics: Sendable, Hashable {
+    public var prefix: String
+
+    public init(prefix: String = "") { self.prefix = prefix }
+
+    public func commands(_ service: String) -> String { "\(prefix)identity.\(service).commands.v1" }
+    public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
+    public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
+    public var replies: String { "\(prefix)identity.replies.v1" }
+
+    /// The consumer group of a service. The prefix applies, so that runs do not share offsets either.
+    public func group(_ service: String) -> String { "\(prefix)identity.\(service)" }
+
+    /// The topic that a `replyto` names: `identity.replies.<anything>`, with or without the prefix. Anything else is
+    /// refused, so that a command cannot make a service write into a topic that is not for replies.
+    /// - Returns: `nil` when the name is not allowed.
+    public func replyTopic(_ replyTo: String?) -> String? {
+        guard let replyTo else { return replies }
+        let name = !prefix.isEmpty && replyTo.hasPrefix(prefix) ? String(replyTo.dropFirst(prefix.count)) : replyTo
+        let stem = "identity.replies."
+        let legal = name.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || byte == 0x2E || byte == 0x2D || byte == 0x5F
+        }
+        guard name.hasPrefix(stem), name.utf8.count > stem.utf8.count, legal, prefix.utf8.count + name.utf8.count <= 249
+        else { return nil }
+        return prefix + name
+    }
+}

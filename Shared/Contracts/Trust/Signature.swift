@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Crypto
+import Foundation
+
+/// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>` (architecture.md
+/// section 7). The secret itself never travels.
+public struct Signature: Sendable, Hashable {
+    public var keyID: String
+    public var code: [UInt8]
+
+    /// The id under which services sign with the deployment's internal key.
+    public static let internalKeyID = "internal"
+
+    /// Reads a header value; `nil` when it does not have the form above.
+    public init?(header: [UInt8]) {
+        guard let text = String(validating: header, as: UTF8.self) else { return nil }
+        let parts = text.split(separator: ";", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0] == "v1", parts[1].hasPrefix("kid="), parts[1].utf8.count <= 4 + 255,
+            let code = Data(base64Encoded: String(parts[2])), code.count == SHA256.byteCount
+        else { return nil }
+        keyID = String(parts[1].dropFirst(4))
+        self.code = Array(code)
+        guard !keyID.isEmpty else { return nil }
+    }
+
+    /// Signs a record.
+    public init(keyID: String, secret: SymmetricKey, topic: String, headers: [WireHeader], value: [UInt8]) {
+        self.keyID = keyID
+        code = Array(
+            HMAC<SHA256>.authenticationCode(
+                for: Self.signingString(topic: topic, headers: headers, value: value), using: secret))
+    }
+
+    public var header: String { "v1;kid=\(keyID);\(Data(code).base64EncodedString())" }
+
+    /// Compares in constant time.
+    public func isValid(secret: SymmetricKey, signingString: [UInt8]) -> Bool {
+        HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signingString, using: secret)
+    }
+
+    /// What is signed: the topic, then the `ce_*` headers as `name=value` sorted by their bytes, then the raw value,
+    /// joined by newlines. In structured mode there are no such headers and it is the topic, a newline and the value.
+    public static func signingString(topic: String, headers: [WireHeader], value: [UInt8]) -> [UInt8] {
+        var result = Array(topic.utf8)
+        result.reserveCapacity(result.count + value.count + 1)
+        let lines = headers.filter { $0.name.hasPrefix(HeaderName.attributePrefix) }
+            .map { Array($0.name.utf8) + [UInt8(ascii: "=")] + ($0.value ?? []) }
+            .sorted { $0.lexicographicallyPrecedes($1) }
+        for line in lines {
+            result.append(UInt8(ascii: "\n"))
+            result.append(contentsOf: line)
+        }
+        result.append(UInt8(ascii: "\n"))
+        result.append(contentsOf: value)
+        return result
+    }
+}

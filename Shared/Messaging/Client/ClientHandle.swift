@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+internal import Dispatch
+internal import Logging
+
+/// Owns one `rd_kafka_t`. Confined to the thread that owns the client.
+final class ClientHandle {
+    let pointer: OpaquePointer
+    private let callbacks: ClientCallbacks
+    private var isDestroyed = false
+
+    /// Creates the client and its threads; connecting goes on in the background.
+    ///
+    /// - Throws: when librdkafka refuses a setting or a combination of settings.
+    init(
+        role: ClientRole,
+        configuration: KafkaConfiguration,
+        groupID: String? = nil,
+        callbacks: ClientCallbacks
+    ) throws(KafkaConfigurationError) {
+        let settings = try configuration.settings(for: role, groupID: groupID)
+        pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
+        self.callbacks = callbacks
+    }
+
+    /// An owner that forgot to close still gives the threads back, without waiting for it.
+    deinit { destroy(timeout: .zero) }
+
+    /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
+    var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
+
+    /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
+    ///
+    /// A consumer must have been closed before, or leaves its group without a word. Handles made from this client
+    /// (topics, queues) must be gone.
+    ///
+    /// - Returns: false when the time was up; ending then goes on in the background for as long as it takes, and the
+    ///   memory stays until it is over. librdkafka 2.0.2 has bugs that make this wait forever.
+    @discardableResult
+    func destroy(timeout: Duration) -> Bool {
+        if isDestroyed { return true }
+        isDestroyed = true
+        let ending = EndingClient(pointer: pointer, callbacks: Unmanaged.passRetained(callbacks))
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue(label: "identitybus.kafka.destroy").async {
+            ending.end()
+            done.signal()
+        }
+        return done.wait(timeout: .now() + .milliseconds(Int(timeout.kafkaMilliseconds))) == .success
+    }
+
+    /// Lets go of the client without ending it: its threads and memory, and the callbacks, stay until the process ends.
+    func abandon() {
+        if isDestroyed { return }
+        isDestroyed = true
+        _ = Unmanaged.passRetained(callbacks)
+    }
+
+    private static func create(
+        role: ClientRole, settings: [ClientSetting], callbacks: ClientCallbacks
+    ) throws(KafkaConfigurationError) -> OpaquePointer {
+        let native = try NativeConfiguration(settings)
+        callbacks.install(in: native.pointer, role: role)
+        let conf = native.take()
+        var text = [CChar](repeating: 0, count: 512)
+        let type = role == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
+        if let client = rd_kafka_new(type, conf, &text, text.count) { return client }
+        // Ownership of the configuration passes only when a client was made.
+        rd_kafka_conf_destroy(conf)
+        let words = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        throw KafkaConfigurationError(
+            variable: "\(role.variablePrefix)*", message: redact(words, secretsOf: settings))
+    }
+
+    /// librdkafka's words with every secret value taken out.
+    private static func redact(_ text: String, secretsOf settings: [ClientSetting]) -> String {
+        settings.filter { $0.isSecret && !$0.value.isEmpty }
+            .reduce(text) { $0.replacing($1.value, with: "***") }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+
+extension KafkaError {
+    /// What to do about an error.
+    public enum Disposition: Sendable, Hashable {
+        /// Back off and do it again: the broker or the network is not as it should be.
+        case retry
+
+        /// For a produced message: it can never be delivered to that topic. Doing it again gives the same answer.
+        case permanent
+
+        /// The client must be closed and made anew.
+        case fatal
+    }
+
+    /// The error numbers that callers and tests need by name; every other number may occur as well.
+    public enum Code {
+        public static let fatal = RD_KAFKA_RESP_ERR__FATAL.rawValue
+        public static let transport = RD_KAFKA_RESP_ERR__TRANSPORT.rawValue
+        public static let timedOut = RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue
+        public static let queueFull = RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue
+        public static let wrongState = RD_KAFKA_RESP_ERR__STATE.rawValue
+        public static let purgedFromQueue = RD_KAFKA_RESP_ERR__PURGE_QUEUE.rawValue
+        public static let purgedInFlight = RD_KAFKA_RESP_ERR__PURGE_INFLIGHT.rawValue
+        public static let maxPollExceeded = RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED.rawValue
+        public static let unknownTopic = RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC.rawValue
+        public static let unknownPartition = RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION.rawValue
+        public static let unknownTopicOrPartition = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART.rawValue
+        public static let invalidMessage = RD_KAFKA_RESP_ERR_INVALID_MSG.rawValue
+        public static let messageTooLarge = RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE.rawValue
+        public static let notLeader = RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION.rawValue
+        public static let leaderNotAvailable = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE.rawValue
+        public static let requestTimedOut = RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT.rawValue
+        public static let notEnoughReplicas = RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS.rawValue
+        public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
+        public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
+        public static let illegalGeneration = RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION.rawValue
+        public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
+        public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
+    }
+
+    /// Errors that a produced message meets again each time it is sent.
+    static let permanentCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+            RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
+            RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
+            RD_KAFKA_RESP_ERR_INVALID_MSG,
+            RD_KAFKA_RESP_ERR_INVALID_RECORD,
+            RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,
+            RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+            RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
+            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+            RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+            RD_KAFKA_RESP_ERR__INVALID_ARG,
+        ].map(\.rawValue))
+
+    /// Errors of an offset commit that say "the group has moved on": the offsets are only a hint, so nothing is wrong.
+    static let softCommitCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR__NO_OFFSET,
+            RD_KAFKA_RESP_ERR__STATE,
+            RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST,
+            RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION,
+            RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID,
+            RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,
+        ].map(\.rawValue))
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+public import Logging
+
+/// A member of a consumer group.
+///
+/// **Threading.** Confined to one thread: all calls, and all calls of the ``RebalanceHandler``, happen there. Nothing
+/// is read, and no rebalance is answered, except inside `poll` and `close`; a consumer that does not poll for
+/// `max.poll.interval.ms` (5 minutes) loses its partitions.
+///
+/// **Ordering.** Records of one partition come in the order of their offsets. Between partitions there is no order.
+///
+/// **Offsets.** Nothing is committed unless ``commit(_:wait:)`` is called.
+public final class KafkaConsumer {
+    /// The most bytes of keys and values that one poll collects before it returns what it has.
+    public static let defaultMaxBytes = 16 << 20
+
+    /// The last error that `poll` kept to itself (an unknown topic, a missing permission, a broker that is away).
+    /// `nil` again as soon as a record arrives.
+    public private(set) var lastError: KafkaError?
+
+    let handle: ClientHandle
+    let logger: Logger
+    private let rebalancer: Rebalancer
+    private var reader = RecordReader()
+    private var quietErrors = QuietErrors()
+    /// Set when closing is over. While it goes on the handler may still commit.
+    private(set) var isClosed = false
+    private var isClosing = false
+
+    /// Creates the consumer and subscribes. Joining the group goes on in the background and shows as a call of
+    /// `handler` inside a later `poll`. Topics that do not exist are not created; they are picked up when they appear.
+    ///
+    /// - Parameter handler: held weakly. Without it, partitions start at the group's committed offsets.
+    /// - Throws: ``KafkaConfigurationError`` for settings, ``KafkaError`` for a subscription that is refused.
+    public init(
+        configuration: KafkaConfiguration,
+        groupID: String,
+        topics: [String],
+        handler: any RebalanceHandler,
+        logger: Logger
+    ) throws {
+        var logger = logger
+        logger[metadataKey: LogKey.group] = "\(groupID)"
+        self.logger = logger
+        let callbacks = ClientCallbacks(logger: logger)
+        let statistics = StatisticsReporter(clientID: configuration.clientID, role: .consumer, group: groupID)
+        callbacks.statistics = statistics
+        handle = try ClientHandle(role: .consumer, configuration: configuration, groupID: groupID, callbacks: callbacks)
+        rebalancer = Rebalancer(client: handle.pointer, handler: handler, statistics: statistics, logger: logger)
+        callbacks.rebalance = { [weak rebalancer] code, list in rebalancer?.handle(code, list) }
+        rd_kafka_poll_set_consumer(handle.pointer)
+        guard let list = PartitionList(topics: topics) else { throw KafkaError(code: KafkaError.Code.fatal) }
+        let code = rd_kafka_subscribe(handle.pointer, list.pointer)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
+    }
+
+    /// A consumer that was forgotten leaves its group without telling the handler, and nobody waits for that.
+    deinit {
+        if isClosed { return }
+        rebalancer.forgetAll()
+        _ = leaveGroup(by: Deadline(after: .zero))
+        _ = end(hasLeft: false, timeout: .zero)
+    }
+
+    /// The partitions that are ours, as of the last `poll`.
+    public var assignment: Set<TopicPartition> { rebalancer.tracker.partitions }
+
+    /// Whether the partitions of ``assignment`` are lost already: true between the loss and the `poll` that tells the
+    /// handler about it.
+    public var isAssignmentLost: Bool { !isClosed && rd_kafka_assignment_lost(handle.pointer) != 0 }
+
+    /// Waits for the first record, at most `timeout`, then takes what is there without waiting.
+    ///
+    /// Returns early with fewer records when `maxBytes` is reached. Records of a partition that is no longer ours when
+    /// `poll` returns are not among them. An empty answer means that nothing came in time.
+    ///
+    /// - Throws: an error whose disposition is `.fatal`: close this consumer and make another one. Also `_STATE` when
+    ///   called after `close` or from inside the handler. All other errors are logged (not more than once in ten
+    ///   seconds each) and kept in ``lastError``, while waiting goes on.
+    public func poll(
+        maxRecords: Int,
+        maxBytes: Int = KafkaConsumer.defaultMaxBytes,
+        timeout: Duration
+    ) throws(KafkaError) -> [KafkaRecord] {
+        try checkOpen()
+        if rebalancer.isActive || isClosing {
+            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "poll inside the rebalance handler")
+        }
+        let deadline = Deadline(after: timeout)
+        var records: [KafkaRecord] = []
+        var bytes = 0
+        var wait = timeout
+        while records.count < maxRecords, bytes < maxBytes {
+            let message = rd_kafka_consumer_poll(handle.pointer, wait.kafkaMilliseconds)
+            // Draining one message at a time costs the same as the batch call and tells exactly which records were
+            // read before a rebalance; the batch call cannot, and waits for its whole time-out.
+            rebalancer.tracker.discardRemoved(from: &records)
+            guard let message else {
+                if !records.isEmpty || deadline.isOver { break }
+                wait = deadline.remaining
+                continue
+            }
+            defer { rd_kafka_message_destroy(message) }
+            if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+                try note(message)
+            } else if let record = reader.read(message, assignment: rebalancer.tracker) {
+                bytes += (record.key?.count ?? 0) + (record.value?.count ?? 0)
+                records.append(record)
+            }
+            wait = records.isEmpty ? deadline.remaining : .zero
+        }
+        if !records.isEmpty { lastError = nil }
+        return records
+    }
+
+    /// Leaves the group and ends the client. The handler is told about the partitions that are given up.
+    ///
+    /// Only the first call does anything. Must not be called from inside the handler.
+    ///
+    /// - Returns: false when the time was up. The client is then abandoned: it ends in the background or stays in
+    ///   memory, and the group notices by the session time-out. The service may exit either way.
+    @discardableResult
+    public func close(timeout: Duration) -> Bool {
+        if isClosed || rebalancer.isActive { return isClosed }
+        isClosing = true
+        let deadline = Deadline(after: timeout)
+        let left = leaveGroup(by: deadline)
+        isClosed = true
+        rebalancer.forgetAll()
+        let ended = end(hasLeft: left, timeout: deadline.remaining)
+        if !left || !ended {
+            logger.warning("Kafka consumer did not close in time and is left to itself")
+        }
+        return left && ended
+    }
+
+    /// Ends the client unless that would abort the process.
+    ///
+    /// librdkafka 2.0.2 asserts, while it destroys a member of a cooperative-sticky group, that the member has had an
+    /// assignment at least once. One that was stopped between joining and its first assignment is therefore left in
+    /// memory, with idle threads; it has left its group all the same. A protocol of `NONE` means that it never joined.
+    private func end(hasLeft: Bool, timeout: Duration) -> Bool {
+        let neverJoined = rd_kafka_rebalance_protocol(handle.pointer).map { String(cString: $0) } == "NONE"
+        if rebalancer.hasBeenAssigned || (hasLeft && neverJoined) { return handle.destroy(timeout: timeout) }
+        logger.debug("Kafka consumer was closed while joining and stays in memory")
+        handle.abandon()
+        return true
+    }
+
+    func checkOpen() throws(KafkaError) {
+        if isClosed { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the consumer is closed") }
+    }
+
+    /// Closing through the consumer's own queue keeps the handler on this thread and leaves the deadline to us;
+    /// `rd_kafka_consumer_close` has none, and hangs in 2.0.2 under some rebalances.
+    private func leaveGroup(by deadline: Deadline) -> Bool {
+        guard let queue = rd_kafka_queue_get_consumer(handle.pointer) else { return true }
+        defer { rd_kafka_queue_destroy(queue) }
+        if let error = rd_kafka_consumer_close_queue(handle.pointer, queue) {
+            logger.debug("Kafka consumer closes without leaving its group: \(KafkaError(consuming: error))")
+            return true
+        }
+        while rd_kafka_consumer_closed(handle.pointer) == 0 {
+            if deadline.isOver { return false }
+            let wait = min(deadline.remaining, .milliseconds(50))
+            if let message = rd_kafka_consumer_poll(handle.pointer, wait.kafkaMilliseconds) {
+                rd_kafka_message_destroy(message)
+            }
+        }
+        return true
+    }
+
+    /// Keeps an error that came in place of a message; throws it when the client is beyond repair.
+    private func note(_ message: UnsafePointer<rd_kafka_message_t>) throws(KafkaError) {
+        let code = message.pointee.err
+        if code == RD_KAFKA_RESP_ERR__PARTITION_EOF { return }
+        if let fatal = handle.fatalError { throw fatal }
+        let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
+        let error = KafkaError(code, message: text)
+        lastError = error
+        let partition = message.pointee.rkt.map {
+            TopicPartition(topic: String(cString: rd_kafka_topic_name($0)), partition: message.pointee.partition)
+        }
+        if quietErrors.shouldLog(code: error.code, at: partition, now: .now) {
+            let place = partition?.description ?? "-"
+            logger.warning("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place)"])
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+internal import Logging
+
+/// Answers rebalances: tells the handler, then librdkafka. Runs on the thread that polls, inside the poll.
+final class Rebalancer {
+    var tracker = AssignmentTracker()
+
+    /// Whether the handler is being called right now.
+    private(set) var isActive = false
+
+    /// Whether the group has ever given us an assignment, be it an empty one.
+    private(set) var hasBeenAssigned = false
+
+    private let client: OpaquePointer
+    private weak var handler: (any RebalanceHandler)?
+    private let statistics: StatisticsReporter
+    private let logger: Logger
+
+    /// - Parameter client: owned by the caller, who polls it only while it lives.
+    init(client: OpaquePointer, handler: any RebalanceHandler, statistics: StatisticsReporter, logger: Logger) {
+        self.client = client
+        self.handler = handler
+        self.statistics = statistics
+        self.logger = logger
+    }
+
+    /// librdkafka's rebalance callback. Every event must be answered, those with empty lists too.
+    func handle(_ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) {
+        isActive = true
+        defer { isActive = false }
+        switch code {
+        case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS where list != nil:
+            if let list { assign(list) }
+        case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS where list != nil:
+            if let list { revoke(list) }
+        default:
+            logger.error("Kafka rebalance failed: \(KafkaError(code))")
+            let partitions = tracker.partitions.sorted()
+            if !partitions.isEmpty { handler?.partitionsLost(partitions) }
+            check(rd_kafka_assign(client, nil))
+            remove(partitions)
+        }
+    }
+
+    /// Forgets every partition, after the client has left its group.
+    func forgetAll() {
+        remove(Array(tracker.partitions))
+        statistics.close()
+    }
+
+    private func assign(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+        hasBeenAssigned = true
+        let partitions = list.partitions
+        let starts = partitions.isEmpty ? [:] : handler?.partitionsAssigned(partitions) ?? [:]
+        for (index, partition) in partitions.enumerated() {
+            list.elements[index].offset = starts[partition] ?? Int64(RD_KAFKA_OFFSET_INVALID)
+        }
+        if isCooperative {
+            check(rd_kafka_incremental_assign(client, list))
+        } else {
+            check(rd_kafka_assign(client, list))
+        }
+        tracker.add(partitions)
+        statistics.assignment = tracker.partitions
+        log("Kafka partitions assigned", partitions)
+    }
+
+    private func revoke(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+        let partitions = list.partitions
+        let isLost = rd_kafka_assignment_lost(client) != 0
+        if !partitions.isEmpty {
+            if isLost { handler?.partitionsLost(partitions) } else { handler?.partitionsRevoked(partitions) }
+        }
+        if isCooperative {
+            check(rd_kafka_incremental_unassign(client, list))
+        } else {
+            check(rd_kafka_assign(client, nil))
+        }
+        remove(partitions)
+        log(isLost ? "Kafka partitions lost" : "Kafka partitions revoked", partitions)
+    }
+
+    private func remove(_ partitions: [TopicPartition]) {
+        tracker.remove(partitions)
+        statistics.assignment = tracker.partitions
+    }
+
+    /// Eager is not configurable here, but a group of older members may force it.
+    private var isCooperative: Bool {
+        rd_kafka_rebalance_protocol(client).map { String(cString: $0) } == "COOPERATIVE"
+    }
+
+    private func check(_ error: OpaquePointer?) {
+        if let error { logger.error("Kafka refuses the assignment: \(KafkaError(consuming: error))") }
+    }
+
+    private func check(_ code: rd_kafka_resp_err_t) {
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { logger.error("Kafka refuses the assignment: \(KafkaError(code))") }
+    }
+
+    private func log(_ text: Logger.Message, _ partitions: [TopicPartition]) {
+        logger.info(
+            text, metadata: ["\(LogKey.partitions)": "\(partitions.map(\.description).joined(separator: " "))"])
+    }
+}

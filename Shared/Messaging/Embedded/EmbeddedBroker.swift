@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+public import Logging
+
+/// A Kafka broker inside this process: librdkafka's mock cluster on a port of the loopback interface.
+///
+/// Speaks Kafka's protocol to any client on this machine. Keeps everything in memory, about 5 MB (compressed) per
+/// partition, and forgets it all when closed. Has no admin API, no transactions worth the name, and creates any topic
+/// that a client asks about (with 4 partitions): create the real ones before the first client starts.
+///
+/// Confined to one thread.
+public final class EmbeddedBroker {
+    /// `host:port` pairs for `KAFKA_BOOTSTRAP_SERVERS`.
+    public let bootstrapServers: String
+
+    /// The broker's own client has nobody to connect to, and would say so at a lower level.
+    private static let settings = ["statistics.interval.ms": "0", "log_level": "4"]
+
+    private let handle: ClientHandle
+    private var cluster: OpaquePointer?
+    private let brokers: Int
+
+    /// Starts the broker and creates the topics.
+    ///
+    /// - Parameter brokers: more than one makes nothing faster; it is for tests of moving leaders.
+    /// - Throws: when no socket can be had, or a topic cannot be created.
+    public init(
+        topics: [TopicSpec] = [],
+        brokers: Int = 1,
+        logger: Logger = Logger(label: "identitybus.kafka.embedded")
+    ) throws(KafkaError) {
+        do {
+            let configuration = KafkaConfiguration(
+                bootstrapServers: "", clientID: "embedded-broker", producer: Self.settings)
+            handle = try ClientHandle(
+                role: .producer, configuration: configuration, callbacks: ClientCallbacks(logger: logger))
+        } catch {
+            throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, message: error.description)
+        }
+        guard let cluster = rd_kafka_mock_cluster_new(handle.pointer, Int32(clamping: brokers)),
+            let servers = rd_kafka_mock_cluster_bootstraps(cluster)
+        else { throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, message: "the embedded broker could not start") }
+        self.cluster = cluster
+        self.brokers = brokers
+        bootstrapServers = String(cString: servers)
+        for topic in topics { try createTopic(topic) }
+    }
+
+    deinit { close() }
+
+    /// Creates a topic. Replication factor and settings mean nothing here.
+    ///
+    /// - Throws: `TOPIC_ALREADY_EXISTS`, also when a client's question has created it before.
+    public func createTopic(_ spec: TopicSpec) throws(KafkaError) {
+        guard let cluster else { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the embedded broker is closed") }
+        let code = rd_kafka_mock_topic_create(cluster, spec.name, Int32(clamping: spec.partitions), Int32(brokers))
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, message: "topic \(spec.name)") }
+    }
+
+    /// Ends the broker: its connections break and its messages are gone. Only the first call does anything.
+    public func close() {
+        guard let cluster else { return }
+        self.cluster = nil
+        rd_kafka_mock_cluster_destroy(cluster)
+        handle.destroy(timeout: .seconds(2))
+    }
+
+    // MARK: - Faults, for tests
+
+    /// The requests that can be made to fail.
+    public enum Request: Int16, Sendable, CaseIterable {
+        case produce = 0
+        case fetch = 1
+        case listOffsets = 2
+        case offsetCommit = 8
+        case offsetFetch = 9
+        case findCoordinator = 10
+        case joinGroup = 11
+        case heartbeat = 12
+        case leaveGroup = 13
+        case syncGroup = 14
+        case apiVersions = 18
+        case initProducerID = 22
+    }
+
+    /// Answers the next requests of that kind with these errors, one each, from whichever client they come; then all
+    /// is normal again. ``KafkaError/Code/transport`` breaks the connection instead.
+    public func failNext(_ request: Request, with codes: [Int32]) {
+        guard let cluster else { return }
+        let codes = codes.map { rd_kafka_resp_err_t(rawValue: $0) }
+        rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, codes.count, codes)
+    }
+
+    /// Takes back the errors that were not used yet.
+    public func clearFailures(_ request: Request) {
+        if let cluster { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
+    }
+
+    /// Takes a broker off the network or brings it back. Its messages stay.
+    public func setBroker(_ id: Int32 = 1, up: Bool) {
+        guard let cluster else { return }
+        _ = up ? rd_kafka_mock_broker_set_up(cluster, id) : rd_kafka_mock_broker_set_down(cluster, id)
+    }
+
+    /// Delays every answer of a broker.
+    public func setRoundTrip(_ time: Duration, broker id: Int32 = 1) {
+        if let cluster { _ = rd_kafka_mock_broker_set_rtt(cluster, id, time.kafkaMilliseconds) }
+    }
+
+    /// Moves a partition to another leader, or takes its leader away with `nil`.
+    public func setLeader(_ partition: TopicPartition, broker id: Int32?) {
+        guard let cluster else { return }
+        _ = rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, id ?? -1)
+    }
+
+    /// Makes every request for the topic's metadata answer with that error; 0 ends it.
+    public func setTopicError(_ topic: String, code: Int32) {
+        if let cluster { rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code)) }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+internal import CLibrdkafka
+public import Logging
+
+/// An idempotent producer.
+///
+/// **Threading.** Confined to one thread. Reports come only out of ``poll(timeout:)``, ``flush(timeout:)`` and
+/// ``close(timeout:)``.
+///
+/// **Ordering.** Messages of one partition are written in the order of `send`, also when librdkafka sends some of them
+/// again. Reports of one partition come in that order; reports of different partitions in any.
+///
+/// **Durability.** A report without an error means that all in-sync replicas have the message. Waiting for that never
+/// ends by itself. After the loss of an acknowledgement a real broker recognises the repeated message and drops it;
+/// the embedded broker does not.
+public final class KafkaProducer {
+    /// Messages sent whose report the caller has not been given yet.
+    public private(set) var outstanding = 0
+
+    /// The error after which this producer does nothing any more. Asked anew by `send`, `poll`, `flush` and `close`.
+    public private(set) var fatalError: KafkaError?
+
+    let handle: ClientHandle
+    private let logger: Logger
+    private let collector = DeliveryCollector()
+    private let statistics: StatisticsReporter
+    private let topics: TopicHandles
+    private let arguments = MessageArguments()
+    private let maximumBlock: Duration
+    private var isClosed = false
+
+    /// Creates the producer; connecting goes on in the background.
+    ///
+    /// - Parameter maximumBlock: how long `send` waits for room in a full local queue.
+    /// - Throws: when a setting is refused.
+    public init(
+        configuration: KafkaConfiguration, logger: Logger, maximumBlock: Duration = .seconds(30)
+    ) throws(KafkaConfigurationError) {
+        let callbacks = ClientCallbacks(logger: logger)
+        statistics = StatisticsReporter(clientID: configuration.clientID, role: .producer)
+        callbacks.statistics = statistics
+        callbacks.deliveries = collector
+        handle = try ClientHandle(role: .producer, configuration: configuration, callbacks: callbacks)
+        topics = TopicHandles(client: handle.pointer, collector: collector)
+        self.logger = logger
+        self.maximumBlock = maximumBlock
+    }
+
+    deinit { topics.removeAll() }
+
+    /// Puts a message into the local queue. It is on its way by itself from there.
+    ///
+    /// Does not wait, except when the queue is full: then until deliveries make room, at most `maximumBlock`. Their
+    /// reports are kept for the next `poll`.
+    ///
+    /// - Parameter token: any number; comes back in the report.
+    /// - Throws: when the message was not taken; there will be no report for it. `.permanent`: too large, or a topic
+    ///   known not to exist or to be forbidden. `.retry`: the queue stayed full. `.fatal`: make another producer.
+    public func send(_ record: ProducerRecord, token: Int) throws(KafkaError) {
+        try checkUsable()
+        if topics.isFull, outstanding == 0 { topics.removeAll() }
+        let topic = try topics.handle(for: record.topic)
+        var deadline: Deadline?
+        while true {
+            do {
+                try arguments.produce(record, to: topic, token: token, client: handle.pointer)
+                outstanding += 1
+                return
+            } catch {
+                let limit = deadline ?? Deadline(after: maximumBlock)
+                deadline = limit
+                if error.code != KafkaError.Code.queueFull || limit.isOver { throw error }
+                rd_kafka_poll(handle.pointer, min(limit.remaining, .milliseconds(100)).kafkaMilliseconds)
+                try checkUsable()
+            }
+        }
+    }
+
+    /// The reports that have come in, waiting at most `timeout` for the first.
+    ///
+    /// After a fatal error, the reports of everything that was not delivered come with that error.
+    public func poll(timeout: Duration) -> [DeliveryReport] {
+        if isClosed { return takeReports() }
+        purgeIfFatal()
+        let wait = collector.isEmpty ? timeout : .zero
+        rd_kafka_poll(handle.pointer, wait.kafkaMilliseconds)
+        return takeReports()
+    }
+
+    /// Sends what is queued without lingering and waits until everything has a report, at most `timeout`.
+    ///
+    /// - Returns: the reports so far; ``outstanding`` says how many are missing.
+    public func flush(timeout: Duration) -> [DeliveryReport] {
+        if isClosed { return takeReports() }
+        purgeIfFatal()
+        let code = rd_kafka_flush(handle.pointer, timeout.kafkaMilliseconds)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR, code != RD_KAFKA_RESP_ERR__TIMED_OUT {
+            logger.warning("Kafka flush failed: \(KafkaError(code))")
+        }
+        purgeIfFatal()
+        return takeReports()
+    }
+
+    /// Flushes, gives up what could not be delivered in time, and ends the client. Only the first call does anything.
+    ///
+    /// - Returns: the last reports; messages that were given up have the error `_PURGE_QUEUE` (not delivered) or
+    ///   `_PURGE_INFLIGHT` (perhaps delivered). None is missing.
+    @discardableResult
+    public func close(timeout: Duration) -> [DeliveryReport] {
+        if isClosed { return [] }
+        let deadline = Deadline(after: timeout)
+        var reports = flush(timeout: timeout)
+        if outstanding > 0 {
+            purge()
+            let grace = Deadline(after: .milliseconds(500))
+            while outstanding > 0, !grace.isOver { reports += poll(timeout: grace.remaining) }
+        }
+        isClosed = true
+        topics.removeAll()
+        statistics.close()
+        if !handle.destroy(timeout: max(deadline.remaining, .milliseconds(500))) {
+            logger.warning("Kafka producer did not close in time and is left to itself")
+        }
+        return reports
+    }
+
+    private func takeReports() -> [DeliveryReport] {
+        let reports = collector.take()
+        outstanding -= reports.count
+        return reports
+    }
+
+    private func checkUsable() throws(KafkaError) {
+        if isClosed { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the producer is closed") }
+        purgeIfFatal()
+        if let fatalError { throw fatalError }
+    }
+
+    /// A client with a fatal error delivers nothing any more, so its messages are given back at once.
+    private func purgeIfFatal() {
+        guard fatalError == nil, let error = handle.fatalError else { return }
+        logger.error("Kafka producer failed for good: \(error)")
+        fatalError = error
+        collector.fatalError = error
+        purge()
+    }
+
+    private func purge() {
+        _ = rd_kafka_purge(handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
+    }
+}

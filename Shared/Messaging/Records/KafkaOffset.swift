@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The logical offsets that may stand where ``RebalanceHandler/partitionsAssigned(_:)`` gives a start offset.
+public enum KafkaOffset {
+    /// The oldest message that the broker still has.
+    public static let beginning: Int64 = -2
+
+    /// After the newest message.
+    public static let end: Int64 = -1
+
+    /// The group's committed offset, or `auto.offset.reset` without one.
+    public static let committed: Int64 = -1000
+}

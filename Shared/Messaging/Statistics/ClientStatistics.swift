@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The part of librdkafka's statistics document that becomes metrics.
+struct ClientStatistics: Decodable {
+    let replyQueue: Int
+    let queuedMessages: Int
+    let brokers: [String: Broker]
+    let topics: [String: Topic]
+    let group: Group?
+
+    enum CodingKeys: String, CodingKey {
+        case replyQueue = "replyq"
+        case queuedMessages = "msg_cnt"
+        case brokers
+        case topics
+        case group = "cgrp"
+    }
+
+    struct Broker: Decodable {
+        /// -1 for the addresses of the bootstrap list, which are not brokers yet.
+        let nodeid: Int
+        let rtt: Window
+    }
+
+    /// Microseconds over the last interval.
+    struct Window: Decodable {
+        let p95: Int
+        let p99: Int
+        let cnt: Int
+    }
+
+    struct Topic: Decodable {
+        let partitions: [String: Partition]
+    }
+
+    struct Partition: Decodable {
+        let partition: Int32
+        let committedLag: Int64
+        /// Messages that were fetched and not yet polled.
+        let fetched: Int64
+        let nextFetch: Int64
+        let stableEnd: Int64
+        let end: Int64
+
+        enum CodingKeys: String, CodingKey {
+            case partition
+            case committedLag = "consumer_lag"
+            case fetched = "fetchq_cnt"
+            case nextFetch = "next_offset"
+            case stableEnd = "ls_offset"
+            case end = "hi_offset"
+        }
+
+        /// Messages that the group has not committed yet, or, before the first commit, has not read yet; `nil` while
+        /// neither is known.
+        var lag: Int64? {
+            if committedLag >= 0 { return committedLag }
+            let end = stableEnd >= 0 ? stableEnd : end
+            return nextFetch >= 0 && end >= 0 ? fetched + max(0, end - nextFetch) : nil
+        }
+    }
+
+    struct Group: Decodable {
+        let rebalances: Int
+
+        enum CodingKeys: String, CodingKey {
+            case rebalances = "rebalance_cnt"
+        }
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import Yams
+
+/// Reads `config/apps.yaml` (design/contracts.md). Every mistake is one line that names the app and the member.
+///
+/// The sections `sdk`, `sync` and `verification` belong to services that read them themselves; here they are only
+/// known by name, so that a misspelt section is still refused.
+public enum AppsFile {
+    public struct Problem: Error, Sendable, CustomStringConvertible {
+        public var description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    /// - Parameter readSecret: reads a `secretFile`; relative paths are relative to the apps file.
+    /// - Throws: `Problem`.
+    public static func parse(
+        _ text: String, readSecret: (String) throws -> String
+    ) throws(Problem) -> AppDirectory {
+        let file: File
+        do {
+            file = try YAMLDecoder().decode(File.self, from: text)
+        } catch let error as DecodingError {
+            throw Problem(explain(error))
+        } catch {
+            throw Problem("is not YAML: \(String(describing: error).prefix { $0 != "\n" })")
+        }
+        guard !file.apps.isEmpty else { throw Problem("has no apps; list at least one under apps:") }
+        var apps: [AppSettings] = []
+        var appIDs: Set<String> = []
+        var keyOwners: [String: String] = [:]
+        for app in file.apps {
+            guard !app.id.isEmpty, app.id.utf8.count <= 255, !app.id.contains("/") else {
+                throw Problem("has an app whose id is empty, over 255 bytes or has a slash")
+            }
+            guard appIDs.insert(app.id).inserted else { throw Problem("lists app \(app.id) twice") }
+            var keys: [String: APIKey] = [:]
+            for key in app.keys ?? [] {
+                if let owner = keyOwners.updateValue(app.id, forKey: key.id) {
+                    throw Problem("uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique")
+                }
+                keys[key.id] = try apiKey(key, app: app.id, readSecret)
+            }
+            apps.append(AppSettings(id: app.id, keys: keys, linking: linking(app.linking)))
+        }
+        return AppDirectory(apps)
+    }
+
+    private static func apiKey(
+        _ key: Key, app: String, _ readSecret: (String) throws -> String
+    ) throws(Problem) -> APIKey {
+        let place = "app \(app), key \(key.id)"
+        guard !key.id.isEmpty, key.id != Signature.internalKeyID, !key.id.contains(";"), !key.id.contains(".") else {
+            throw Problem("\(place): the id must not be empty, 'internal', or have a semicolon or a dot")
+        }
+        let secret: String
+        switch (key.secret, key.secretFile) {
+        case (let inline?, nil): secret = inline
+        case (nil, let path?):
+            do {
+                secret = try readSecret(path).trimmingSuffix { $0.isNewline }
+            } catch {
+                throw Problem("\(place): secretFile \(path) cannot be read")
+            }
+        default: throw Problem("\(place): give either secret or secretFile")
+        }
+        guard secret.utf8.count >= 8 else { throw Problem("\(place): the secret has less than 8 bytes") }
+        var scopes: Set<Scope> = []
+        for name in key.scopes {
+            guard let scope = Scope(spelling: name), scope != .internal else {
+                let known = Scope.allCases.filter { $0 != .internal }.map(\.rawValue).joined(separator: ", ")
+                throw Problem("\(place): unknown scope \(name); known are \(known)")
+            }
+            scopes.insert(scope)
+        }
+        var expires: Timestamp?
+        if let text = key.expires {
+            expires = Timestamp(rfc3339: text) ?? Timestamp(rfc3339: "\(text)T00:00:00Z")
+            guard expires != nil else {
+                throw Problem("\(place): expires is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z")
+            }
+        }
+        return APIKey(
+            id: key.id, secret: SymmetricKey(data: Array(secret.utf8)), scopes: scopes, expires: expires,
+            isRevoked: key.revoked ?? false)
+    }
+
+    private static func linking(_ section: LinkingSection?) -> AppSettings.Linking {
+        var linking = AppSettings.Linking()
+        if let section {
+            linking.isEnabled = section.enabled ?? true
+            if let blocked = section.blockedExternalIds { linking.blockedExternalIDs = Set(blocked) }
+        }
+        return linking
+    }
+
+    private static func explain(_ error: DecodingError) -> String {
+        func path(_ context: DecodingError.Context) -> String {
+            let members = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
+            return members.isEmpty ? "the file" : String(members.joined().trimmingPrefix("."))
+        }
+        return switch error {
+        case .keyNotFound(let key, let context): "\(path(context)): \(key.stringValue) is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context):
+            "\(path(context)): has a value of another kind than expected"
+        case .dataCorrupted(let context): "\(path(context)): \(context.debugDescription)"
+        @unknown default: "cannot be read"
+        }
+    }
+}
+
+// MARK: - The file's shape
+
+private struct File: Decodable {
+    var apps: [App]
+}
+
+private struct App: Decodable {
+    var id: String
+    var keys: [Key]?
+    var linking: LinkingSection?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable {
+        case id, name, keys, linking, sdk, sync, verification
+    }
+
+    init(from decoder: any Decoder) throws {
+        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        id = try container.decode(String.self, forKey: .id)
+        keys = try container.decodeIfPresent([Key].self, forKey: .keys)
+        linking = try container.decodeIfPresent(LinkingSection.self, forKey: .linking)
+    }
+}
+
+private struct Key: Decodable {
+    var id: String
+    var secret: String?
+    var secretFile: String?
+    var scopes: [String]
+    var expires: String?
+    var revoked: Bool?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, scopes, expires, revoked }
+
+    init(from decoder: any Decoder) throws {
+        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        id = try container.decode(String.self, forKey: .id)
+        secret = try container.decodeIfPresent(String.self, forKey: .secret)
+        secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
+        scopes = try container.decode([String].self, forKey: .scopes)
+        expires = try container.decodeIfPresent(String.self, forKey: .expires)
+        revoked = try container.decodeIfPresent(Bool.self, forKey: .revoked)
+    }
+}
+
+private struct LinkingSection: Decodable {
+    var enabled: Bool?
+    var blockedExternalIds: [String]?
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds }
+
+    init(from decoder: any Decoder) throws {
+        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        enabled = try container.decodeIfPresent(Bool.self, forKey: .enabled)
+        blockedExternalIds = try container.decodeIfPresent([String].self, forKey: .blockedExternalIds)
+    }
+}
+
+private struct AnyKey: CodingKey {
+    var stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+/// A misspelt setting must not be silently ignored.
+private func refuseUnknownMembers(_ decoder: any Decoder, _ known: [String]) throws {
+    let container = try decoder.container(keyedBy: AnyKey.self)
+    for key in container.allKeys where !known.contains(key.stringValue) {
+        throw DecodingError.dataCorrupted(
+            .init(
+                codingPath: container.codingPath,
+                debugDescription: "unknown member \(key.stringValue); known are \(known.joined(separator: ", "))"))
+    }
+}
+
+extension StringProtocol {
+    fileprivate func trimmingSuffix(_ isTrimmed: (Character) -> Bool) -> String {
+        var end = endIndex
+        while end > startIndex, isTrimmed(self[index(before: end)]) { end = index(before: end) }
+        return String(self[startIndex..<end])
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+public import Logging
+
+/// The apps file on disk and the version of it that is in force. Confined to the loop's thread.
+///
+/// The file is read again whenever its bytes changed; an invalid new version is refused with one clear log line and
+/// the old one stays in force (design/contracts.md "config/apps.yaml").
+public final class AppsSource {
+    private let path: String
+    private let logger: Logger
+    private var files: [String: String]
+    private var lastProblem: String?
+    public private(set) var apps: AppDirectory
+
+    /// - Throws: `AppsFile.Problem` with the path in front; the service then does not start.
+    public init(path: String, logger: Logger) throws(AppsFile.Problem) {
+        self.path = path
+        self.logger = logger
+        (apps, files) = try Self.load(path)
+    }
+
+    /// Reads the file, and the secret files it names, again if any of them changed.
+    /// - Returns: whether another version is in force now.
+    public func reload() -> Bool {
+        if lastProblem == nil, files.allSatisfy({ (try? Self.read($0.key)) == $0.value }) { return false }
+        do {
+            let (current, currentFiles) = try Self.load(path)
+            let isNew = currentFiles != files
+            (apps, files, lastProblem) = (current, currentFiles, nil)
+            if isNew {
+                let ids = apps.ids.joined(separator: ",")
+                logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
+            }
+            return isNew
+        } catch {
+            if lastProblem != error.description {
+                lastProblem = error.description
+                logger.error(
+                    "apps file refused, the previous version stays in force", metadata: ["problem": "\(error)"])
+            }
+            return false
+        }
+    }
+
+    /// The apps and the content of every file they were read from.
+    private static func load(_ path: String) throws(AppsFile.Problem) -> (AppDirectory, [String: String]) {
+        let text = try read(path)
+        var files = [path: text]
+        let folder = URL(filePath: path).deletingLastPathComponent()
+        do {
+            let apps = try AppsFile.parse(text) { file in
+                let secretPath = file.hasPrefix("/") ? file : folder.appending(path: file).path
+                let secret = try read(secretPath)
+                files[secretPath] = secret
+                return secret
+            }
+            return (apps, files)
+        } catch {
+            throw AppsFile.Problem("\(path): \(error)")
+        }
+    }
+
+    private static func read(_ path: String) throws(AppsFile.Problem) -> String {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw AppsFile.Problem("\(path): cannot be read; set IDENTITYBUS_APPS to the apps file")
+        }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw AppsFile.Problem("\(path): is not UTF-8")
+        }
+        return text
+    }
+}

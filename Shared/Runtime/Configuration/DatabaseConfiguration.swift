@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+public import Logging
+public import Storage
+
+/// Where a service keeps its state: one SQLite file per service, or a PostgreSQL schema per service.
+public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
+    case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
+    case postgresql(url: String)
+
+    /// Opens the store of `service`. PostgreSQL connects at the first transaction, SQLite at once.
+    /// - Throws: `StorageError`.
+    public func open(service: String, logger: Logger) throws -> any SQLDatabase {
+        switch self {
+        case .sqlite(let directory, let synchronous):
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
+        case .postgresql(let url):
+            return try PostgreSQLDatabase(url: url, schema: "identity_\(service)", logger: logger)
+        }
+    }
+
+    /// Never shows the URL: it may hold a password.
+    public var description: String {
+        switch self {
+        case .sqlite(let directory, _): "SQLite in \(directory)"
+        case .postgresql: "PostgreSQL"
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Configuration
+import Foundation
+
+/// Reads typed settings from the environment. Empty counts as absent; a `_FILE` variant names a file that holds the
+/// value (for secrets that are mounted).
+struct EnvironmentSettings {
+    private let reader: ConfigReader
+
+    init(_ environment: [String: String]) {
+        reader = ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment))
+    }
+
+    func text(_ variable: String) -> String? {
+        let key = variable.lowercased().replacing("_", with: ".")
+        guard let value = reader.string(forKey: ConfigKey(key)), !value.isEmpty else { return nil }
+        return value
+    }
+
+    func secret(_ variable: String) throws(ConfigurationProblem) -> String? {
+        let inline = text(variable)
+        guard let path = text("\(variable)_FILE") else { return inline }
+        guard inline == nil else {
+            throw ConfigurationProblem(variable, "is set together with \(variable)_FILE; set one of them")
+        }
+        guard let content = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw ConfigurationProblem("\(variable)_FILE", "\(path) cannot be read")
+        }
+        return String(content.reversed().drop { $0.isNewline }.reversed())
+    }
+
+    func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>) throws(ConfigurationProblem)
+        -> Int
+    {
+        guard let text = text(variable) else { return fallback }
+        guard let value = Int(text), range.contains(value) else {
+            throw ConfigurationProblem(variable, "is not a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    func choice<Value: RawRepresentable & CaseIterable>(
+        _ variable: String, default fallback: Value
+    ) throws(ConfigurationProblem) -> Value where Value.RawValue == String {
+        guard let text = text(variable) else { return fallback }
+        guard let value = Value(rawValue: text.lowercased()) else {
+            throw ConfigurationProblem(
+                variable, "is none of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return value
+    }
+}

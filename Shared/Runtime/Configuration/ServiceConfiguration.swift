@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+public import Crypto
+import Foundation
+public import Logging
+public import Messaging
+public import Observability
+import Storage
+
+/// A service's settings, read from the environment once at start (docs/operations.md lists the variables).
+public struct ServiceConfiguration: Sendable {
+    public var kafka: KafkaConfiguration
+    public var topics: Topics
+    /// Partitions of the topics that this service creates when they are missing.
+    public var partitions: Int
+    /// -1: the broker's default.
+    public var replicationFactor: Int
+    public var database: DatabaseConfiguration
+    public var appsPath: String
+    public var trust: Authenticator.Trust
+    public var internalKey: SymmetricKey?
+    /// Records decided in one transaction at most.
+    public var batchSize: Int
+    /// How long the journal remembers a command; longer than the topics keep it.
+    public var journalRetention: Duration
+    /// How long a stop waits for deliveries.
+    public var drainTimeout: Duration
+    public var httpHost: String
+    /// 0: chosen by the kernel and logged.
+    public var httpPort: Int
+    public var logLevel: Logger.Level
+    public var logFormat: LogFormat
+    /// Names this replica in the progress table.
+    public var owner: String
+
+    /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
+    public init(environment: [String: String], service: String) throws {
+        let settings = EnvironmentSettings(environment)
+        var kafkaEnvironment = environment
+        if settings.text("KAFKA_CLIENT_ID") == nil { kafkaEnvironment["KAFKA_CLIENT_ID"] = "identity.\(service)" }
+        kafka = try KafkaConfiguration(environment: kafkaEnvironment)
+        topics = Topics(prefix: try Self.prefix(settings))
+        partitions = try settings.integer("TOPIC_PARTITIONS", default: 12, in: 1...1000)
+        replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
+        database = try Self.database(settings)
+        appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
+        trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
+        internalKey = try Self.internalKey(settings, trust)
+        batchSize = try settings.integer("BATCH_SIZE", default: 500, in: 1...10_000)
+        journalRetention = .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
+        drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
+        httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
+        httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)
+        logLevel = try settings.choice("LOG_LEVEL", default: .info)
+        logFormat = try settings.choice("LOG_FORMAT", default: .json)
+        owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
+    }
+
+    /// The topics that a service reads and writes. Dead letters may be larger than what they hold by their headers.
+    public func topicSpecs(for service: String) -> [TopicSpec] {
+        let config = ["max.message.bytes": "3000000"]
+        return [topics.commands(service), topics.events(service), topics.replies].map {
+            TopicSpec(name: $0, partitions: partitions, replicationFactor: replicationFactor)
+        } + [
+            TopicSpec(
+                name: topics.deadLetters(service), partitions: partitions, replicationFactor: replicationFactor,
+                config: config)
+        ]
+    }
+
+    public func authenticator(for apps: AppDirectory) -> Authenticator {
+        Authenticator(trust: trust, apps: apps, internalKey: internalKey)
+    }
+
+    private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
+        let prefix = settings.text("TOPIC_PREFIX") ?? ""
+        let isLegal = prefix.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || [0x2D, 0x2E, 0x5F].contains(byte)
+        }
+        guard isLegal, prefix.utf8.count <= 100 else {
+            throw ConfigurationProblem("TOPIC_PREFIX", "has other characters than A-Z a-z 0-9 . _ - or more than 100")
+        }
+        return prefix
+    }
+
+    private static func database(_ settings: EnvironmentSettings) throws -> DatabaseConfiguration {
+        guard let url = try settings.secret("DATABASE_URL") else {
+            let synchronous: SQLiteDatabase.Synchronous =
+                switch settings.text("SQLITE_SYNCHRONOUS")?.lowercased() {
+                case nil, "full": .full
+                case "normal": .normal
+                default: throw ConfigurationProblem("SQLITE_SYNCHRONOUS", "is neither full nor normal")
+                }
+            return .sqlite(directory: settings.text("DATA_DIR") ?? ".identitybus", synchronous: synchronous)
+        }
+        guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
+            throw ConfigurationProblem("DATABASE_URL", "does not start with postgresql://")
+        }
+        return .postgresql(url: url)
+    }
+
+    private static func internalKey(
+        _ settings: EnvironmentSettings, _ trust: Authenticator.Trust
+    ) throws -> SymmetricKey? {
+        guard let text = try settings.secret("IDENTITYBUS_INTERNAL_KEY") else {
+            if trust == .cluster { return nil }
+            throw ConfigurationProblem(
+                "IDENTITYBUS_INTERNAL_KEY", "is not set; the services sign what they send to each other with it")
+        }
+        guard text.utf8.count >= 16 else {
+            throw ConfigurationProblem("IDENTITYBUS_INTERNAL_KEY", "has less than 16 bytes")
+        }
+        return SymmetricKey(data: Array(text.utf8))
+    }
+}

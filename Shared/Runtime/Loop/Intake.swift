@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Messaging
+import Storage
+import WireJSON
+
+/// A record, read and judged as far as that needs no state.
+struct Intake<Command: Sendable> {
+    var record: KafkaRecord
+    var verdict: Verdict
+
+    enum Verdict {
+        /// The sender is known: the record is answered, and its answer is remembered under the command's key.
+        case admitted(Admitted<Command>)
+        /// Unreadable or not authenticated: set aside, remembered only under the record's coordinates. When the
+        /// envelope could be read, its sender is told.
+        case refused(reason: String, step: DeadLetter.Step, detail: String, tell: Notice?)
+    }
+
+    /// Where and what to tell the sender of a refused record.
+    struct Notice {
+        var attributes: EventAttributes
+        var rejection: Rejection
+    }
+}
+
+/// An authenticated command.
+struct Admitted<Command: Sendable> {
+    var attributes: EventAttributes
+    var key: CommandKey
+    var digest: [UInt8]
+    var app: AppSettings
+    var principal: Principal
+    var expiry: Timestamp?
+    /// The command, or why it is rejected whatever the state.
+    var body: Result<Command, Rejection>
+
+    func context(now: Timestamp) -> DecisionContext {
+        DecisionContext(command: key, app: app, principal: principal, now: now)
+    }
+}
+
+/// Turns records into intakes: envelope, credential, scope, data. Pure.
+struct IntakeReader<Service: CommandService> {
+    var authenticator: Authenticator
+    var topics: Topics
+
+    func read(_ record: KafkaRecord, now: Timestamp) -> Intake<Service.Command> {
+        Intake(record: record, verdict: verdict(record, now))
+    }
+
+    private func verdict(_ record: KafkaRecord, _ now: Timestamp) -> Intake<Service.Command>.Verdict {
+        let event: CloudEvent<JSONValue>
+        do {
+            event = try EnvelopeReader.read(
+                value: record.value, headers: record.headers.map { WireHeader($0.name, $0.value) })
+        } catch {
+            return .refused(reason: error.reason.rawValue, step: .decode, detail: error.detail, tell: nil)
+        }
+        do {
+            let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
+            guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event.attributes) }
+            return .admitted(admit(event, scope, app, principal))
+        } catch {
+            let notice = Intake<Service.Command>.Notice(
+                attributes: event.attributes, rejection: Rejection(.unauthenticated, error.messageForSender))
+            return .refused(reason: error.reason.rawValue, step: .authenticate, detail: error.detail, tell: notice)
+        }
+    }
+
+    /// Not remembered under the command's key: a later version may know the type, and the record may be sent again.
+    private func unknownType(_ attributes: EventAttributes) -> Intake<Service.Command>.Verdict {
+        let rejection = Rejection(.unknownType, "The \(Service.name) service knows no command of this type.")
+        return .refused(
+            reason: ReasonCode.unknownType.rawValue, step: .decode, detail: rejection.message,
+            tell: Intake<Service.Command>.Notice(attributes: attributes, rejection: rejection))
+    }
+
+    private func admit(
+        _ event: CloudEvent<JSONValue>, _ scope: Scope, _ app: AppSettings, _ principal: Principal
+    ) -> Admitted<Service.Command> {
+        let attributes = event.attributes
+        var hash = SHA256()
+        hash.update(data: Array(attributes.type.utf8))
+        hash.update(data: [0])
+        hash.update(data: event.data.canonicalBytes())
+        return Admitted(
+            attributes: attributes,
+            key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
+            digest: Array(hash.finalize()), app: app, principal: principal,
+            expiry: attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)),
+            body: body(event, scope, principal))
+    }
+
+    private func body(
+        _ event: CloudEvent<JSONValue>, _ scope: Scope, _ principal: Principal
+    ) -> Result<Service.Command, Rejection> {
+        do throws(Rejection) {
+            try principal.authorize(scope)
+            guard topics.replyTopic(event.attributes.replyTo) != nil else {
+                throw Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>.")
+            }
+            return .success(try decode(event.attributes.type, event.data))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func decode(_ type: String, _ data: JSONValue) throws(Rejection) -> Service.Command {
+        do {
+            return try Service.decode(type: type, data: data)
+        } catch let rejection as Rejection {
+            throw rejection
+        } catch {
+            throw Rejection(.invalidRequest, "data: \(WireJSONError.explain(error))")
+        }
+    }
+}

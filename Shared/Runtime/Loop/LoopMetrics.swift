@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Metrics
+
+/// The loop's metrics, updated once per batch. No user ids in labels.
+struct LoopMetrics {
+    let service: String
+    private let batchSize: Recorder
+    private let commit: Metrics.Timer
+    private let pending: Gauge
+
+    init(service: String) {
+        self.service = service
+        batchSize = Recorder(label: "identity_batch_size", dimensions: [("service", service)])
+        commit = Metrics.Timer(label: "identity_batch_duration", dimensions: [("service", service)])
+        pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service)])
+    }
+
+    func committed(_ conclusions: [Conclusion], duration: Duration) {
+        batchSize.record(conclusions.count)
+        let (seconds, attoseconds) = duration.components
+        commit.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        var counts: [[String]: Int] = [:]
+        for conclusion in conclusions {
+            counts[[conclusion.key == nil ? "" : conclusion.type, conclusion.outcome, conclusion.reason ?? ""], default: 0] += 1
+        }
+        for (labels, count) in counts {
+            Counter(
+                label: "identity_commands",
+                dimensions: [
+                    ("service", service), ("type", labels[0]), ("outcome", labels[1]), ("reason", labels[2]),
+                ]
+            ).increment(by: count)
+        }
+    }
+
+    func outbox(_ count: Int) { pending.record(count) }
+
+    func conflicted() { count("identity_conflicts") }
+    func fenced() { count("identity_fenced") }
+    func waited() { count("identity_database_waits") }
+
+    private func count(_ label: String) { Counter(label: label, dimensions: [("service", service)]).increment() }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Messaging
+import Storage
+import WireJSON
+
+/// Writes replies, events and dead letters. Deterministic: the same command, outcome and instant give the same bytes.
+struct MessageWriter {
+    var service: String
+    var topics: Topics
+    var internalKey: SymmetricKey?
+    private let encoder = WireJSONEncoder()
+
+    init(service: String, topics: Topics, internalKey: SymmetricKey?) {
+        self.service = service
+        self.topics = topics
+        self.internalKey = internalKey
+    }
+
+    private var source: String { "identitybus/\(service)" }
+
+    // MARK: Of an authenticated command
+
+    /// - Parameter index: the message's number among all that the command led to; part of its id.
+    func event(_ event: any EventMessage, of command: Admitted<some Sendable>, index: Int, now: Timestamp) throws
+        -> OutboundMessage
+    {
+        func write<Event: EventMessage>(_ event: Event) throws -> OutboundMessage {
+            var attributes = follow(command.attributes, type: Event.type, now: now)
+            attributes.id = id(command.key, index)
+            attributes.subject = event.subject
+            attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
+            return try message(
+                .event, topic: topics.events(service), attributes, event, key: attributes.partitionKey.map { Array($0.utf8) },
+                isSigned: true)
+        }
+        return try write(event)
+    }
+
+    func reply(_ outcome: Outcome, to command: Admitted<some Sendable>, record: KafkaRecord, index: Int, now: Timestamp)
+        throws -> OutboundMessage
+    {
+        var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
+        attributes.id = id(command.key, index)
+        return try reply(outcome, attributes, to: command.attributes, key: record.key)
+    }
+
+    // MARK: Of a record
+
+    /// A reply whose id comes from the record's coordinates: its sender is not known, or its id is taken.
+    func notice(_ rejection: Rejection, to attributes: EventAttributes, record: KafkaRecord, cluster: String, now: Timestamp)
+        throws -> OutboundMessage
+    {
+        var answer = follow(attributes, type: Reply<RawJSON>.type, now: now)
+        answer.id = DerivedID.message(
+            cluster: cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
+            offset: record.offset, index: 0)
+        return try reply(.rejected(rejection), answer, to: attributes, key: record.key)
+    }
+
+    func deadLetter(
+        _ record: KafkaRecord, reason: String, step: DeadLetter.Step, detail: String, attempts: Int = 1, now: Timestamp
+    ) -> OutboundMessage {
+        let letter = DeadLetter(
+            reason: reason, step: step, error: detail, attempts: attempts, topic: record.topicPartition.topic,
+            partition: record.topicPartition.partition, offset: record.offset, timestampMs: record.timestampMs,
+            group: topics.group(service))
+        return OutboundMessage(
+            role: .deadLetter, topic: topics.deadLetters(service), key: record.key,
+            headers: record.headers.map { WireHeader($0.name, $0.value) } + letter.headers(now: now),
+            value: record.value)
+    }
+
+    // MARK: Parts
+
+    private func id(_ key: CommandKey, _ index: Int) -> String {
+        DerivedID.message(app: key.app, source: key.source, commandID: key.id, index: index)
+    }
+
+    private func follow(_ command: EventAttributes, type: String, now: Timestamp) -> EventAttributes {
+        var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID)
+        attributes.time = now.rfc3339
+        attributes.dataContentType = "application/json"
+        attributes.correlationID = command.correlationID ?? command.id
+        attributes.causationID = command.id
+        attributes.traceParent = command.traceParent
+        attributes.traceState = command.traceState
+        return attributes
+    }
+
+    private func reply(
+        _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, key: [UInt8]?
+    ) throws -> OutboundMessage {
+        var attributes = attributes
+        attributes.subject = command.subject
+        attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
+        var reply = Reply<RawJSON>(commandId: command.id, commandType: command.type, status: .expired)
+        switch outcome {
+        case .succeeded(let result):
+            reply.status = .succeeded
+            reply.result = RawJSON(try encoder.encode(result))
+        case .rejected(let rejection):
+            reply.status = .rejected
+            reply.reason = rejection.reason
+            reply.message = rejection.message
+        case .expired:
+            reply.message = "The command's expirytime had passed before it could be decided."
+        }
+        let topic = topics.replyTopic(command.replyTo) ?? topics.replies
+        return try message(.reply, topic: topic, attributes, reply, key: key, isSigned: false)
+    }
+
+    private func message(
+        _ role: OutboundMessage.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable,
+        key: [UInt8]?, isSigned: Bool
+    ) throws -> OutboundMessage {
+        let value = try encoder.encode(CloudEvent(attributes: attributes, data: data))
+        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
+        if let traceParent = attributes.traceParent { headers.append(WireHeader("traceparent", traceParent)) }
+        if isSigned, let internalKey {
+            let signature = Signature(
+                keyID: Signature.internalKeyID, secret: internalKey, topic: topic, headers: headers, value: value)
+            headers.append(WireHeader(HeaderName.signature, signature.header))
+        }
+        return OutboundMessage(role: role, topic: topic, key: key, headers: headers, value: value)
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// A message to publish, exactly as it will stand on its topic. The journal keeps it so: publishing it again gives the
+/// same id and the same bytes.
+public struct OutboundMessage: Sendable, Hashable {
+    public enum Role: UInt8, Sendable, Hashable {
+        case event = 1
+        case reply = 2
+        case deadLetter = 3
+    }
+
+    public var role: Role
+    public var topic: String
+    public var key: [UInt8]?
+    public var headers: [WireHeader]
+    public var value: [UInt8]?
+
+    public init(role: Role, topic: String, key: [UInt8]?, headers: [WireHeader], value: [UInt8]?) {
+        self.role = role
+        self.topic = topic
+        self.key = key
+        self.headers = headers
+        self.value = value
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Logging
+import Messaging
+import Storage
+
+extension ServiceLoop {
+    /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
+    /// Nothing is skipped: what is not concluded stands in the log, and the progress table still points to it.
+    func decide(_ records: [KafkaRecord]) {
+        var ordinary: [KafkaRecord] = []
+        var tried: Set<TopicPartition> = []
+        for record in records {
+            if ownership[record.topicPartition]?.isSuspicious == true, tried.insert(record.topicPartition).inserted {
+                tryAlone(record)
+            } else {
+                ordinary.append(record)
+            }
+        }
+        settle(ordinary)
+    }
+
+    /// The first record of a partition that nobody got past: writes down that it is being tried before it is, so that
+    /// a record that kills the process is known by its count and set aside.
+    private func tryAlone(_ record: KafkaRecord) {
+        guard let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
+        let partition = record.topicPartition
+        let attempts = persist {
+            try database.transaction {
+                try Progress.markSuspect(
+                    topic: partition.topic, partition: partition.partition, epoch: epoch, offset: record.offset, in: $0)
+            }
+        }
+        guard let attempts else { return }
+        if attempts > Self.maxDeadlyAttempts {
+            setAside(record, "the process ended \(attempts - 1) times while it tried this record", attempts: attempts)
+        } else {
+            settle([record])
+        }
+    }
+
+    private static var maxDeadlyAttempts: Int { 3 }
+    private static var maxConflicts: Int { 12 }
+
+    private func settle(_ records: [KafkaRecord], conflicts: Int = 0) {
+        var conflicts = conflicts
+        while true {
+            let mine = records.filter(ownership.wants)
+            guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
+            do {
+                try commit(mine, mine.map { reader.read($0, now: .now) })
+                return
+            } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
+                metrics.conflicted()
+                conflicts += 1
+                if conflicts.isMultiple(of: 3), mine.count > 1 { return halve(mine, conflicts) }
+                signals.sleep(.milliseconds(Int.random(in: 0...(1 << min(conflicts, 6)))))
+            } catch let error as StorageError where error.kind == .unavailable {
+                waitForDatabase(error)
+            } catch let error as StorageError where error.isFenced {
+                return rejoin(because: error)
+            } catch {
+                if mine.count > 1 { return halve(mine, 0) }
+                return setAside(mine[0], "\(error)", attempts: 1)
+            }
+        }
+    }
+
+    private func halve(_ records: [KafkaRecord], _ conflicts: Int) {
+        let middle = records.count / 2
+        settle(Array(records[..<middle]), conflicts: conflicts)
+        settle(Array(records[middle...]), conflicts: conflicts)
+    }
+
+    /// Dead-letters a record that cannot be decided, and answers it.
+    private func setAside(_ record: KafkaRecord, _ problem: String, attempts: Int) {
+        logger.error(
+            "a record cannot be decided and is set aside",
+            metadata: [
+                "topic": "\(record.topicPartition.topic)", "partition": "\(record.topicPartition.partition)",
+                "offset": "\(record.offset)", "problem": "\(problem)",
+            ])
+        var intake = Intake<Service.Command>(
+            record: record,
+            verdict: .refused(
+                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, tell: nil))
+        if attempts == 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
+            intake.verdict = .refused(
+                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem,
+                tell: Intake.Notice(attributes: command.attributes, rejection: Rejection(.internalError)))
+        }
+        _ = persist { try commit([record], [intake]) }
+    }
+
+    /// One batch: decide, save, write the journal and the progress in one transaction, then publish.
+    private func commit(_ records: [KafkaRecord], _ intakes: [Intake<Service.Command>]) throws {
+        let started = ContinuousClock.now
+        let now = Timestamp.now
+        let decider = BatchDecider(
+            service: service, writer: writer, cluster: cluster, incarnations: ownership.incarnations)
+        let conclusions = try database.transaction { transaction in
+            let conclusions = try decider.decide(intakes, in: transaction, now: now)
+            try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
+            try Progress.advance(ownership.updates(for: records), in: transaction)
+            return conclusions
+        }
+        health.database(nil)
+        ownership.decided(records)
+        publisher.publish(conclusions.flatMap(\.messages), through: ownership.lastOffsets(of: records))
+        metrics.committed(conclusions, duration: .now - started)
+    }
+
+    /// Runs storage work until it is done.
+    /// - Returns: `nil` when this replica was fenced or stopped instead.
+    func persist<Value>(_ work: () throws -> Value) -> Value? {
+        while !signals.isStopping, !mustRejoin {
+            do {
+                return try work()
+            } catch let error as StorageError where error.kind == .conflict {
+                signals.sleep(.milliseconds(Int.random(in: 1...20)))
+            } catch let error as StorageError where error.isFenced {
+                rejoin(because: error)
+            } catch let error as StorageError where error.kind == .unavailable {
+                waitForDatabase(error)
+            } catch {
+                logger.error("storage refused what it must not refuse", metadata: ["error": "\(error)"])
+                health.database("\(error)")
+                signals.sleep(.seconds(1))
+            }
+        }
+        return nil
+    }
+
+    /// Waits until the database answers again, with jittered back-off, and reports not-ready meanwhile. Being thrown
+    /// out of the group for it is harmless: the epoch says so.
+    private func waitForDatabase(_ error: StorageError) {
+        metrics.waited()
+        logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
+        health.database(error.description)
+        // Whether a commit happened is not known: the claim that follows a new join finds out.
+        if error.outcomeUnknown { mustRejoin = true }
+        var delay = Duration.milliseconds(50)
+        while !signals.isStopping {
+            health.turned()
+            signals.sleep(delay * Double.random(in: 0.5...1))
+            do {
+                _ = try database.transaction { try $0.query("SELECT 1") }
+                health.database(nil)
+                logger.info("the database answers again")
+                return
+            } catch {
+                delay = min(delay * 2, .seconds(3))
+            }
+        }
+    }
+}
+
+extension StorageError {
+    var isFenced: Bool { if case .fenced = kind { true } else { false } }
+}

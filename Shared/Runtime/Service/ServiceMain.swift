@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Glibc
+import Logging
+import Messaging
+import Metrics
+import Observability
+import ServiceLifecycle
+import UnixSignals
+
+/// The `main` of every service: settings, logs, metrics, health server, the loop; SIGTERM and SIGINT drain and end it.
+public enum ServiceMain {
+    /// Runs until a signal ends it. Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
+    public static func run<Service: CommandService>(_ service: Service) async {
+        let environment = ProcessInfo.processInfo.environment
+        do {
+            let configuration = try ServiceConfiguration(environment: environment, service: Service.name)
+            let registry = PrometheusRegistry()
+            MetricsSystem.bootstrap(registry)
+            LoggingSystem.bootstrap(
+                { configuration.logFormat.handler(label: $0, level: configuration.logLevel, metadataProvider: $1) },
+                metadataProvider: nil)
+            try await run(service, configuration, registry)
+            exit(0)
+        } catch let problem as any CustomStringConvertible & Error {
+            let isConfiguration = problem is ConfigurationProblem || problem is AppsFile.Problem
+                || problem is KafkaConfigurationError
+            complain("identitybus-\(Service.name): \(problem)")
+            exit(isConfiguration ? 64 : 1)
+        } catch {
+            complain("identitybus-\(Service.name): \(error)")
+            exit(1)
+        }
+    }
+
+    private static func run<Service: CommandService>(
+        _ service: Service, _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry
+    ) async throws {
+        let logger = Logger(label: "identitybus.\(Service.name)")
+        let health = LoopHealth()
+        watchParent()
+        let healthServer = HealthServer(
+            host: configuration.httpHost, port: configuration.httpPort, health: { health.report },
+            metrics: { registry.exposition() }, logger: logger,
+            onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
+        var group = ServiceGroupConfiguration(
+            services: [
+                .init(service: healthServer),
+                .init(
+                    service: LoopRunner(service: service, configuration: configuration, health: health, logger: logger),
+                    successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = configuration.drainTimeout + .seconds(20)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    /// A service that `identitybus up` started ends with it, also when that was killed: the embedded broker is gone
+    /// then, and the next start needs the database.
+    private static func watchParent() {
+        guard let text = ProcessInfo.processInfo.environment["IDENTITYBUS_PARENT"], let parent = Int32(text) else { return }
+        Task {
+            while getppid() == parent { try await Task.sleep(for: .seconds(1)) }
+            kill(getpid(), SIGTERM)
+        }
+    }
+
+    private static func complain(_ line: String) {
+        FileHandle.standardError.write(Data("\(line)\n".utf8))
+    }
+}

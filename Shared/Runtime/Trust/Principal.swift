@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// Who sent a command, after the credential checked out.
+public struct Principal: Sendable, Hashable {
+    public enum Kind: Sendable, Hashable {
+        /// An app's API key, by id.
+        case apiKey(String)
+        /// One of the deployment's own services, speaking for itself.
+        case service
+        /// An SDK user's token, vouched for by the gateway.
+        case user(String)
+    }
+
+    public var kind: Kind
+    public var scopes: Set<Scope>
+
+    public init(kind: Kind, scopes: Set<Scope>) {
+        self.kind = kind
+        self.scopes = scopes
+    }
+
+    /// Checks that the principal may send a command that needs `scope` (table A5 row 2).
+    public func authorize(_ scope: Scope) throws(Rejection) {
+        if scopes.contains(scope) { return }
+        if case .user = kind, scope != .sdk { throw Rejection(.userTokenNotAllowed) }
+        throw Rejection(
+            .insufficientScope,
+            scope == .internal
+                ? "Only the deployment's own services may send this command."
+                : "This command needs an API key with the scope \(scope.rawValue).")
+    }
+}

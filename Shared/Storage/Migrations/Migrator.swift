@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Glibc
+
+/// Brings a database to the state that the code expects, once, at start.
+///
+/// All replicas may start at the same instant: they take turns, and the first one does the work. Everything happens
+/// in one transaction, so a migration that fails or is killed leaves nothing behind.
+public struct Migrator: Sendable {
+    private let migrations: [Migration]
+
+    /// - Parameter migrations: in any order; ``StorageSchema/migrations`` and the service's own.
+    public init(_ migrations: [Migration]) {
+        self.migrations = migrations.sorted { $0.number < $1.number }
+    }
+
+    /// Runs what has not been run yet, in the order of the numbers.
+    ///
+    /// - Returns: the numbers of the migrations that this call ran.
+    /// - Throws: `invalid` when a number is used twice, when a migration was edited after it had landed, or when the
+    ///   database has migrations that this code does not know; nothing is changed then.
+    @discardableResult
+    public func run(on database: any SQLDatabase) throws -> [Int] {
+        for (one, next) in zip(migrations, migrations.dropFirst()) where one.number == next.number {
+            throw StorageError.invalid("migration number \(one.number) is used by '\(one.name)' and '\(next.name)'")
+        }
+        return try database.exclusiveTransaction { transaction in
+            let landed = try landedMigrations(transaction)
+            try check(landed)
+            let missing = migrations.filter { landed[$0.number] == nil }
+            for migration in missing {
+                try apply(migration, in: transaction)
+            }
+            return missing.map(\.number)
+        }
+    }
+
+    private func landedMigrations(
+        _ transaction: any SQLTransaction
+    ) throws(StorageError) -> [Int: (name: String, checksum: String)] {
+        try transaction.execute(
+            """
+            CREATE TABLE IF NOT EXISTS migrations (
+                number BIGINT NOT NULL PRIMARY KEY,
+                name TEXT NOT NULL,
+                checksum TEXT NOT NULL,
+                applied_at BIGINT NOT NULL
+            )
+            """)
+        var landed: [Int: (name: String, checksum: String)] = [:]
+        for row in try transaction.query("SELECT number, name, checksum FROM migrations") {
+            landed[Int(try row.integer(0))] = (try row.text(1), try row.text(2))
+        }
+        return landed
+    }
+
+    private func check(_ landed: [Int: (name: String, checksum: String)]) throws(StorageError) {
+        let known = Dictionary(uniqueKeysWithValues: migrations.map { ($0.number, $0) })
+        for (number, record) in landed.sorted(by: { $0.key < $1.key }) {
+            guard let migration = known[number] else {
+                throw .invalid(
+                    "the database is newer than this code: it has migration \(number) '\(record.name)'; "
+                        + "run the version that made it, or a later one")
+            }
+            guard migration.checksum == record.checksum else {
+                throw .invalid(
+                    "migration \(number) '\(migration.name)' was edited after it had been run here; "
+                        + "restore it and write a new one")
+            }
+        }
+    }
+
+    private func apply(_ migration: Migration, in transaction: any SQLTransaction) throws(StorageError) {
+        do {
+            for statement in migration.statements {
+                try transaction.execute(statement)
+            }
+        } catch {
+            throw StorageError(
+                kind: error.kind, message: "migration \(migration.number) '\(migration.name)': \(error.message)",
+                sqlState: error.sqlState)
+        }
+        try transaction.execute(
+            "INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)",
+            [SQLValue(migration.number), .text(migration.name), .text(migration.checksum), .integer(Self.now())])
+    }
+
+    /// Milliseconds since 1970. Only for people who read the table.
+    private static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The tables that every service has: ``Journal`` and ``Progress`` live in them.
+public enum StorageSchema {
+    /// To be run before (and together with) the service's own, which start at number 100.
+    public static let migrations: [Migration] = [
+        Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal])
+    ]
+
+    private static let progress = """
+        CREATE TABLE progress (
+            topic TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            incarnation BIGINT NOT NULL,
+            cluster_id TEXT NOT NULL,
+            epoch BIGINT NOT NULL,
+            owner TEXT NOT NULL,
+            next_offset BIGINT NOT NULL,
+            published_through BIGINT NOT NULL,
+            idle_claims BIGINT NOT NULL,
+            suspect_offset BIGINT,
+            suspect_count BIGINT NOT NULL,
+            PRIMARY KEY (topic, partition)
+        )
+        """
+
+    /// Older incarnations with messages still to be published. A claim puts them here, so that a crash between the
+    /// claim and the publishing loses none of them.
+    private static let setAside = """
+        CREATE TABLE set_aside (
+            topic TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            incarnation BIGINT NOT NULL,
+            published_through BIGINT NOT NULL,
+            PRIMARY KEY (topic, partition, incarnation)
+        )
+        """
+
+    /// Input that was never authenticated has no app, source and id. Nulls differ from each other in a unique
+    /// constraint, so nobody can use up the key of somebody else's command.
+    private static let journal = """
+        CREATE TABLE journal (
+            topic TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            incarnation BIGINT NOT NULL,
+            log_offset BIGINT NOT NULL,
+            app TEXT,
+            source TEXT,
+            id TEXT,
+            digest BYTEA NOT NULL,
+            type TEXT NOT NULL,
+            subject TEXT,
+            outcome TEXT NOT NULL,
+            reason TEXT,
+            messages BYTEA NOT NULL,
+            decided_at BIGINT NOT NULL,
+            PRIMARY KEY (topic, partition, incarnation, log_offset),
+            UNIQUE (app, source, id)
+        )
+        """
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import CLibpq
+import Glibc
+
+/// One session with a server, and the statements prepared in it. Always in libpq's pipeline mode, never blocking
+/// inside libpq after it has connected.
+final class PostgreSQLConnection {
+    /// Far above what a service writes by hand; only keeps generated texts from filling the server's memory.
+    private static let statementLimit = 256
+    /// Beyond the server's own timeout, so that the server is the one to speak first.
+    private static let slack = Duration.seconds(5)
+
+    private let handle: OpaquePointer
+    private let settings: PostgreSQLSettings
+    private var statements: [String: PostgreSQLStatement] = [:]
+    private var statementNumber = 0
+    private var parameters = PostgreSQLParameters()
+    /// Set once the session cannot be trusted any more. A new one is made for the next transaction then.
+    private(set) var isBroken = false
+    /// Wait for the server as long as the connection lives, for the time of one long transaction.
+    var isPatient = false
+
+    init(_ settings: PostgreSQLSettings) throws(StorageError) {
+        self.settings = settings
+        guard let handle = Self.connect(settings.keywords) else {
+            throw .unavailable("no memory for a connection to PostgreSQL")
+        }
+        self.handle = handle
+        guard PQstatus(handle) == CONNECTION_OK else {
+            let reason = settings.withoutPassword(PostgreSQLPipeline.message(handle))
+            throw .unavailable("cannot connect to PostgreSQL: \(reason)", sqlState: "08001")
+        }
+        // Notices ("relation exists, skipping") would be printed to stderr.
+        _ = PQsetNoticeReceiver(handle, { _, _ in }, nil)
+        guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
+            throw .unavailable("cannot use pipeline mode: \(PostgreSQLPipeline.message(handle))")
+        }
+        try run(settings.sessionStatements)
+        try createSchema()
+    }
+
+    deinit {
+        PQfinish(handle)
+    }
+
+    /// Runs statements that have no parameters, in one round trip. Returns the command tag of the last one.
+    @discardableResult
+    func run(_ commands: [String]) throws(StorageError) -> String {
+        var tag = ""
+        try exchange(count: commands.count) { (index) throws(StorageError) in
+            let accepted = PQsendQueryParams(self.handle, commands[index], 0, nil, nil, nil, nil, 1)
+            return try self.accepted(accepted, commands[index].utf8.count)
+        } receive: { (_, result) throws(StorageError) in
+            tag = String(cString: PQcmdStatus(result))
+        }
+        return tag
+    }
+
+    /// The prepared form of `sql`. The first time it costs a round trip, which carries `preamble` as well.
+    func statement(_ sql: String, after preamble: String?) throws(StorageError) -> (PostgreSQLStatement, Bool) {
+        if let known = statements[sql] { return (known, false) }
+        if statements.count >= Self.statementLimit {
+            statements.removeAll()
+            try run((preamble.map { [$0] } ?? []) + ["DEALLOCATE ALL"])
+            return (try prepare(sql, after: nil), true)
+        }
+        return (try prepare(sql, after: preamble), true)
+    }
+
+    /// Runs `statement` for every parameter set, in one round trip that carries `preamble` as well.
+    func run(
+        _ statement: PostgreSQLStatement, _ sets: [[SQLValue]], after preamble: String?,
+        receive: (OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        let first = preamble == nil ? 0 : 1
+        try exchange(count: sets.count + first) { (index) throws(StorageError) in
+            if index < first, let preamble {
+                let accepted = PQsendQueryParams(self.handle, preamble, 0, nil, nil, nil, nil, 1)
+                return try self.accepted(accepted, preamble.utf8.count)
+            }
+            try self.parameters.encode(sets[index - first], as: statement.parameterTypes)
+            let count = CInt(statement.parameterTypes.count)
+            let accepted = self.parameters.withPointers {
+                PQsendQueryPrepared(self.handle, statement.name, count, $0, $1, $2, 1)
+            }
+            return try self.accepted(accepted, self.parameters.size)
+        } receive: { (index, result) throws(StorageError) in
+            if index >= first { try receive(result) }
+        }
+    }
+
+    /// Marks the session as unusable.
+    func abandon() {
+        isBroken = true
+    }
+
+    // MARK: Inside
+
+    private func prepare(_ sql: String, after preamble: String?) throws(StorageError) -> PostgreSQLStatement {
+        statementNumber += 1
+        let name = "s\(statementNumber)"
+        var requests: [PostgreSQLRequest] = preamble.map { [.command($0)] } ?? []
+        requests += [.prepare(name: name, sql: sql), .describe(name: name)]
+        var statement: PostgreSQLStatement?
+        try exchange(count: requests.count) { (index) throws(StorageError) in
+            try self.send(requests[index])
+        } receive: { (index, result) throws(StorageError) in
+            if index == requests.count - 1 { statement = PostgreSQLStatement(name: name, description: result) }
+        }
+        guard let statement else { throw .unavailable("the server did not describe a statement") }
+        statements[sql] = statement
+        return statement
+    }
+
+    private func send(_ request: PostgreSQLRequest) throws(StorageError) -> Int {
+        switch request {
+        case .prepare(let name, let sql):
+            return try accepted(PQsendPrepare(handle, name, sql, 0, nil), sql.utf8.count)
+        case .describe(let name):
+            return try accepted(PQsendDescribePrepared(handle, name), 0)
+        case .command(let sql):
+            return try accepted(PQsendQueryParams(handle, sql, 0, nil, nil, nil, nil, 1), sql.utf8.count)
+        }
+    }
+
+    /// A request takes some 60 bytes beside its values.
+    private func accepted(_ answer: CInt, _ size: Int) throws(StorageError) -> Int {
+        guard answer == 1 else {
+            throw .unavailable("cannot send to PostgreSQL: \(PostgreSQLPipeline.message(handle))", sqlState: "08006")
+        }
+        return size + 64
+    }
+
+    private func exchange(
+        count: Int, send: (Int) throws(StorageError) -> Int,
+        receive: (Int, OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        let patience = isPatient ? nil : settings.statementTimeout + Self.slack
+        var pipeline = PostgreSQLPipeline(handle: handle, patience: patience)
+        do {
+            try pipeline.run(count: count, send: send, receive: receive)
+        } catch {
+            if !pipeline.isInStep || error.endsPostgreSQLSession { isBroken = true }
+            throw error
+        }
+    }
+
+    /// Two replicas that create the same schema at once would meet in a unique index of the catalogue, so they take
+    /// turns. Without a BEGIN, all statements up to the sync are one transaction.
+    private func createSchema() throws(StorageError) {
+        let known = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = '\(settings.schema)'"
+        guard try run([known]) == "SELECT 0" else { return }
+        try run([
+            "SELECT pg_catalog.pg_advisory_xact_lock(\(settings.lockKey))",
+            "CREATE SCHEMA IF NOT EXISTS \"\(settings.schema)\"",
+        ])
+    }
+
+    private static func connect(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {
+        // strdup and free, because libpq takes two arrays of C strings that live as long as the call.
+        var names: [UnsafePointer<CChar>?] = keywords.map { UnsafePointer(strdup($0.name)) } + [nil]
+        var values: [UnsafePointer<CChar>?] = keywords.map { UnsafePointer(strdup($0.value)) } + [nil]
+        defer {
+            for pointer in names + values { free(UnsafeMutablePointer(mutating: pointer)) }
+        }
+        return PQconnectdbParams(&names, &values, 1)
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Logging
+
+/// A store in one schema of a PostgreSQL database, for any number of replicas.
+///
+/// Holds one connection, made by the first transaction and made anew by the next transaction after it was lost.
+/// Confined to one thread, like every ``SQLDatabase``.
+///
+/// Without conflicts a transaction costs one round trip for each call on it and one for the commit.
+public final class PostgreSQLDatabase: SQLDatabase {
+    /// How far concurrent transactions are kept apart. Both may end in ``StorageError/Kind/conflict``.
+    public enum Isolation: String, Sendable {
+        /// A transaction sees one state and may not change rows that others have changed since. Two transactions that
+        /// read what the other one writes can both succeed.
+        case repeatableRead = "REPEATABLE READ"
+        /// The outcome is that of some serial order.
+        case serializable = "SERIALIZABLE"
+    }
+
+    public let engine = SQLEngine.postgresql
+    private let settings: PostgreSQLSettings
+    private let isolation: Isolation
+    private let logger: Logger
+    private var connection: PostgreSQLConnection?
+    private var isClosed = false
+    private var isInTransaction = false
+
+    /// Checks the arguments. Does not connect: the server may come up later.
+    ///
+    /// - Parameters:
+    ///   - url: as libpq takes it (`postgresql://…`). May name several hosts; the one that takes writes is used.
+    ///   - schema: created when missing. Lower-case letters, digits and underscores.
+    ///   - statementTimeout: after which the server gives up a statement, and a little later the client the server.
+    ///   - idleTransactionTimeout: after which the server ends a transaction whose client stands still, so that a
+    ///     frozen replica does not keep its locks.
+    /// - Throws: `invalid` for an unusable URL or schema name.
+    public init(
+        url: String, schema: String, isolation: Isolation = .repeatableRead,
+        statementTimeout: Duration = .seconds(30), idleTransactionTimeout: Duration = .seconds(10),
+        logger: Logger = Logger(label: "identitybus.storage")
+    ) throws(StorageError) {
+        settings = try PostgreSQLSettings(
+            url: url, schema: schema, statementTimeout: statementTimeout,
+            idleTransactionTimeout: idleTransactionTimeout)
+        self.isolation = isolation
+        self.logger = logger
+    }
+
+    @discardableResult
+    public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
+        try exclusively { connection in
+            try run(body, on: connection, beginning: "BEGIN ISOLATION LEVEL \(isolation.rawValue)")
+        }
+    }
+
+    /// Runs at READ COMMITTED, where each statement sees all that was committed before it, without a statement
+    /// timeout.
+    @discardableResult
+    public func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
+        try exclusively { connection in
+            connection.isPatient = true
+            defer { connection.isPatient = false }
+            return try run(
+                { transaction in
+                    try transaction.execute("SET LOCAL statement_timeout TO 0")
+                    _ = try transaction.query(
+                        "SELECT 1 FROM pg_catalog.pg_advisory_xact_lock($1)", [.integer(settings.lockKey)])
+                    return try body(transaction)
+                }, on: connection, beginning: "BEGIN ISOLATION LEVEL READ COMMITTED")
+        }
+    }
+
+    public func close() {
+        connection = nil
+        isClosed = true
+    }
+
+    // MARK: Transactions
+
+    private func exclusively<T>(_ work: (PostgreSQLConnection) throws -> T) throws -> T {
+        guard !isClosed else { throw StorageError.unavailable("the database is closed") }
+        guard !isInTransaction else { throw StorageError.invalid("a transaction is already running") }
+        isInTransaction = true
+        defer { isInTransaction = false }
+        let connection = try usableConnection()
+        defer { dropIfBroken(connection) }
+        return try work(connection)
+    }
+
+    private func run<T>(
+        _ body: (any SQLTransaction) throws -> T, on connection: PostgreSQLConnection, beginning: String
+    ) throws -> T {
+        let transaction = PostgreSQLTransaction(connection, beginning: beginning)
+        defer { transaction.end() }
+        let value: T
+        do {
+            value = try body(transaction)
+            if let failure = transaction.failure { throw failure }
+        } catch {
+            rollBack(transaction, on: connection)
+            throw error
+        }
+        if transaction.hasBegun { try commit(connection) }
+        return value
+    }
+
+    private func commit(_ connection: PostgreSQLConnection) throws(StorageError) {
+        let tag: String
+        do {
+            tag = try connection.run(["COMMIT"])
+        } catch {
+            throw error.atCommit
+        }
+        guard tag == "COMMIT" else {
+            throw .invalid("the server answered \(tag) to a COMMIT")
+        }
+    }
+
+    private func rollBack(_ transaction: PostgreSQLTransaction, on connection: PostgreSQLConnection) {
+        guard transaction.hasBegun, !connection.isBroken else { return }
+        do {
+            try connection.run(["ROLLBACK"])
+        } catch {
+            // The server rolls back when the session ends.
+            connection.abandon()
+        }
+    }
+
+    // MARK: Connection
+
+    private func usableConnection() throws(StorageError) -> PostgreSQLConnection {
+        if let connection { return connection }
+        let fresh = try PostgreSQLConnection(settings)
+        logger.info("connected to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
+        connection = fresh
+        return fresh
+    }
+
+    private func dropIfBroken(_ used: PostgreSQLConnection) {
+        guard used.isBroken else { return }
+        logger.warning("lost the connection to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
+        connection = nil
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import CLibpq
+import Glibc
+
+/// One exchange with the server in libpq's pipeline mode: any number of requests, one round trip.
+///
+/// Requests are written while answers are read, so neither side can wait for the other with full buffers, however
+/// large the batch is. The exchange always runs to its end (the server's answer to the sync), so that an error in
+/// the middle leaves the connection in step.
+struct PostgreSQLPipeline {
+    /// Bytes handed to libpq between two looks at whether the server takes them.
+    private static let flushSize = 64 * 1024
+
+    let handle: OpaquePointer
+    /// How long the server may be silent before it is given up. Nil waits as long as the connection lives.
+    let patience: Duration?
+
+    private var sent = 0
+    private var answered = 0
+    private var isSynced = false
+    private var isFinished = false
+    private var isInsideAnswer = false
+    private var isBlocked = false
+    private var failure: StorageError?
+
+    /// Whether every request has its answer. If not, the connection cannot be used any more.
+    var isInStep: Bool { isFinished && PQstatus(handle) == CONNECTION_OK }
+
+    init(handle: OpaquePointer, patience: Duration?) {
+        self.handle = handle
+        self.patience = patience
+    }
+
+    /// Runs the exchange.
+    ///
+    /// - Parameters:
+    ///   - count: how many requests there are.
+    ///   - send: hands request number n to libpq; returns the bytes it added.
+    ///   - receive: takes the good answer to request number n; called in order.
+    /// - Throws: the first failure, after the exchange has ended.
+    mutating func run(
+        count: Int,
+        send: (Int) throws(StorageError) -> Int,
+        receive: (Int, OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        while !isFinished {
+            try fill(count, send)
+            try exchangeBytes(wait: isSynced || isBlocked)
+            try takeAnswers(receive)
+        }
+        if let failure { throw failure }
+    }
+
+    /// Queues requests until libpq has something to write that the server does not take yet.
+    private mutating func fill(_ count: Int, _ send: (Int) throws(StorageError) -> Int) throws(StorageError) {
+        guard !isBlocked else { return }
+        var pending = 0
+        while sent < count, pending < Self.flushSize {
+            do {
+                pending += try send(sent)
+                sent += 1
+            } catch {
+                // What was queued is finished in order, so that the connection stays usable.
+                failure = failure ?? error
+                if PQstatus(handle) != CONNECTION_OK { throw error }
+                return try sync()
+            }
+        }
+        if sent == count { try sync() }
+    }
+
+    private mutating func sync() throws(StorageError) {
+        guard !isSynced else { return }
+        guard PQpipelineSync(handle) == 1 else { throw connectionLost() }
+        isSynced = true
+    }
+
+    private mutating func exchangeBytes(wait: Bool) throws(StorageError) {
+        isBlocked = try flush()
+        guard wait || isBlocked, PQisBusy(handle) == 1 || isBlocked else { return }
+        var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        if isBlocked { descriptor.events |= Int16(POLLOUT) }
+        let milliseconds = patience.map { CInt(clamping: $0.wholeMilliseconds) } ?? -1
+        var ready = poll(&descriptor, 1, milliseconds)
+        while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, milliseconds) }
+        guard ready > 0 else {
+            throw failure ?? .unavailable("the PostgreSQL server does not answer")
+        }
+        if descriptor.revents & ~Int16(POLLOUT) != 0, PQconsumeInput(handle) == 0 { throw connectionLost() }
+        if isBlocked { isBlocked = try flush() }
+    }
+
+    /// Returns whether something is left to write.
+    private func flush() throws(StorageError) -> Bool {
+        let answer = PQflush(handle)
+        // A server that ends a session closes its side first and says why: the reason is still to be read.
+        if answer < 0 {
+            guard PQconsumeInput(handle) == 1 else { throw connectionLost() }
+            return false
+        }
+        return answer == 1
+    }
+
+    private mutating func takeAnswers(
+        _ receive: (Int, OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        // libpq blocks when it is asked for more answers than there are requests.
+        while !isFinished, answered < sent || isSynced, PQisBusy(handle) == 0 {
+            guard let result = PQgetResult(handle) else {
+                guard isInsideAnswer else { break }
+                isInsideAnswer = false
+                answered += 1
+                continue
+            }
+            defer { PQclear(result) }
+            try take(result, receive)
+        }
+        if PQstatus(handle) != CONNECTION_OK { throw connectionLost() }
+    }
+
+    private mutating func take(
+        _ result: OpaquePointer, _ receive: (Int, OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        switch PQresultStatus(result) {
+        case PGRES_PIPELINE_SYNC:
+            isFinished = true
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
+            isInsideAnswer = true
+            guard failure == nil else { return }
+            do {
+                try receive(answered, result)
+            } catch {
+                failure = error
+            }
+        case PGRES_PIPELINE_ABORTED:
+            isInsideAnswer = true
+        case PGRES_EMPTY_QUERY:
+            isInsideAnswer = true
+            failure = failure ?? .invalid("the statement is empty")
+        default:
+            isInsideAnswer = true
+            failure = failure ?? .postgreSQL(result)
+        }
+    }
+
+    private func connectionLost() -> StorageError {
+        if let failure, failure.kind == .unavailable { return failure }
+        return .unavailable("the connection to PostgreSQL was lost: \(Self.message(handle))", sqlState: "08006")
+    }
+
+    static func message(_ handle: OpaquePointer) -> String {
+        let text = String(cString: PQerrorMessage(handle))
+        return text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import CLibpq
+
+/// All that a connection is made from. Checked once, so that a wrong setting shows at start and not at midnight.
+struct PostgreSQLSettings {
+    let url: String
+    let schema: String
+    let statementTimeout: Duration
+    let idleTransactionTimeout: Duration
+    /// Only to keep it out of error messages.
+    private let password: String?
+
+    init(
+        url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration
+    ) throws(StorageError) {
+        guard Self.isPlainIdentifier(schema) else {
+            throw .invalid("a schema name is made of a-z, 0-9 and _, starts with a letter and has at most 63 characters")
+        }
+        guard let options = PQconninfoParse(url, nil) else {
+            // libpq's own message quotes the URL, password and all.
+            throw .invalid("the PostgreSQL URL cannot be parsed; expected postgresql://user@host:port/database")
+        }
+        defer { PQconninfoFree(options) }
+        password = Self.option("password", in: options)
+        self.url = url
+        self.schema = schema
+        self.statementTimeout = statementTimeout
+        self.idleTransactionTimeout = idleTransactionTimeout
+    }
+
+    /// libpq's keywords. What the URL says wins over the defaults before it; the encoding is not open to choice.
+    var keywords: [(name: String, value: String)] {
+        [
+            ("connect_timeout", "5"),
+            ("keepalives_idle", "10"),
+            ("keepalives_interval", "5"),
+            ("keepalives_count", "3"),
+            // Milliseconds after which unanswered data means that the server's host is gone.
+            ("tcp_user_timeout", "10000"),
+            // With several hosts in the URL, the one that takes writes.
+            ("target_session_attrs", "read-write"),
+            ("fallback_application_name", "identitybus"),
+            ("dbname", url),
+            ("client_encoding", "UTF8"),
+        ]
+    }
+
+    /// What a new session is told before its first transaction.
+    var sessionStatements: [String] {
+        [
+            "SET search_path TO \"\(schema)\"",
+            "SET statement_timeout TO \(statementTimeout.wholeMilliseconds)",
+            // A replica that stands still in the middle of a transaction must not hold its locks for long.
+            "SET idle_in_transaction_session_timeout TO \(idleTransactionTimeout.wholeMilliseconds)",
+        ]
+    }
+
+    /// Keys the advisory lock of ``PostgreSQLDatabase/exclusiveTransaction(_:)``: one for each schema.
+    var lockKey: Int64 {
+        Int64(bitPattern: Fingerprint.of(["identitybus.storage", schema]))
+    }
+
+    func withoutPassword(_ message: String) -> String {
+        guard let password, !password.isEmpty else { return message }
+        return message.split(separator: password, omittingEmptySubsequences: false).joined(separator: "***")
+    }
+
+    private static func option(_ name: String, in options: UnsafeMutablePointer<PQconninfoOption>) -> String? {
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if String(cString: keyword) == name { return option.pointee.val.map { String(cString: $0) } }
+            option += 1
+        }
+        return nil
+    }
+
+    private static func isPlainIdentifier(_ name: String) -> Bool {
+        guard let first = name.utf8.first, name.utf8.count <= 63 else { return false }
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        return letters.contains(first)
+            && name.utf8.allSatisfy { letters.contains($0) || digits.contains($0) || $0 == UInt8(ascii: "_") }
+    }
+}
+
+extension Duration {
+    var wholeMilliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Who reads which partition, and how far: the store's word counts, Kafka's group offsets are only a hint.
+///
+/// Every update says with its epoch which claim it rests on. A replica that lost its partition, and does not know it
+/// yet, matches no row: it gets ``StorageError/Kind/fenced(_:)`` and must let that error end its transaction. Two
+/// replicas that meet in the same instant on PostgreSQL get `conflict`; run again, the loser is fenced.
+/// All functions work inside the caller's transaction and on its thread.
+public enum Progress {
+    /// Records decisions' progress, in the transaction that stores the decisions. One round trip.
+    ///
+    /// Where the next offset moves, the count of idle claims starts again; where it passes the suspect, the suspect
+    /// is forgotten.
+    public static func advance(
+        _ updates: [ProgressUpdate], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        let counts = try transaction.executeEach(
+            """
+            UPDATE progress SET
+                idle_claims = CASE WHEN next_offset = $4 THEN idle_claims ELSE 0 END,
+                suspect_count = CASE WHEN suspect_offset < $4 THEN 0 ELSE suspect_count END,
+                suspect_offset = CASE WHEN suspect_offset < $4 THEN NULL ELSE suspect_offset END,
+                next_offset = $4,
+                published_through = CASE WHEN published_through < $5 THEN $5 ELSE published_through END
+            WHERE topic = $1 AND partition = $2 AND epoch = $3
+            """,
+            updates.map {
+                [
+                    .text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.nextOffset),
+                    .integer($0.publishedThrough),
+                ]
+            })
+        try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)
+    }
+
+    /// Records that more was published, where nothing new was decided. One round trip.
+    public static func markPublished(
+        _ updates: [PublishedUpdate], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        let counts = try transaction.executeEach(
+            """
+            UPDATE progress
+            SET published_through = CASE WHEN published_through < $4 THEN $4 ELSE published_through END
+            WHERE topic = $1 AND partition = $2 AND epoch = $3
+            """,
+            updates.map {
+                [.text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.publishedThrough)]
+            })
+        try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)
+    }
+
+    /// Records how far the messages of an earlier incarnation have been published.
+    ///
+    /// - Parameter finished: nothing of it is left to publish; later claims do not name it any more.
+    public static func markSetAsidePublished(
+        topic: String, partition: Int32, epoch: Int64, incarnation: Int64, through: Int64, finished: Bool,
+        in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        // Changes nothing, but locks the row against a concurrent claim.
+        let owned = try transaction.execute(
+            "UPDATE progress SET epoch = epoch WHERE topic = $1 AND partition = $2 AND epoch = $3",
+            [.text(topic), SQLValue(partition), .integer(epoch)])
+        try checkFence([JournalPartition(topic: topic, partition: partition)], [owned])
+        let row: [SQLValue] = [.text(topic), SQLValue(partition), .integer(incarnation)]
+        if finished {
+            try transaction.execute(
+                "DELETE FROM set_aside WHERE topic = $1 AND partition = $2 AND incarnation = $3", row)
+        } else {
+            try transaction.execute(
+                """
+                UPDATE set_aside SET published_through = $4
+                WHERE topic = $1 AND partition = $2 AND incarnation = $3 AND published_through < $4
+                """,
+                row + [.integer(through)])
+        }
+    }
+
+    /// Notes that the message at `offset` is about to be tried alone, because one of its kind may have ended the
+    /// process before. Commit it before the attempt.
+    ///
+    /// - Returns: how often this offset was marked, this time included. Another offset starts again at 1.
+    public static func markSuspect(
+        topic: String, partition: Int32, epoch: Int64, offset: Int64, in transaction: any SQLTransaction
+    ) throws(StorageError) -> Int {
+        let rows = try transaction.query(
+            """
+            UPDATE progress SET
+                suspect_count = CASE WHEN suspect_offset = $4 THEN suspect_count + 1 ELSE 1 END,
+                suspect_offset = $4
+            WHERE topic = $1 AND partition = $2 AND epoch = $3
+            RETURNING suspect_count
+            """,
+            [.text(topic), SQLValue(partition), .integer(epoch), .integer(offset)])
+        try checkFence([JournalPartition(topic: topic, partition: partition)], [rows.count])
+        return Int(try rows.first?.integer(0) ?? 0)
+    }
+
+    private static func checkFence(
+        _ partitions: [JournalPartition], _ counts: [Int]
+    ) throws(StorageError) {
+        let lost = zip(partitions, counts).filter { $0.1 == 0 }.map(\.0)
+        guard !lost.isEmpty else { return }
+        let names = lost.map(\.description).joined(separator: ", ")
+        throw StorageError(kind: .fenced(lost), message: "claimed by another replica: \(names)")
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Appends JSON text to byte arrays: no white space, and only the escapes that RFC 8259 demands.
+enum JSONWriter {
+    /// A quoted string: `"`, `\` and control characters escaped, everything else (also `/`) as it is.
+    @inline(__always)
+    static func append(_ text: String, to bytes: inout [UInt8]) {
+        let done: Void? = text.utf8.withContiguousStorageIfAvailable { buffer in
+            append(UnsafeRawBufferPointer(buffer), to: &bytes)
+        }
+        if done == nil {
+            // Only strings bridged from elsewhere have no contiguous storage.
+            Array(text.utf8).withUnsafeBytes { append($0, to: &bytes) }
+        }
+    }
+
+    /// A quoted string from UTF-8.
+    @inline(__always)
+    static func append(_ text: UnsafeRawBufferPointer, to bytes: inout [UInt8]) {
+        guard let base = text.baseAddress else { return bytes.append(contentsOf: [0x22, 0x22]) }
+        let end = JSONText.firstEscape(base, from: 0, count: text.count)
+        if end == text.count {
+            appendQuoted(base, count: end, to: &bytes)
+        } else {
+            bytes.append(UInt8(ascii: "\""))
+            appendEscaped(base, count: text.count, firstEscape: end, to: &bytes)
+            bytes.append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// A quoted string that needs no escaping, in one step. `base` is valid for `count` bytes.
+    @inline(__always)
+    private static func appendQuoted(_ base: UnsafeRawPointer, count: Int, to bytes: inout [UInt8]) {
+        bytes.append(addingCapacity: count &+ 2) { output in
+            output.withUnsafeMutableBufferPointer { buffer, initialized in
+                // In bounds: the buffer's free part has room for count + 2 bytes, as asked for above.
+                guard let start = buffer.baseAddress else { return }
+                let target = start + initialized
+                target[0] = UInt8(ascii: "\"")
+                UnsafeMutableRawPointer(target + 1).copyMemory(from: base, byteCount: count)
+                target[count &+ 1] = UInt8(ascii: "\"")
+                initialized &+= count &+ 2
+            }
+        }
+    }
+
+    /// `base` is valid for `count` bytes and `firstEscape` is below `count`.
+    @inline(never)
+    private static func appendEscaped(
+        _ base: UnsafeRawPointer, count: Int, firstEscape: Int, to bytes: inout [UInt8]
+    ) {
+        var start = 0
+        var end = firstEscape
+        while true {
+            // In bounds: start <= end <= count.
+            bytes.append(contentsOf: UnsafeRawBufferPointer(start: base + start, count: end &- start))
+            guard end < count else { return }
+            appendEscape(base.load(fromByteOffset: end, as: UInt8.self), to: &bytes)
+            start = end &+ 1
+            end = JSONText.firstEscape(base, from: start, count: count)
+        }
+    }
+
+    private static func appendEscape(_ byte: UInt8, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\\"))
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+        case 0x08: bytes.append(UInt8(ascii: "b"))
+        case 0x09: bytes.append(UInt8(ascii: "t"))
+        case 0x0A: bytes.append(UInt8(ascii: "n"))
+        case 0x0C: bytes.append(UInt8(ascii: "f"))
+        case 0x0D: bytes.append(UInt8(ascii: "r"))
+        default:
+            let digit = byte & 0x0F
+            bytes.append(contentsOf: "u00".utf8)
+            bytes.append(UInt8(ascii: "0") &+ byte &>> 4)
+            bytes.append(digit < 10 ? UInt8(ascii: "0") &+ digit : UInt8(ascii: "a") &+ digit &- 10)
+        }
+    }
+
+    /// Text that needs no escaping: numbers and the three words.
+    @inline(__always)
+    static func appendPlain(_ text: String, to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    /// A boolean.
+    @inline(__always)
+    static func append(_ value: Bool, to bytes: inout [UInt8]) {
+        appendPlain(value ? "true" : "false", to: &bytes)
+    }
+
+    /// An integer in decimal.
+    @inline(__always)
+    static func append<I: FixedWidthInteger>(_ value: I, to bytes: inout [UInt8]) {
+        guard let word = Int64(exactly: value) else { return appendPlain(String(value), to: &bytes) }
+        append(word: word, to: &bytes)
+    }
+
+    /// Writes digits into the 20 bytes of a tuple-like SIMD vector from the back, which needs no allocation.
+    @inline(never)
+    private static func append(word: Int64, to bytes: inout [UInt8]) {
+        var digits = SIMD32<UInt8>()
+        var index = 32
+        var rest = word.magnitude
+        repeat {
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+            index &-= 1
+            digits[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: remainder)
+            rest = quotient
+        } while rest != 0
+        if word < 0 {
+            index &-= 1
+            digits[index] = UInt8(ascii: "-")
+        }
+        // In bounds: an Int64 has at most 19 digits and a sign, so index is at least 12.
+        withUnsafeBytes(of: &digits) { bytes.append(contentsOf: $0[index...]) }
+    }
+
+    /// How a value's members and numbers are written.
+    enum Style {
+        /// Members in their order, numbers as they were read.
+        case asIs
+        /// Members sorted by the UTF-8 bytes of their names, numbers as they were read.
+        case sorted
+        /// Sorted, and integers by value; see `JSONValue.canonicalBytes`.
+        case canonical
+    }
+
+    /// A whole value; recurses as deep as the value is nested, which for parsed values is bounded.
+    static func append(_ value: JSONValue, style: Style, to bytes: inout [UInt8]) {
+        switch value {
+        case .null: appendPlain("null", to: &bytes)
+        case .bool(let flag): append(flag, to: &bytes)
+        case .number(let number):
+            // "-0" is the only integer that RFC 8259 lets one write in two ways.
+            let isMinusZero = style == .canonical && number.lexeme == "-0"
+            appendPlain(isMinusZero ? "0" : number.lexeme, to: &bytes)
+        case .string(let text): append(text, to: &bytes)
+        case .array(let elements):
+            bytes.append(UInt8(ascii: "["))
+            var isFirst = true
+            for element in elements {
+                if isFirst { isFirst = false } else { bytes.append(UInt8(ascii: ",")) }
+                append(element, style: style, to: &bytes)
+            }
+            bytes.append(UInt8(ascii: "]"))
+        case .object(let object):
+            let inOrder = style == .asIs
+            append(inOrder ? object.members : sorted(object.members), style: style, to: &bytes)
+        }
+    }
+
+    private static func sorted(_ members: [JSONObject.Member]) -> [JSONObject.Member] {
+        members.sorted { JSONText.precedes($0.name, $1.name) }
+    }
+
+    private static func append(_ members: [JSONObject.Member], style: Style, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for member in members {
+            if isFirst { isFirst = false } else { bytes.append(UInt8(ascii: ",")) }
+            append(member.name, to: &bytes)
+            bytes.append(UInt8(ascii: ":"))
+            append(member.value, style: style, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "}"))
+    }
+}
