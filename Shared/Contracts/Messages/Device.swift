@@ -3,7 +3,7 @@
 
 /// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, seed 001).
 public struct Device: Codable, Sendable, Hashable {
-    public enum Kind: String, Codable, Sendable, Hashable, CaseIterable {
+    public enum Kind: String, WireEnum {
         case phone, tablet, other
     }
 

@@ -27,7 +27,7 @@ public struct RegisterInstall: CommandMessage {
     public static let type = "identity.link.register-install.v1"
     public static let scope = Scope.internal
 
-    public enum User: String, Codable, Sendable, Hashable { case new, none }
+    public enum User: String, WireEnum { case new, none }
 
     public var installId: String
     public var device: Device
@@ -53,7 +53,7 @@ public struct EstablishLink: CommandMessage {
     public static let type = "identity.link.establish.v1"
     public static let scope = Scope.internal
 
-    public enum Mode: String, Codable, Sendable, Hashable {
+    public enum Mode: String, WireEnum {
         /// A creation: an external id that is known is restored on this install.
         case create
         /// `linkUser`: only to an external id that is new to the platform (seed 002).
@@ -139,6 +139,6 @@ public struct EraseUser: CommandMessage {
 }
 
 /// The platform's word on an install; independent of whether it is its person's active one.
-public enum InstallStatus: String, Codable, Sendable, Hashable, CaseIterable {
+public enum InstallStatus: String, WireEnum {
     case enabled, disabled, deleted
 }

@@ -73,7 +73,7 @@ public struct InstallDetached: EventMessage {
 public struct InstallStatusChanged: EventMessage {
     public static let type = "identity.link.install-status-changed.v1"
 
-    public enum Cause: String, Codable, Sendable, Hashable {
+    public enum Cause: String, WireEnum {
         /// The person moved to another install.
         case superseded
         /// `link.set-install-status`.

@@ -4,7 +4,7 @@
 /// Why a command was rejected: stable codes that programs may act on. A code is never renamed or reused.
 ///
 /// Link codes are the vendor's (facts/linking-and-verification.md A2.1, A5); the others are ours.
-public enum ReasonCode: String, Sendable, Hashable, Codable, CaseIterable {
+public enum ReasonCode: String, WireEnum {
     // Any command
     case unauthenticated = "UNAUTHENTICATED"
     case insufficientScope = "INSUFFICIENT_SCOPE"

@@ -7,7 +7,7 @@
 public struct Reply<Result> {
     public static var type: String { "identity.reply.v1" }
 
-    public enum Status: String, Codable, Sendable, Hashable {
+    public enum Status: String, WireEnum {
         case succeeded, rejected, expired
         /// A saga that will reply again.
         case pending

@@ -115,7 +115,8 @@ struct IntakeReader<Service: CommandService> {
         } catch let rejection as Rejection {
             throw rejection
         } catch {
-            throw Rejection(.invalidRequest, "data: \(WireJSONError.explain(error))")
+            let problem = WireJSONError.explain(error)
+            throw Rejection(.invalidRequest, problem.contains(": ") ? "data.\(problem)" : "data: \(problem)")
         }
     }
 }

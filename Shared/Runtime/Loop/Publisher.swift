@@ -68,6 +68,13 @@ final class Publisher {
         return moved
     }
 
+    /// Deliveries that come later say nothing any more about partitions that are no longer owned.
+    func forgetProgress(of partitions: Set<TopicPartition>) {
+        for index in batches.indices {
+            batches[index].through = batches[index].through.filter { !partitions.contains($0.key) }
+        }
+    }
+
     func close(timeout: Duration) {
         _ = producer?.close(timeout: timeout)
         producer = nil
@@ -135,7 +142,8 @@ final class Publisher {
 
     private func recreateProducer() {
         if let producer {
-            logger.warning("producer failed for good, making a new one", metadata: ["error": "\(producer.fatalError.map(String.init(describing:)) ?? "")"])
+            let error = producer.fatalError.map { "\($0)" } ?? "unknown"
+            logger.warning("the producer failed for good, making a new one", metadata: ["error": "\(error)"])
             producer.close(timeout: .zero)
         }
         producer = nil

@@ -29,15 +29,20 @@ extension ServiceLoop: RebalanceHandler {
     }
 
     func partitionsRevoked(_ partitions: [TopicPartition]) {
-        drain(for: .seconds(2))
-        saveProgress(wait: true, nil)
-        ownership.remove(partitions)
+        drain(for: signals.isStopping ? configuration.drainTimeout : .seconds(2))
+        saveProgress(wait: true, currentConsumer)
+        letGo(of: partitions)
         logger.info("partitions revoked", metadata: ["partitions": "\(list(partitions))"])
     }
 
     func partitionsLost(_ partitions: [TopicPartition]) {
-        ownership.remove(partitions)
+        letGo(of: partitions)
         logger.warning("partitions lost", metadata: ["partitions": "\(list(partitions))"])
+    }
+
+    private func letGo(of partitions: [TopicPartition]) {
+        ownership.remove(partitions)
+        publisher.forgetProgress(of: Set(partitions))
     }
 
     private func claim(_ partitions: [TopicPartition]) throws -> [PartitionClaim] {
@@ -114,6 +119,8 @@ extension ServiceLoop: RebalanceHandler {
     }
 
     private func list(_ partitions: [TopicPartition]) -> String {
-        partitions.sorted().map(\.description).joined(separator: " ")
+        Dictionary(grouping: partitions, by: \.topic).sorted { $0.key < $1.key }.map { topic, members in
+            "\(topic)[\(members.map(\.partition).sorted().map(String.init).joined(separator: ","))]"
+        }.joined(separator: " ")
     }
 }

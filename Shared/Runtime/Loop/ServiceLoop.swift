@@ -91,6 +91,7 @@ final class ServiceLoop<Service: CommandService> {
     /// Leaving calls `partitionsRevoked`, which saves what is published.
     private func leave(_ consumer: KafkaConsumer) {
         if !consumer.close(timeout: .seconds(10)) { logger.warning("the consumer did not close in time") }
+        publisher.forgetProgress(of: Set(ownership.partitions.keys))
         ownership = Ownership()
         self.consumer = nil
         if mustRejoin { signals.sleep(.milliseconds(Int.random(in: 100...1000))) }
@@ -114,8 +115,9 @@ final class ServiceLoop<Service: CommandService> {
 
     private func publisherTurn() {
         ownership.published(publisher.poll(timeout: .zero))
-        while publisher.pending > Self.maxPending, !signals.isStopping {
+        while publisher.pending > Self.maxPending, !signals.isStopping {  // the broker is slower than we, or away
             health.turned()
+            health.broker("\(publisher.pending) messages wait for delivery")
             ownership.published(publisher.poll(timeout: .milliseconds(100)))
         }
     }

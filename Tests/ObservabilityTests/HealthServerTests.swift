@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Glibc
+import Logging
+import Metrics
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import Observability
+
+@Suite(.serialized, .timeLimit(.minutes(1))) struct HealthServerTests {
+    private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    /// Runs a server on a port of the kernel's choice for as long as `body` takes, then shuts it down gracefully.
+    private func withServer(
+        health: @escaping @Sendable () -> HealthReport = { HealthReport() },
+        metrics: @escaping @Sendable () -> String = { "" },
+        _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+        let server = HealthServer(
+            port: 0, health: health, metrics: metrics, logger: Self.quiet, onBound: { continuation.yield($0) })
+        let group = ServiceGroup(services: [server], logger: Self.quiet)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let port = try #require(await ports.first { _ in true })
+            try await body(port)
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    @Test func probesMetricsAndNothingElse() async throws {
+        let registry = PrometheusRegistry()
+        Counter(label: "commands", factory: registry).increment(by: 2)
+        try await withServer(metrics: { registry.exposition() }) { port in
+            for path in ["/livez", "/readyz", "/livez?verbose=1"] {
+                let reply = try #require(await HTTPProbe.send(path, port: port))
+                #expect(reply.status == "200")
+                #expect(reply.body == #"{"status":"ok"}"#)
+                #expect(reply.headers.contains("content-type: application/json"))
+            }
+            let metrics = try #require(await HTTPProbe.send("/metrics", port: port))
+            #expect(metrics.status == "200")
+            #expect(metrics.headers.contains("content-type: text/plain; version=0.0.4; charset=utf-8"))
+            #expect(metrics.body.hasPrefix("# TYPE commands_total counter\ncommands_total 2\n"))
+            for (method, path) in [("GET", "/"), ("GET", "/livez/x"), ("POST", "/livez"), ("DELETE", "/metrics")] {
+                #expect(await HTTPProbe.send(path, method: method, port: port)?.status == "404")
+            }
+            let head = try #require(await HTTPProbe.send("/readyz", method: "HEAD", port: port))
+            #expect(head.status == "200" && head.body.isEmpty && head.headers.contains("content-length: 15"))
+        }
+    }
+
+    @Test func failedChecksAreListed() async throws {
+        let report = HealthReport(
+            live: [HealthCheck(name: "loop", ok: false)],
+            ready: [
+                HealthCheck(name: "database", ok: false, detail: "connection \"refused\"\n"),
+                HealthCheck(name: "kafka", ok: true, detail: "3 partitions"),
+            ])
+        try await withServer(health: { report }) { port in
+            let live = try #require(await HTTPProbe.send("/livez", port: port))
+            #expect(live.status == "503")
+            #expect(live.body == #"{"status":"unavailable","checks":[{"name":"loop","ok":false}]}"#)
+            let ready = try #require(await HTTPProbe.send("/readyz", port: port))
+            #expect(ready.status == "503")
+            #expect(
+                ready.body == #"{"status":"unavailable","checks":["#
+                    + #"{"name":"database","ok":false,"detail":"connection \"refused\"\n"},"#
+                    + #"{"name":"kafka","ok":true,"detail":"3 partitions"}]}"#)
+            #expect(try JSONSerialization.jsonObject(with: Data(ready.body.utf8)) is [String: Any])
+        }
+    }
+
+    @Test func theReportIsTakenForEveryRequest() async throws {
+        let ready = Mutex(false)
+        let health: @Sendable () -> HealthReport = {
+            HealthReport(ready: [HealthCheck(name: "assigned", ok: ready.withLock { $0 })])
+        }
+        try await withServer(health: health) { port in
+            #expect(await HTTPProbe.send("/readyz", port: port)?.status == "503")
+            #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
+            ready.withLock { $0 = true }
+            #expect(await HTTPProbe.send("/readyz", port: port)?.status == "200")
+        }
+    }
+
+    @Test func shutdownFreesThePortAndDoesNotWaitForIdleClients() async throws {
+        let seen = Mutex(0)
+        let clock = ContinuousClock()
+        let stopped = Mutex(clock.now)
+        let sockets = Mutex([Int32]())
+        try await withServer { port in
+            seen.withLock { $0 = port }
+            let silent = try #require(HTTPProbe.connect(port: port))
+            let half = try #require(HTTPProbe.connect(port: port))
+            let start = Array("GET /livez HTT".utf8)
+            #expect(write(half, start, start.count) == start.count)
+            let body = try #require(HTTPProbe.connect(port: port))
+            let upload = Array("POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc".utf8)
+            #expect(write(body, upload, upload.count) == upload.count)
+            sockets.withLock { $0 = [silent, half, body] }
+            #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
+            stopped.withLock { $0 = clock.now }
+        }
+        let took = clock.now - stopped.withLock { $0 }
+        #expect(took < .seconds(3))
+        #expect(HTTPProbe.connect(port: seen.withLock { $0 }) == nil)
+        for socket in sockets.withLock({ $0 }) { close(socket) }
+    }
+
+    @Test func aClientThatDoesNotReadDoesNotDelayShutdown() async throws {
+        let large = String(repeating: "x", count: 16_000_000)
+        let clock = ContinuousClock()
+        let stopped = Mutex(clock.now)
+        let sockets = Mutex([Int32]())
+        try await withServer(metrics: { large }) { port in
+            let deaf = try #require(HTTPProbe.connect(port: port))
+            let request = Array("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+            #expect(write(deaf, request, request.count) == request.count)
+            sockets.withLock { $0 = [deaf] }
+            try await Task.sleep(for: .milliseconds(200))
+            stopped.withLock { $0 = clock.now }
+        }
+        let took = clock.now - stopped.withLock { $0 }
+        #expect(took < .seconds(3))
+        for socket in sockets.withLock({ $0 }) { close(socket) }
+    }
+
+    @Test func requestsInProgressAreAnsweredDuringShutdown() async throws {
+        let reply = Mutex<Task<HTTPProbe.Reply?, Never>?>(nil)
+        let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+        let slow: @Sendable () -> HealthReport = {
+            continuation.yield()
+            usleep(300_000)  // stands for a report that is slow just now; real ones must not block
+            return HealthReport()
+        }
+        try await withServer(health: slow) { port in
+            let request = Task { await HTTPProbe.send("/livez", port: port) }
+            reply.withLock { $0 = request }
+            _ = await started.first { _ in true }
+        }
+        #expect(await reply.withLock { $0 }?.value?.body == #"{"status":"ok"}"#)
+    }
+
+    @Test func shutdownBeforeTheServerRuns() async throws {
+        for _ in 0..<20 {
+            let server = HealthServer(port: 0, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet)
+            let group = ServiceGroup(services: [server], logger: Self.quiet)
+            async let running: Void = group.run()
+            await group.triggerGracefulShutdown()
+            try await running
+        }
+    }
+
+    @Test func aTakenPortIsAnError() async throws {
+        try await withServer { port in
+            let second = HealthServer(
+                port: port, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet)
+            await #expect(throws: (any Error).self) { try await second.run() }
+            #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
+        }
+    }
+
+    @Test func cancellationEndsTheServer() async throws {
+        let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+        let server = HealthServer(
+            port: 0, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet,
+            onBound: { continuation.yield($0) })
+        let task = Task { try await server.run() }
+        let port = try #require(await ports.first { _ in true })
+        task.cancel()
+        _ = await task.result
+        #expect(HTTPProbe.connect(port: port) == nil)
+    }
+}
