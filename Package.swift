@@ -93,6 +93,27 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Services/CLI", swiftSettings: strict),
+
+        // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
+        .testTarget(name: "WireJSONTests", dependencies: ["WireJSON"], path: "Tests/WireJSONTests"),
+        .testTarget(
+            name: "MessagingTests",
+            dependencies: [
+                "CLibrdkafka", "Messaging",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
+            ],
+            path: "Tests/MessagingTests", swiftSettings: strict),
+        .testTarget(
+            name: "ObservabilityTests",
+            dependencies: [
+                "Observability",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            path: "Tests/ObservabilityTests", swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -98,7 +98,7 @@ enum JSONWriter {
         append(word: word, to: &bytes)
     }
 
-    /// Writes digits into the 20 bytes of a tuple-like SIMD vector from the back, which needs no allocation.
+    /// Collects the digits from the back in a vector on the stack, which needs no allocation.
     @inline(never)
     private static func append(word: Int64, to bytes: inout [UInt8]) {
         var digits = SIMD32<UInt8>()

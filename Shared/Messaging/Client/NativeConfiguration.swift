@@ -40,7 +40,9 @@ struct NativeConfiguration: ~Copyable {
             if result == RD_KAFKA_CONF_OK { return nil }
             // librdkafka quotes the value in its message, so a secret's message is not repeated.
             if setting.isSecret && result != RD_KAFKA_CONF_UNKNOWN { return "librdkafka refuses the value (not shown)" }
-            return text.baseAddress.map { String(cString: $0) } ?? "refused by librdkafka"
+            // It quotes values of several lines, such as certificates, as they are.
+            let words = text.baseAddress.map { String(cString: $0) } ?? "refused by librdkafka"
+            return words.split(whereSeparator: \.isNewline).joined(separator: " ")
         }
     }
 }

@@ -1,0 +1,38 @@
+# syntax=docker/dockerfile:1
+# SPDX-License-Identifier: Apache-2.0
+# One image that holds every executable of IdentityBus. There is no entry point: each container names its command.
+
+FROM swift:6.3-bookworm AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends librdkafka-dev libsqlite3-dev libpq-dev pkg-config zlib1g-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# First only what names the dependencies: they are fetched again only when that changes.
+COPY Package.swift Package.resolve[d] ./
+RUN swift package resolve
+COPY Shared Shared
+COPY Services Services
+# Swift's own libraries go into the executables; C libraries come from the runtime image.
+RUN mkdir /out \
+    && for product in identitybus identitybus-link; do \
+         swift build -c release --static-swift-stdlib --product "$product" \
+         && install -s ".build/release/$product" /out/ \
+         || exit 1; \
+       done
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates libpq5 librdkafka1 libsqlite3-0 libstdc++6 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin identitybus \
+    && install -d -o identitybus -g identitybus /var/lib/identitybus
+COPY --from=build /out/ /usr/local/bin/
+USER identitybus
+WORKDIR /var/lib/identitybus
+# In a container the health port has to be reachable from outside of it. The rest is set where the container is run.
+ENV HTTP_HOST=0.0.0.0 \
+    HTTP_PORT=8080 \
+    DATA_DIR=/var/lib/identitybus \
+    IDENTITYBUS_APPS=/etc/identitybus/apps.yaml
+EXPOSE 8080
+CMD ["identitybus", "--help"]

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Testing
+
+@testable import Messaging
+
+@Suite struct ClientSettingsTests {
+    private func settings(_ configuration: KafkaConfiguration, _ role: ClientRole) throws -> [String: String] {
+        let all = try configuration.settings(for: role, groupID: role == .consumer ? "g" : nil)
+        return Dictionary(all.map { ($0.key, $0.value) }) { $1 }
+    }
+
+    @Test func theRoleOutranksTheCommonSettingAndThatTheDefault() throws {
+        let configuration = KafkaConfiguration(
+            bootstrapServers: "a:1", common: ["reconnect.backoff.ms": "1", "fetch.wait.max.ms": "1"],
+            consumer: ["fetch.wait.max.ms": "2"])
+        let consumer = try settings(configuration, .consumer)
+        #expect(consumer["reconnect.backoff.ms"] == "1")
+        #expect(consumer["fetch.wait.max.ms"] == "2")
+        #expect(consumer["queued.min.messages"] == "10000")
+    }
+
+    @Test func theGuaranteesAreAlwaysThere() throws {
+        let consumer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .consumer)
+        #expect(consumer["partition.assignment.strategy"] == "cooperative-sticky")
+        #expect(consumer["enable.auto.commit"] == "false")
+        #expect(consumer["enable.auto.offset.store"] == "false")
+        #expect(consumer["group.id"] == "g")
+        let producer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .producer)
+        #expect(producer["enable.idempotence"] == "true")
+        #expect(producer["acks"] == "all")
+        #expect(producer["message.timeout.ms"] == "0")
+    }
+
+    @Test func combinationsThatLibrdkafkaRefusesAreConfigurationErrors() {
+        let configuration = KafkaConfiguration(bootstrapServers: "a:1", producer: ["max.in.flight": "100"])
+        let logs = LogRecorder()
+        let error = #expect(throws: KafkaConfigurationError.self) {
+            try KafkaProducer(configuration: configuration, logger: logs.logger)
+        }
+        #expect(error?.variable == "KAFKA_PRODUCER_*")
+        #expect(error?.message.contains("max.in.flight") == true)
+    }
+}

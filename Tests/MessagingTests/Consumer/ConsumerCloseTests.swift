@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+import Testing
+
+@Suite(.dedicatedThread) struct ConsumerCloseTests {
+    @Test func closingTwiceIsHarmlessAndPollingAfterwardsIsAnError() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try consumer.join(1)
+        #expect(consumer.close(timeout: .seconds(20)))
+        #expect(consumer.close(timeout: .seconds(20)))
+        let error = #expect(throws: KafkaError.self) { try consumer.poll(maxRecords: 1, timeout: .zero) }
+        #expect(error?.code == KafkaError.Code.wrongState)
+        #expect(throws: KafkaError.self) { try consumer.watermarks(broker.partition("in", 0), timeout: .seconds(1)) }
+        #expect(throws: KafkaError.self) { try consumer.committed([broker.partition("in", 0)], timeout: .seconds(1)) }
+        #expect(!consumer.commit([broker.partition("in", 0): 1], wait: true))
+        #expect(!consumer.isAssignmentLost)
+        #expect(handler.revoked.count == 1)
+    }
+
+    @Test func aConsumerThatNeverJoinedCloses() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let consumer = try broker.consumer(["in"], handler: TestHandler())
+        #expect(consumer.close(timeout: .seconds(20)))
+    }
+
+    @Test(arguments: [true, false])
+    func aForgottenConsumerEndsByItself(joined: Bool) throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let handler = TestHandler()
+        do {
+            let consumer = try broker.consumer(["in"], handler: handler)
+            if joined { try consumer.join(1) } else { _ = try consumer.poll(maxRecords: 1, timeout: .seconds(1)) }
+        }
+        #expect(handler.assigned.isEmpty || joined)
+        #expect(handler.revoked.isEmpty)
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"), arguments: [true, false])
+    func closingKeepsItsDeadlineWithoutABroker(joined: Bool) throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let consumer = try broker.consumer(["in"], handler: TestHandler())
+        if joined { try consumer.join(1) }
+        try broker.faults().setBroker(up: false)
+        let elapsed = time { consumer.close(timeout: .seconds(2)) }
+        #expect(elapsed < .seconds(4))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func closingDuringARebalanceEnds() throws {
+        let broker = try TestBroker(["in": 4])
+        defer { broker.close() }
+        let first = try broker.consumer(["in"], handler: TestHandler())
+        try first.join(4)
+        let second = try broker.consumer(["in"], handler: TestHandler())
+        // The second has asked to join and the first has not answered yet.
+        let end = ContinuousClock.now.advanced(by: .milliseconds(700))
+        while ContinuousClock.now < end { _ = try second.poll(maxRecords: 1, timeout: .milliseconds(50)) }
+        #expect(time { first.close(timeout: .seconds(20)) } < .seconds(21))
+        #expect(time { second.close(timeout: .seconds(20)) } < .seconds(21))
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+import Testing
+
+@Suite(.dedicatedThread) struct KafkaConsumerTests {
+    @Test func whatIsProducedIsConsumedUnchangedAndInOrder() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let topic = broker.topic("in")
+        let bytes = [UInt8](0...255)
+        let odd = [
+            KafkaHeader(name: "binary", value: bytes), KafkaHeader(name: "empty", value: []),
+            KafkaHeader(name: "null", value: nil), KafkaHeader(name: "", value: [1]),
+            KafkaHeader(name: "größe", value: [2]), KafkaHeader(name: "binary", value: [3]),
+        ]
+        let sent = [
+            ProducerRecord(topic: topic, key: Array("k".utf8), value: Array("v".utf8), timestampMs: 1_700_000_000_123),
+            ProducerRecord(topic: topic, key: [1], value: nil),
+            ProducerRecord(topic: topic, key: [], value: []),
+            ProducerRecord(topic: topic, key: nil, value: bytes, headers: odd),
+            ProducerRecord(topic: topic, key: bytes, value: [UInt8](repeating: 7, count: 300_000)),
+        ]
+        let producer = try broker.producer()
+        let reports = try producer.deliver(sent)
+        #expect(reports.map(\.token) == [0, 1, 2, 3, 4])
+        #expect(reports.map(\.offset) == [0, 1, 2, 3, 4])
+        #expect(reports.allSatisfy { $0.error == nil && $0.topicPartition == broker.partition("in", 0) })
+
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        let records = try consumer.collect(sent.count)
+        #expect(records.map(\.offset) == [0, 1, 2, 3, 4])
+        #expect(records.map(\.key) == sent.map(\.key))
+        #expect(records.map(\.value) == sent.map(\.value))
+        #expect(records.map(\.headers) == sent.map(\.headers))
+        #expect(records[0].timestampMs == 1_700_000_000_123)
+        #expect(records.allSatisfy { $0.topicPartition == broker.partition("in", 0) })
+        #expect(consumer.close(timeout: .seconds(20)))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func headerNamesThatAreNotTextAreRepaired() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        try RawProducer.produce(
+            topic: broker.topic("in"), headerName: [0x61, 0xFF, 0x62], headerValue: [0xFE, 0x00],
+            servers: broker.bootstrapServers)
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        let record = try #require(try consumer.collect(1).first)
+        #expect(record.headers == [KafkaHeader(name: "a\u{FFFD}b", value: [0xFE, 0x00])])
+        #expect(record.key == nil && record.value == nil)
+        consumer.close(timeout: .seconds(20))
+    }
+
+    @Test func aLoneMessageDoesNotWaitForABatch() throws {
+        let broker = try TestBroker(["in": 3])
+        defer { broker.close() }
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try consumer.join(3)
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [0])])
+        _ = try consumer.collect(1)
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        var records: [KafkaRecord] = []
+        let elapsed = try time { records = try consumer.poll(maxRecords: 500, timeout: .seconds(20)) }
+        #expect(records.map(\.value) == [[1]])
+        #expect(elapsed < .seconds(5))
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aPollReturnsNoMoreThanItWasAskedFor() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        let value = [UInt8](repeating: 1, count: 1000)
+        try producer.deliver((0..<50).map { _ in ProducerRecord(topic: broker.topic("in"), value: value) })
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        var sizes: [Int] = []
+        var total = 0
+        try wait(until: total >= 20) {
+            let count = try consumer.poll(maxRecords: 7, timeout: .milliseconds(100)).count
+            sizes.append(count)
+            total += count
+        }
+        #expect(sizes.allSatisfy { $0 <= 7 })
+        sizes = []
+        try wait(until: total >= 50) {
+            let count = try consumer.poll(maxRecords: 500, maxBytes: 2500, timeout: .milliseconds(100)).count
+            sizes.append(count)
+            total += count
+        }
+        #expect(total == 50)
+        #expect(sizes.allSatisfy { $0 <= 3 })
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func anEmptyPollLastsItsTimeout() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try consumer.join(1)
+        var records: [KafkaRecord] = []
+        let elapsed = try time { records = try consumer.poll(maxRecords: 10, timeout: .milliseconds(300)) }
+        #expect(records.isEmpty)
+        #expect(elapsed >= .milliseconds(290) && elapsed < .seconds(5))
+        consumer.close(timeout: .seconds(20))
+    }
+
+    @Test func committedOffsetsAreWhereTheNextMemberStarts() throws {
+        let broker = try TestBroker(["in": 2])
+        defer { broker.close() }
+        let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
+        let producer = try broker.producer()
+        let sent = (0..<20).map { ProducerRecord(topic: zero.topic, value: [UInt8($0)], partition: Int32($0 % 2)) }
+        try producer.deliver(sent)
+        let handler = TestHandler()
+        let first = try broker.consumer(["in"], handler: handler)
+        _ = try first.collect(20)
+        #expect(try first.committed([zero, one], timeout: .seconds(10)) == [:])
+        #expect(first.commit([zero: 4], wait: true))
+        #expect(first.commit([one: 9], wait: false))
+        try wait(until: try first.committed([zero, one], timeout: .seconds(10)) == [zero: 4, one: 9]) {
+            _ = try first.poll(maxRecords: 10, timeout: .milliseconds(20))
+        }
+        #expect(first.close(timeout: .seconds(20)))
+        #expect(handler.revoked.flatMap { $0 }.sorted() == [zero, one])
+
+        let second = try broker.consumer(["in"], handler: handler)
+        let records = try second.collect(7)
+        #expect(records.filter { $0.topicPartition == zero }.map(\.offset) == [4, 5, 6, 7, 8, 9])
+        #expect(records.filter { $0.topicPartition == one }.map(\.offset) == [9])
+        second.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func watermarksAreTheOldestAndTheNextOffset() throws {
+        let broker = try TestBroker(["in": 2])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: broker.topic("in"), value: [1], partition: 1) })
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        #expect(try consumer.watermarks(broker.partition("in", 1), timeout: .seconds(20)) == (0, 3))
+        #expect(try consumer.watermarks(broker.partition("in", 0), timeout: .seconds(20)) == (0, 0))
+        #expect(throws: KafkaError.self) {
+            try consumer.watermarks(broker.partition("in", 77), timeout: .seconds(2))
+        }
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func anUnknownTopicIsReportedQuietlyAndHindersNoOther() throws {
+        let broker = try TestBroker(["in": 1, "gone": 1])
+        defer { broker.close() }
+        try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in", "gone"], handler: handler)
+        try wait(until: consumer.lastError != nil && consumer.assignment.count == 1) {
+            _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
+        }
+        #expect(consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition)
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        #expect(try consumer.collect(1).count == 1)
+        #expect(consumer.lastError == nil)
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func readingGoesOnAfterTheBrokerWasAway() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let faults = try broker.faults()
+        let producer = try broker.producer()
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        var records = try consumer.collect(1)
+        faults.setBroker(up: false)
+        #expect(try consumer.poll(maxRecords: 10, timeout: .milliseconds(500)).isEmpty)
+        faults.setBroker(up: true)
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [2])])
+        // Whether the partition was lost meanwhile depends on the session; a message may then come twice.
+        try wait(until: records.contains { $0.value == [2] }) {
+            records += try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
+        }
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+}

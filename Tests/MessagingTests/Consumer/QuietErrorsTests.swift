@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Testing
+
+@testable import Messaging
+
+@Suite struct QuietErrorsTests {
+    @Test func anErrorIsLoggedOncePerPlaceAndPause() {
+        var errors = QuietErrors()
+        let start = ContinuousClock.now
+        let place = TopicPartition(topic: "t", partition: 0)
+        let answers = [
+            errors.shouldLog(code: 3, at: nil, now: start),
+            errors.shouldLog(code: 3, at: nil, now: start.advanced(by: .seconds(9))),
+            errors.shouldLog(code: 3, at: place, now: start),
+            errors.shouldLog(code: 4, at: nil, now: start),
+            errors.shouldLog(code: 3, at: nil, now: start.advanced(by: .seconds(11))),
+        ]
+        #expect(answers == [true, false, true, true, true])
+    }
+}

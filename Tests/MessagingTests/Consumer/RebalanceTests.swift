@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+import Testing
+
+@Suite(.dedicatedThread) struct RebalanceTests {
+    @Test func readingStartsWhereTheHandlerSays() throws {
+        let broker = try TestBroker(["in": 4])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        let topic = broker.topic("in")
+        try producer.deliver(
+            (0..<40).map { ProducerRecord(topic: topic, value: [UInt8($0)], partition: Int32($0 % 4)) })
+        let handler = TestHandler(starts: [
+            broker.partition("in", 0): 7, broker.partition("in", 1): KafkaOffset.beginning,
+            broker.partition("in", 2): KafkaOffset.end,
+        ])
+        let consumer = try broker.consumer(["in"], handler: handler)
+        let records = try consumer.collect(3 + 10 + 10)
+        let offsets = Dictionary(grouping: records, by: \.topicPartition.partition).mapValues { $0.map(\.offset) }
+        #expect(offsets == [0: [7, 8, 9], 1: Array(0...9), 3: Array(0...9)])
+        #expect(handler.assigned.map { $0.sorted() } == [(0..<4).map { broker.partition("in", $0) }])
+        #expect(consumer.assignment.count == 4)
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+        #expect(handler.revoked.flatMap { $0 }.count == 4)
+        #expect(handler.lost.isEmpty)
+        #expect(consumer.assignment.isEmpty)
+    }
+
+    @Test func theHandlerMayAskAndCommitButNotPollOrClose() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let partition = broker.partition("in", 0)
+        let producer = try broker.producer()
+        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: partition.topic, value: [1]) })
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        var answers: [String] = []
+        handler.onAssign = { [unowned consumer] _ in
+            let marks = try? consumer.watermarks(partition, timeout: .seconds(10))
+            answers.append("\(marks?.low ?? -1) \(marks?.high ?? -1)")
+            answers.append("\((try? consumer.poll(maxRecords: 1, timeout: .zero)) == nil)")
+            answers.append("\(consumer.close(timeout: .seconds(1)))")
+        }
+        handler.onRevoke = { [unowned consumer] _ in
+            answers.append("\(consumer.commit([partition: 2], wait: true))")
+        }
+        _ = try consumer.collect(3)
+        #expect(consumer.close(timeout: .seconds(20)))
+        #expect(answers == ["0 3", "true", "false", "true"])
+
+        let next = try broker.consumer(["in"], handler: TestHandler())
+        #expect(try next.collect(1).map(\.offset) == [2])
+        next.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    /// ```
+    /// first:   joins, reads all six ........ gives three up ........ reads three
+    /// second:                   joins ....................... gets three
+    /// sender:  one message to every partition, again and again
+    /// ```
+    /// Both keep their progress in one place, as services keep it in the database: then each message must be read
+    /// exactly once, in order, by whoever has the partition when `poll` returns.
+    @Test func aSecondMemberTakesOverWithoutLossOrRepetition() throws {
+        let broker = try TestBroker(["in": 6])
+        defer { broker.close() }
+        let world = RebalanceWorld(topic: broker.topic("in"), partitions: 6, producer: try broker.producer())
+        let first = try world.member { try broker.consumer(["in"], handler: $0) }
+        try world.run(until: { first.consumer.assignment.count == 6 && world.consumed > 100 })
+        let second = try world.member { try broker.consumer(["in"], handler: $0) }
+        try world.run(until: { second.consumer.assignment.count == 3 && first.consumer.assignment.count == 3 })
+        let before = world.consumed
+        try world.run(until: { world.consumed > before + 100 })
+        #expect(first.consumer.assignment.isDisjoint(with: second.consumer.assignment))
+        #expect(first.handler.revoked.flatMap { $0 }.count == 3)
+        // Cooperative: the partitions that stay are never taken away in between.
+        #expect(first.handler.assigned.flatMap { $0 }.count == 6)
+
+        #expect(second.consumer.close(timeout: .seconds(20)))
+        world.members.removeLast()
+        try world.run(until: { first.consumer.assignment.count == 6 })
+        try world.finish()
+        #expect(world.violations.isEmpty)
+        #expect(first.handler.lost.isEmpty && second.handler.lost.isEmpty)
+        first.consumer.close(timeout: .seconds(20))
+        world.producer.close(timeout: .seconds(5))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func aMemberThrownOutOfTheGroupLosesItsPartitionsAndComesBack() throws {
+        let broker = try TestBroker(["in": 2])
+        defer { broker.close() }
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try consumer.join(2)
+        let unknown = [Int32](repeating: KafkaError.Code.unknownMember, count: 1)
+        try broker.faults().failNext(.heartbeat, with: unknown)
+        try wait(until: !handler.lost.isEmpty) { _ = try consumer.poll(maxRecords: 1, timeout: .milliseconds(50)) }
+        #expect(handler.lost.flatMap { $0 }.count == 2)
+        #expect(handler.revoked.isEmpty)
+        #expect(!consumer.commit([broker.partition("in", 0): 1], wait: true))
+        try consumer.join(2)
+        #expect(handler.assigned.flatMap { $0 }.count == 4)
+        #expect(!consumer.isAssignmentLost)
+        consumer.close(timeout: .seconds(20))
+    }
+
+    @Test func withoutAHandlerReadingStartsAtTheCommittedOffsets() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        let consumer = try broker.consumer(["in"], handler: TestHandler())
+        #expect(try consumer.collect(1).map(\.offset) == [0])
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+import Testing
+
+@Suite(.dedicatedThread, .enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+struct ProducerFaultTests {
+    @Test func transientErrorsEndInDelivery() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let passing = [
+            KafkaError.Code.notLeader, KafkaError.Code.requestTimedOut, KafkaError.Code.notEnoughReplicas,
+            KafkaError.Code.leaderNotAvailable,
+        ]
+        try broker.faults().failNext(.produce, with: passing)
+        let producer = try broker.producer()
+        let reports = try producer.deliver((0..<10).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+        #expect(reports.allSatisfy { $0.error == nil })
+        #expect(reports.map(\.token) == Array(0..<10))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aMessageThatTheBrokerFindsTooLargeDoesNotBlockTheNext() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
+        let bad = try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
+        #expect(bad.first?.error?.disposition == .permanent)
+        #expect(bad.first?.error?.name == "MSG_SIZE_TOO_LARGE")
+        #expect(bad.first?.topicPartition.topic == broker.topic("out"))
+        let good = try producer.deliver((0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+        #expect(good.allSatisfy { $0.error == nil })
+        #expect(producer.fatalError == nil)
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func anUnknownTopicIsPermanentAndHindersNoOther() throws {
+        let broker = try TestBroker(["out": 1, "gone": 1])
+        defer { broker.close() }
+        try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
+        let producer = try broker.producer(["topic.metadata.propagation.max.ms": "500"])
+        let reports = try producer.deliver(
+            ["gone", "out"].map { ProducerRecord(topic: broker.topic($0), value: [1]) })
+        let errors = Dictionary(uniqueKeysWithValues: reports.map { ($0.token, $0.error) })
+        #expect(errors[0]??.disposition == .permanent)
+        #expect(errors[1] == .some(nil))
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aBrokerThatComesBackGetsWhatWasSentMeanwhile() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let faults = try broker.faults()
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        faults.setBroker(up: false)
+        for token in 0..<5 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        #expect(producer.poll(timeout: .milliseconds(300)).isEmpty)
+        faults.setBroker(up: true)
+        var reports: [DeliveryReport] = []
+        try wait(until: reports.count == 5) { reports += producer.poll(timeout: .milliseconds(100)) }
+        #expect(reports.allSatisfy { $0.error == nil })
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aFullQueueHoldsTheSenderBackUntilThereIsRoom() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        try broker.faults().setRoundTrip(.milliseconds(20))
+        let producer = try broker.producer(["queue.buffering.max.messages": "10"])
+        for token in 0..<100 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        // The reports that made room were kept for the next poll.
+        #expect(producer.outstanding == 100)
+        var reports = producer.poll(timeout: .zero)
+        #expect(reports.count >= 90)
+        try wait(until: reports.count == 100) { reports += producer.poll(timeout: .milliseconds(100)) }
+        #expect(reports.map(\.token) == Array(0..<100))
+        #expect(reports.allSatisfy { $0.error == nil })
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aQueueThatStaysFullIsAnErrorToBeRetried() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        try broker.faults().setBroker(up: false)
+        let producer = try broker.producer(
+            ["queue.buffering.max.messages": "10"], maximumBlock: .milliseconds(300))
+        for token in 0..<10 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        var error: KafkaError?
+        let elapsed = time {
+            error = #expect(throws: KafkaError.self) {
+                try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 10)
+            }
+        }
+        #expect(error?.code == KafkaError.Code.queueFull)
+        #expect(error?.disposition == .retry)
+        #expect(elapsed >= .milliseconds(290) && elapsed < .seconds(10))
+        #expect(producer.outstanding == 10)
+        producer.close(timeout: .zero)
+    }
+
+    @Test func closingKeepsItsDeadlineAndReportsWhatWasGivenUp() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try broker.faults().setBroker(up: false)
+        for token in 0..<5 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        #expect(producer.flush(timeout: .milliseconds(200)).isEmpty)
+        #expect(producer.outstanding == 5)
+        var reports: [DeliveryReport] = []
+        let elapsed = time { reports = producer.close(timeout: .milliseconds(500)) }
+        #expect(elapsed < .seconds(5))
+        #expect(reports.map(\.token).sorted() == Array(0..<5))
+        let purged = [KafkaError.Code.purgedFromQueue, KafkaError.Code.purgedInFlight]
+        #expect(reports.allSatisfy { $0.error.map { purged.contains($0.code) } ?? false })
+        #expect(producer.outstanding == 0)
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Glibc
+import Logging
+import Messaging
+
+/// A broker for one test: the one of `KAFKA_BOOTSTRAP_SERVERS` if that is set, or else an embedded one of its own.
+/// Topics and groups have names that no other run uses.
+final class TestBroker {
+    static let external: String? = getenv("KAFKA_BOOTSTRAP_SERVERS").map { String(cString: $0) }
+    static var isEmbedded: Bool { external == nil }
+
+    let bootstrapServers: String
+    let logs = LogRecorder()
+    private let embedded: EmbeddedBroker?
+    private let prefix = "t\(UInt64.random(in: 0 ..< .max))."
+
+    /// - Parameter topics: short names and their numbers of partitions.
+    init(_ topics: KeyValuePairs<String, Int>) throws {
+        let prefix = prefix
+        let specs = topics.map { TopicSpec(name: prefix + $0.key, partitions: $0.value) }
+        if let external = Self.external {
+            embedded = nil
+            bootstrapServers = external
+            let admin = try KafkaAdmin(configuration: configuration(), logger: logs.logger)
+            defer { admin.close(timeout: .seconds(5)) }
+            try admin.ensureTopics(specs, timeout: .seconds(30))
+        } else {
+            let broker = try EmbeddedBroker(topics: specs, logger: logs.logger)
+            embedded = broker
+            bootstrapServers = broker.bootstrapServers
+        }
+    }
+
+    /// The embedded broker, for tests that need its faults.
+    func faults() throws -> EmbeddedBroker {
+        guard let embedded else { throw Unavailable() }
+        return embedded
+    }
+
+    func topic(_ name: String) -> String { prefix + name }
+
+    func partition(_ name: String, _ number: Int32) -> TopicPartition {
+        TopicPartition(topic: topic(name), partition: number)
+    }
+
+    func configuration(consumer: [String: String] = [:], producer: [String: String] = [:]) -> KafkaConfiguration {
+        let quick = [
+            "session.timeout.ms": Self.isEmbedded ? "3500" : "6000",
+            "heartbeat.interval.ms": "200",
+            "fetch.wait.max.ms": Self.isEmbedded ? "10" : "100",
+        ]
+        return KafkaConfiguration(
+            bootstrapServers: bootstrapServers, clientID: "messaging-tests",
+            consumer: quick.merging(consumer) { $1 }, producer: producer)
+    }
+
+    func producer(_ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30)) throws -> KafkaProducer {
+        try KafkaProducer(
+            configuration: configuration(producer: settings), logger: logs.logger, maximumBlock: maximumBlock)
+    }
+
+    func consumer(
+        _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:]
+    ) throws -> KafkaConsumer {
+        try KafkaConsumer(
+            configuration: configuration(consumer: settings), groupID: prefix + group,
+            topics: topics.map(topic), handler: handler, logger: logs.logger)
+    }
+
+    func close() { embedded?.close() }
+
+    struct Unavailable: Error {}
+}
