@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # SPDX-License-Identifier: Apache-2.0
 # One image that holds every executable of IdentityBus. There is no entry point: each container names its command.
 

@@ -58,16 +58,21 @@ public struct ServiceConfiguration: Sendable {
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
     }
 
-    /// The topics that a service reads and writes. Dead letters may be larger than what they hold by their headers.
+    /// The topics that a service reads and writes.
+    ///
+    /// The commands topic takes messages well over our own limit, so that who sends too much is told by us, with a
+    /// reason; a dead letter is larger than what it holds by its headers.
     public func topicSpecs(for service: String) -> [TopicSpec] {
-        let config = ["max.message.bytes": "3000000"]
-        return [topics.commands(service), topics.events(service), topics.replies].map {
-            TopicSpec(name: $0, partitions: partitions, replicationFactor: replicationFactor)
-        } + [
-            TopicSpec(
-                name: topics.deadLetters(service), partitions: partitions, replicationFactor: replicationFactor,
-                config: config)
+        [
+            spec(topics.commands(service), maxBytes: 2_000_000), spec(topics.events(service)), spec(topics.replies),
+            spec(topics.deadLetters(service), maxBytes: 3_000_000),
         ]
+    }
+
+    private func spec(_ name: String, maxBytes: Int? = nil) -> TopicSpec {
+        TopicSpec(
+            name: name, partitions: partitions, replicationFactor: replicationFactor,
+            config: maxBytes.map { ["max.message.bytes": String($0)] } ?? [:])
     }
 
     public func authenticator(for apps: AppDirectory) -> Authenticator {
