@@ -106,6 +106,14 @@ let package = Package(
             ],
             path: "Tests/MessagingTests", swiftSettings: strict),
         .testTarget(
+            name: "StorageTests",
+            dependencies: [
+                "Storage",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/StorageTests", swiftSettings: strict),
+        .testTarget(
             name: "ObservabilityTests",
             dependencies: [
                 "Observability",

@@ -73,6 +73,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     public func close() {
+        guard !isInTransaction else { return }
         connection = nil
         isClosed = true
     }

@@ -14,10 +14,8 @@ extension StorageError {
             return .unavailable("the tables changed under a prepared statement", sqlState: state)
         }
         // Data exceptions quote the value that they complain about.
-        let quotesValues = state.hasPrefix("22")
-        return StorageError(
-            kind: kind(sqlState: state), message: quotesValues ? "a value does not fit its column or function" : message,
-            sqlState: state)
+        let safeMessage = state.hasPrefix("22") ? "a value does not fit its column or function" : message
+        return StorageError(kind: kind(sqlState: state), message: safeMessage, sqlState: state)
     }
 
     /// Whether the connection cannot be used after this error, although it may still look alive.

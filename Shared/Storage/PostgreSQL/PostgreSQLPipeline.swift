@@ -55,7 +55,7 @@ struct PostgreSQLPipeline {
 
     /// Queues requests until libpq has something to write that the server does not take yet.
     private mutating func fill(_ count: Int, _ send: (Int) throws(StorageError) -> Int) throws(StorageError) {
-        guard !isBlocked else { return }
+        guard !isBlocked, !isSynced else { return }
         var pending = 0
         while sent < count, pending < Self.flushSize {
             do {
@@ -109,7 +109,8 @@ struct PostgreSQLPipeline {
         // libpq blocks when it is asked for more answers than there are requests.
         while !isFinished, answered < sent || isSynced, PQisBusy(handle) == 0 {
             guard let result = PQgetResult(handle) else {
-                guard isInsideAnswer else { break }
+                // libpq expects no answer where there must be one: the two are out of step.
+                guard isInsideAnswer else { throw connectionLost() }
                 isInsideAnswer = false
                 answered += 1
                 continue

@@ -16,7 +16,8 @@ struct PostgreSQLSettings {
         url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration
     ) throws(StorageError) {
         guard Self.isPlainIdentifier(schema) else {
-            throw .invalid("a schema name is made of a-z, 0-9 and _, starts with a letter and has at most 63 characters")
+            throw .invalid(
+                "a schema name is a letter and then at most 62 of a-z, 0-9 and _")
         }
         guard let options = PQconninfoParse(url, nil) else {
             // libpq's own message quotes the URL, password and all.

@@ -56,7 +56,10 @@ extension Progress {
         _ rows: [(PartitionClaimRequest, ProgressRow)], in transaction: any SQLTransaction
     ) throws(StorageError) {
         let parameters: [[SQLValue]] = rows.map { request, row in
-            [.text(request.topic), SQLValue(request.partition), .integer(row.incarnation), .integer(row.publishedThrough)]
+            [
+                .text(request.topic), SQLValue(request.partition), .integer(row.incarnation),
+                .integer(row.publishedThrough),
+            ]
         }
         try transaction.executeEach(
             """

@@ -25,6 +25,7 @@ public protocol SQLDatabase: AnyObject {
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T
 
-    /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice.
+    /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice;
+    /// does nothing inside a transaction.
     func close()
 }

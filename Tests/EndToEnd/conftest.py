@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Fixtures of the end-to-end tests. Environment:
+
+IDENTITYBUS_BIN          folder of the executables (default: the debug build)
+KAFKA_BOOTSTRAP_SERVERS  the broker (default: the embedded one of `identitybus up`)
+TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
+E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.databases import Database, PostgresServer, SQLite
+from identitybus_testkit.deployment import Deployment
+
+_deployments: list[Deployment] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failed test shows the ends of the logs of every process that took part."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.failed:
+        for deployment in _deployments:
+            report.sections.append((f"logs of {deployment.prefix}", deployment.tails()))
+
+
+@pytest.fixture(scope="session")
+def directory() -> Iterator[Path]:
+    """Short names, readable for the user that PostgreSQL runs as."""
+    with tempfile.TemporaryDirectory(prefix="identitybus-e2e-") as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(scope="session")
+def broker(directory: Path) -> Iterator[Broker]:
+    broker = Broker.for_tests(directory / "broker")
+    yield broker
+    broker.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(directory: Path) -> Iterator[PostgresServer]:
+    server = PostgresServer.for_tests(directory / "postgres")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def new_database(directory: Path, request: pytest.FixtureRequest) -> Callable[[str], Database]:
+    """Makes an empty store: `sqlite` or `postgresql`."""
+    count = 0
+
+    def make(engine: str) -> Database:
+        nonlocal count
+        count += 1
+        if engine == "sqlite":
+            return SQLite(directory / f"store-{count}")
+        return request.getfixturevalue("postgres").new_database()
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def make_deployment(
+    broker: Broker, new_database: Callable[[str], Database], directory: Path
+) -> Iterator[Callable[..., Deployment]]:
+    """Makes deployments that end with the module."""
+    mine: list[Deployment] = []
+
+    def make(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
+             database: Database | None = None) -> Deployment:
+        folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=directory))
+        deployment = Deployment(on, folder, database or new_database(engine), prefix)
+        mine.append(deployment)
+        _deployments.append(deployment)
+        return deployment
+
+    yield make
+    problems: list[BaseException] = []
+    for deployment in mine:
+        _deployments.remove(deployment)
+        try:
+            deployment.close()
+        except BaseException as problem:  # the others must be closed as well
+            problems.append(problem)
+    if problems:
+        raise problems[0]
+
+
+@pytest.fixture(scope="module")
+def deployment(make_deployment: Callable[..., Deployment]) -> Deployment:
+    """One link process on SQLite, ready."""
+    deployment = make_deployment("sqlite")
+    deployment.service().start().wait_ready()
+    return deployment

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""The Kafka broker of the tests: the one in the environment, or the embedded one of `identitybus up`."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from .places import binary, clean_environment
+from .waiting import until
+
+# What contracts.md calls the link service's topics, without the prefix.
+LINK_TOPICS = [f"identity.link.{kind}.v1" for kind in ("commands", "events", "dlq")] + ["identity.replies.v1"]
+
+_EMBEDDED_SERVICE_SETTINGS = {
+    "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",
+    "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "200",
+    "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "5",
+    "KAFKA_CONSUMER_ALLOW_AUTO_CREATE_TOPICS": "true",
+}
+_IDLE_CHILD = "#!/bin/sh\nexec tail --pid=$PPID -f /dev/null\n"
+
+
+class Broker:
+    """A broker, and how clients and services reach it."""
+
+    def __init__(self, servers: str, process: subprocess.Popen[bytes] | None = None) -> None:
+        self.servers = servers
+        self.process = process
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.process is not None
+
+    @classmethod
+    def for_tests(cls, directory: Path, prefix: str = "") -> "Broker":
+        servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+        return cls(servers) if servers else cls.embedded(directory, prefix)
+
+    @classmethod
+    def embedded(cls, directory: Path, prefix: str = "") -> "Broker":
+        """Runs `identitybus up` for its broker alone: beside it stands, in the service's place, a child that idles.
+
+        The broker makes topics with `prefix` with 12 partitions, every other one that is asked for with 4.
+        """
+        folder = directory / "bin"
+        folder.mkdir(parents=True)
+        _link_or_copy(binary("identitybus"), folder / "identitybus")
+        child = folder / "identitybus-link"
+        child.write_text(_IDLE_CHILD)
+        child.chmod(0o755)
+        data = directory / "data"
+        environment = clean_environment() | ({"TOPIC_PREFIX": prefix} if prefix else {})
+        log = (directory / "up.log").open("wb")
+        process = subprocess.Popen(
+            [folder / "identitybus", "up", "--data-dir", data], env=environment, stdout=log, stderr=log)
+        address = data / "bootstrap"
+
+        def servers() -> str:
+            assert process.poll() is None, f"up ended: {(directory / 'up.log').read_text()}"
+            return address.read_text().strip() if address.exists() else ""
+
+        return cls(until(servers, 30, "the embedded broker's address"), process)
+
+    def close(self) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def client(self, **settings: object) -> dict[str, object]:
+        """Settings of a client of the tests."""
+        common = {
+            name.removeprefix("KAFKA_").lower().replace("_", "."): value
+            for name, value in os.environ.items()
+            if name.startswith(("KAFKA_SECURITY_PROTOCOL", "KAFKA_SASL_", "KAFKA_SSL_"))
+        }
+        return {"bootstrap.servers": self.servers, **common, **settings}
+
+    def service_environment(self) -> dict[str, str]:
+        if self.is_embedded:
+            return {"KAFKA_BOOTSTRAP_SERVERS": self.servers, **_EMBEDDED_SERVICE_SETTINGS}
+        kafka = {name: value for name, value in os.environ.items() if name.startswith("KAFKA_")}
+        return kafka | {"KAFKA_BOOTSTRAP_SERVERS": self.servers}
+
+    def make_known(self, topics: list[str]) -> None:
+        """The embedded broker makes up a topic when a client asks for it. On a real one the services do that."""
+        if self.is_embedded:
+            self.create(topics)
+
+    def create(self, topics: list[str]) -> None:
+        admin = AdminClient(self.client())
+        if self.is_embedded:
+            for topic in topics:
+                until(lambda: _exists(admin, topic), 10, f"topic {topic}")
+            return
+        for future in admin.create_topics([NewTopic(topic, num_partitions=3) for topic in topics]).values():
+            future.result(30)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The topic's partitions, once it exists."""
+        admin = AdminClient(self.client())
+
+        def found() -> list[int]:
+            known = admin.list_topics(timeout=10).topics.get(topic)
+            return sorted(known.partitions) if known is not None and known.error is None else []
+
+        return until(found, 60, f"topic {topic}")
+
+
+def _exists(admin: AdminClient, topic: str) -> bool:
+    try:
+        known = admin.list_topics(topic, timeout=10).topics[topic]
+    except KafkaException:
+        return False
+    return known.error is None and bool(known.partitions)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """Not a symbolic link: `up` looks for its children beside the file that runs."""
+    try:
+        os.link(source.resolve(), target)
+    except OSError:
+        shutil.copy2(source, target)

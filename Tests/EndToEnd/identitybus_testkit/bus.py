@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Sending commands and collecting everything that comes back."""
+
+import json
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+
+from .broker import Broker
+from .commands import Command
+from .secrets import Headers, leaks, signature
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as it stands on a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @classmethod
+    def of(cls, message: Message) -> "Record":
+        return cls(
+            message.topic(), message.partition(), message.offset(), message.key(), message.value(),
+            [(name, value) for name, value in message.headers() or []])
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        return json.loads(self.value or b"")
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.envelope["data"]
+
+    def header(self, name: str) -> bytes | None:
+        return next((value for key, value in reversed(self.headers) if key == name), None)
+
+
+class Collector:
+    """Reads topics from their beginning on a thread of its own and sorts what it finds."""
+
+    def __init__(self, broker: Broker, replies: list[str], events: list[str], dead_letters: list[str]) -> None:
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._replies, self._events, self._dead = set(replies), set(events), set(dead_letters)
+        self.replies: dict[str, list[Record]] = defaultdict(list)
+        self.events: dict[str, list[Record]] = defaultdict(list)
+        self.dead_letters: dict[tuple[int, int], list[Record]] = defaultdict(list)
+        self.count = 0
+        self.problems: list[str] = []
+        self._consumer = Consumer(broker.client(**{
+            "group.id": "e2e-collector", "enable.auto.commit": False, "fetch.wait.max.ms": 10,
+            "auto.offset.reset": "earliest", "allow.auto.create.topics": broker.is_embedded,
+            "fetch.message.max.bytes": 4_000_000,
+        }))
+        topics = replies + events + dead_letters
+        self._consumer.assign([
+            TopicPartition(topic, partition, OFFSET_BEGINNING)
+            for topic in topics for partition in broker.partitions(topic)
+        ])
+        self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(20)
+        self._consumer.close()
+
+    def wait(self, condition: Callable[[], Any], timeout: float, what: Callable[[], str]) -> Any:
+        """The first true value of `condition`, which is asked again whenever something came."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not (value := condition()):
+                left = deadline - time.monotonic()
+                assert left > 0, f"not within {timeout:.0f} s: {what()}"
+                self._changed.wait(min(left, 0.5))
+            return value
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            messages = self._consumer.consume(1000, timeout=0.05)
+            if messages:
+                with self._changed:
+                    for message in messages:
+                        self._note(message)
+                    self._changed.notify_all()
+
+    def _note(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            if error.code() not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF):
+                self.problems.append(str(error))
+            return
+        record = Record.of(message)
+        self.count += 1
+        text = b"\n".join([record.key or b"", record.value or b"", *(value or b"" for _, value in record.headers)])
+        if found := leaks(text):
+            self.problems.append(f"{found} in {record}")
+        if record.topic in self._replies:
+            self.replies[record.data["commandId"]].append(record)
+        elif record.topic in self._events:
+            self.events[record.envelope["causationid"]].append(record)
+        else:
+            partition = int(record.header("dlq_original_partition") or b"-1")
+            self.dead_letters[partition, int(record.header("dlq_original_offset") or b"-1")].append(record)
+
+
+class Bus:
+    """One deployment's topics, from the outside."""
+
+    def __init__(self, broker: Broker, prefix: str) -> None:
+        self.broker = broker
+        self.prefix = prefix
+        self.commands = f"{prefix}identity.link.commands.v1"
+        self.extra_replies: list[str] = []
+        self._collector: Collector | None = None
+        self._sent: dict[int, tuple[int, int]] = {}
+        self._expected_events: dict[str, int] = {}
+        self._producer = Producer(broker.client(**{
+            "linger.ms": 0, "message.max.bytes": 4_000_000, "enable.idempotence": True, "socket.nagle.disable": True,
+            "topic.metadata.propagation.max.ms": 30_000,
+        }))
+
+    @property
+    def collector(self) -> Collector:
+        if self._collector is None:
+            name = f"{self.prefix}identity.link"
+            replies = [f"{self.prefix}identity.replies.v1", *self.extra_replies]
+            self._collector = Collector(self.broker, replies, [f"{name}.events.v1"], [f"{name}.dlq.v1"])
+        return self._collector
+
+    def close(self) -> None:
+        """Ends the threads, and checks what can only be checked in the end."""
+        if self._collector is None:
+            return
+        self._collector.close()
+        assert not self._collector.problems, self._collector.problems
+        for command, expected in self._expected_events.items():
+            ids = {event.envelope["id"] for event in self._collector.events[command]}
+            assert len(ids) == expected, f"command {command} led to {len(ids)} events instead of {expected}"
+
+    # Sending
+
+    def put(
+        self, value: bytes | None, headers: Headers, key: bytes | None = None, partition: int = -1
+    ) -> tuple[int, int]:
+        """Sends a record as it is and waits until the broker has it. Returns its partition and offset."""
+        self.collector
+        places: list[tuple[int, int]] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            assert error is None, error
+            places.append((message.partition(), message.offset()))
+
+        self._producer.produce(
+            self.commands, value, key, partition=partition, headers=headers, on_delivery=delivered)
+        self._producer.flush(30)
+        assert places, "the broker did not take the record"
+        return places[0]
+
+    def signed(self, command: Command, mode: str = "structured") -> tuple[bytes, Headers]:
+        value, headers = command.structured() if mode == "structured" else command.binary()
+        return value, [*headers, ("signature", signature(command.signer, self.commands, headers, value))]
+
+    def send(self, command: Command, mode: str = "structured", partition: int = -1) -> tuple[int, int]:
+        return self.put(*self.signed(command, mode), key=command.key, partition=partition)
+
+    def send_all(self, commands: list[Command]) -> None:
+        """Many at once."""
+        self.collector
+        for command in commands:
+            value, headers = self.signed(command)
+            self._producer.produce(self.commands, value, command.key, headers=headers)
+            self._producer.poll(0)
+        assert self._producer.flush(60) == 0
+
+    # Receiving
+
+    def reply_records(self, command_id: str, count: int = 1, timeout: float = 30) -> list[Record]:
+        found = self.collector.replies
+        return self.collector.wait(
+            lambda: found[command_id] if len(found[command_id]) >= count else None, timeout,
+            lambda: f"{count} replies to {command_id}; there are {len(found[command_id])}")
+
+    def reply(self, command_id: str, timeout: float = 30) -> dict[str, Any]:
+        return self.reply_records(command_id, timeout=timeout)[0].data
+
+    def ask(self, command: Command, mode: str = "structured", timeout: float = 30) -> dict[str, Any]:
+        """Sends the command and returns its reply's data."""
+        self.send(command, mode)
+        return self.reply(command.id, timeout)
+
+    def events(self, command_id: str, count: int, timeout: float = 15) -> list[tuple[str, dict[str, Any]]]:
+        """The events that the command led to, as (short type, data), sorted. Exactly `count` of them."""
+        self._expected_events[command_id] = count
+        found = self.collector.events
+        self.collector.wait(
+            lambda: count == 0 or len(found[command_id]) >= count, timeout,
+            lambda: f"{count} events of {command_id}; there are {[event.value for event in found[command_id]]}")
+        short = lambda text: text.removeprefix("identity.link.").removesuffix(".v1")
+        return sorted(
+            ((short(event.envelope["type"]), event.data) for event in found[command_id]), key=lambda pair: str(pair))
+
+    def dead_letter(self, place: tuple[int, int], timeout: float = 30) -> Record:
+        found = self.collector.dead_letters
+        records = self.collector.wait(lambda: found[place], timeout, lambda: f"a dead letter for record {place}")
+        return records[0]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""The stores under the services, and looking into them from outside."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import uuid
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol, Sequence
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from .places import postgres_script
+from .waiting import until
+
+Row = tuple[Any, ...]
+
+
+class Database(Protocol):
+    def environment(self) -> dict[str, str]: ...
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Runs one statement with `?` parameters. Change data only while the service is stopped."""
+        ...
+
+
+class SQLite:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def environment(self) -> dict[str, str]:
+        return {"DATA_DIR": str(self.directory)}
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with closing(sqlite3.connect(self.directory / "link.sqlite", timeout=10)) as connection, connection:
+            return connection.execute(sql, parameters).fetchall()
+
+
+class PostgreSQL:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def environment(self) -> dict[str, str]:
+        return {"DATABASE_URL": self.url}
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with psycopg.connect(self.url, options="-c search_path=identity_link") as connection:
+            cursor = connection.execute(sql.replace("?", "%s"), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+
+class PostgresServer:
+    """A PostgreSQL server: the one of $TEST_DATABASE_URL, or a throw-away one."""
+
+    def __init__(self, url: str, directory: Path | None) -> None:
+        self.url = url
+        self._directory = directory
+        self._made: list[str] = []
+
+    @classmethod
+    def for_tests(cls, directory: Path) -> "PostgresServer":
+        url = os.environ.get("TEST_DATABASE_URL")
+        return cls(url, None) if url else cls.throwaway(directory)
+
+    @classmethod
+    def throwaway(cls, directory: Path) -> "PostgresServer":
+        # Not under the tests' folders: the server may run as another user, who may not look into them.
+        answer = subprocess.run(
+            [postgres_script(), "start", directory], check=True, capture_output=True, text=True)
+        return cls(answer.stdout.strip(), directory)
+
+    def close(self) -> None:
+        if self._directory is not None:
+            subprocess.run([postgres_script(), "stop", self._directory], check=True)
+            return
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for name in self._made:
+                connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+
+    def new_database(self) -> PostgreSQL:
+        name = f"e2e_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+        self._made.append(name)
+        return PostgreSQL(urlunsplit(urlsplit(self.url)._replace(path=f"/{name}")))
+
+    # Outages; only of a server of our own.
+
+    def crash(self) -> None:
+        """Ends the server as `immediate` does: connections break, nothing is tidied up."""
+        pid_file = self._data / "postmaster.pid"
+        pid = int(pid_file.read_text().split()[0])
+        os.kill(pid, signal.SIGQUIT)
+        until(lambda: not Path(f"/proc/{pid}").exists() or not pid_file.exists(), 20, "PostgreSQL's end")
+
+    def start_again(self) -> None:
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: int(path.parts[-3]))
+        program = str(programs[-1]) if programs else "pg_ctl"
+        port = urlsplit(self.url).port
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+        command = [program, "-D", str(self._data), "-l", str(self._data.parent / "server.log"), "-w", "-o", options]
+        owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        subprocess.run([*owner, *command, "start"], check=True, cwd="/", stdout=subprocess.DEVNULL)
+
+    @property
+    def _data(self) -> Path:
+        assert self._directory is not None, "only a throw-away server can be stopped"
+        return self._directory / "data"

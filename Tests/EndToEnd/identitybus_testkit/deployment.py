@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""A deployment under test: its apps file, topics, store and link processes."""
+
+import uuid
+from pathlib import Path
+
+from . import apps
+from .broker import LINK_TOPICS, Broker
+from .bus import Bus
+from .databases import Database
+from .secrets import INTERNAL_KEY, assert_no_secrets_in_files
+from .service import Service
+
+
+class Deployment:
+    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None) -> None:
+        self.broker = broker
+        self.directory = directory
+        self.database = database
+        self.prefix = prefix if prefix is not None else f"e2e-{uuid.uuid4().hex[:8]}."
+        self.apps_file = directory / "apps.yaml"
+        self.services: list[Service] = []
+        apps.write(self.apps_file, apps.apps())
+        broker.make_known([self.prefix + topic for topic in LINK_TOPICS])
+        self.bus = Bus(broker, self.prefix)
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **self.broker.service_environment(), **self.database.environment(), "TOPIC_PREFIX": self.prefix,
+            "IDENTITYBUS_APPS": str(self.apps_file), "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY, "LOG_FORMAT": "json",
+            "HTTP_PORT": "0",
+        }
+
+    def service(self, **more: str) -> Service:
+        """Another link process, not started."""
+        log = self.directory / f"link-{len(self.services)}.log"
+        service = Service("link", self.environment() | more, log)
+        self.services.append(service)
+        return service
+
+    def close(self) -> None:
+        for service in self.services:
+            if service.is_running:
+                service.resume()
+                service.kill()
+        self.bus.close()
+        assert_no_secrets_in_files(service.log for service in self.services if service.log.exists())
+
+    def tails(self) -> str:
+        return "\n".join(service.tail() for service in self.services)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""A service process under test."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from .places import binary, clean_environment
+from .waiting import until
+
+
+class Service:
+    """One process of a service; started again it appends to the same log."""
+
+    def __init__(self, name: str, environment: dict[str, str], log: Path) -> None:
+        self.name = name
+        self.environment = environment
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    def start(self) -> "Service":
+        assert not self.is_running
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [binary(f"identitybus-{self.name}")], env=clean_environment() | self.environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "the service was never started"
+        return self._process
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    # Signals
+
+    def stop(self, timeout: float = 40) -> int:
+        """SIGTERM. Returns the exit status."""
+        self.process.terminate()
+        return self.wait(timeout)
+
+    def wait(self, timeout: float) -> int:
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end within {timeout} s\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        if self.is_running:
+            self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    # What it says
+
+    @property
+    def text(self) -> str:
+        """The log since the last start."""
+        if not self.log.exists():
+            return ""
+        return self.log.read_bytes()[self._log_start:].decode(errors="replace")
+
+    def lines(self, *parts: str) -> list[str]:
+        """The log lines since the last start that contain all `parts`."""
+        return [line for line in self.text.splitlines() if all(part in line for part in parts)]
+
+    def tail(self, count: int = 30) -> str:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return f"--- {self.log.name}, last lines\n" + "\n".join(lines[-count:])
+
+    @property
+    def port(self) -> int:
+        def bound() -> int:
+            assert self.is_running, f"{self.name} has ended with {self.process.returncode}\n{self.tail()}"
+            for line in self.lines("health server is up"):
+                return int(json.loads(line)["fields"]["port"])
+            return 0
+
+        return until(bound, 60, lambda: f"the health server's port\n{self.tail()}")
+
+    def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    @property
+    def is_ready(self) -> bool:
+        try:
+            return self.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def wait_ready(self, timeout: float = 60) -> "Service":
+        def ready() -> bool:
+            assert self.is_running, f"{self.name} has ended with {self.process.returncode}\n{self.tail()}"
+            return self.is_ready
+
+        until(ready, timeout, lambda: f"{self.name} ready\n{self.tail()}")
+        return self
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels; 0 when it is not there."""
+        _, text = self.get("/metrics")
+        values = re.findall(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
+        return sum(float(value) for value in values)
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

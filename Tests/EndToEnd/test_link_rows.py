@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Link requests, row by row of facts/linking-and-verification.md table A5, through a real process over Kafka, on both
+stores. Every test uses its own installs and external ids."""
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command
+from identitybus_testkit.deployment import Deployment
+
+Reply = dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    deployment = make_deployment(request.param)
+    deployment.service().start().wait_ready()
+    return deployment
+
+
+@pytest.fixture
+def bus(link: Deployment) -> Bus:
+    return link.bus
+
+
+def fresh(kind: str) -> str:
+    return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+
+def succeeded(reply: Reply) -> dict[str, Any]:
+    assert reply["status"] == "succeeded", reply
+    assert "reason" not in reply, reply
+    return reply["result"]
+
+
+def rejected(reply: Reply, reason: str) -> None:
+    assert (reply["status"], reply.get("reason")) == ("rejected", reason), reply
+    assert reply["message"], "a rejection says why"
+    assert "result" not in reply, reply
+
+
+def refused(bus: Bus, command: Command, reason: str) -> None:
+    """The command is rejected and one `refused` event says so."""
+    rejected(bus.ask(command), reason)
+    expected = {"installId": command.data["installId"], "reason": reason}
+    assert bus.events(command.id, 1) == [("refused", expected)]
+
+
+def new_install(bus: Bus, device: dict[str, str] = PHONE, user: str = "none", app: str = "demo") -> str:
+    install = fresh("install")
+    succeeded(bus.ask(c.register(install, device, user, app)))
+    return install
+
+
+def new_person(bus: Bus, device: dict[str, str] = PHONE) -> tuple[str, str, str]:
+    """An install, the external id it is linked to, and the person."""
+    install, external_id = new_install(bus, device), fresh("ext")
+    return install, external_id, succeeded(bus.ask(c.request(install, external_id)))["userId"]
+
+
+def state(bus: Bus, install: str) -> dict[str, Any]:
+    return succeeded(bus.ask(c.query(install)))
+
+
+# Rows 1 to 4
+
+
+@pytest.mark.parametrize(
+    ("signer", "reason"),
+    [
+        (None, "SIGNATURE_MISSING"), ("demo-nokey", "KEY_UNKNOWN"), ("demo-revoked", "KEY_REVOKED"),
+        ("demo-expired", "KEY_EXPIRED"),
+    ])
+def test_row_1_no_unknown_revoked_or_expired_key_is_unauthenticated(bus: Bus, signer: str | None, reason: str) -> None:
+    install = new_install(bus)
+    command = c.request(install, fresh("ext"), signer=signer or "demo-backend")
+    value, headers = bus.signed(command)
+    place = bus.put(value, headers if signer else headers[:-1], command.key)
+    rejected(bus.reply(command.id), "UNAUTHENTICATED")
+    letter = bus.dead_letter(place)
+    assert (letter.header("dlq_reason"), letter.header("dlq_step")) == (reason.encode(), b"authenticate")
+    assert bus.events(command.id, 0) == []
+    assert "userId" not in state(bus, install)
+
+
+@pytest.mark.parametrize("signer", ["demo-sdk", "demo-admin"])
+def test_row_2_a_key_without_user_link_has_insufficient_scope(bus: Bus, signer: str) -> None:
+    command = c.request(new_install(bus), fresh("ext"), signer=signer)
+    rejected(bus.ask(command), "INSUFFICIENT_SCOPE")
+    assert bus.events(command.id, 0) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.register("i", PHONE), c.establish("i", "e"), c.query("i"), c.detach("i"), c.set_status("i", "disabled"),
+        c.erase("u"),
+    ],
+    ids=lambda command: command.type)
+def test_row_2_the_scope_of_every_other_command_is_needed_too(bus: Bus, command: Command) -> None:
+    rejected(bus.ask(command.again().but(signer="demo-sdk")), "INSUFFICIENT_SCOPE")
+
+
+def test_row_2_a_user_token_is_rejected(bus: Bus) -> None:
+    command = c.request(new_install(bus), fresh("ext"), signer="internal").but(
+        attributes={"authtype": "app_user", "authid": "5a18fc4b0962209e0000000d"})
+    rejected(bus.ask(command), "USER_TOKEN_NOT_ALLOWED")
+    assert bus.events(command.id, 0) == []
+
+
+def test_row_2_the_gateway_speaks_for_an_api_key_with_that_keys_scopes(bus: Bus) -> None:
+    install, external_id = new_install(bus), fresh("ext")
+    spoken = lambda key: c.request(install, external_id, signer="internal").but(
+        attributes={"authtype": "api_key", "authid": key})
+    rejected(bus.ask(spoken("demo-sdk")), "INSUFFICIENT_SCOPE")
+    rejected(bus.ask(spoken("demo-expired")), "UNAUTHENTICATED")
+    rejected(bus.ask(spoken("other-backend")), "UNAUTHENTICATED")
+    succeeded(bus.ask(spoken("demo-backend")))
+
+
+def test_row_2_authtype_under_an_api_key_is_not_believed(bus: Bus) -> None:
+    """Contracts: authtype and authid are believed only under the internal key; here they would add nothing, and they
+    must not take the key's own scope away either."""
+    command = c.request(new_install(bus), fresh("ext")).but(
+        attributes={"authtype": "api_key", "authid": "demo-admin"})
+    succeeded(bus.ask(command))
+    command = c.set_status(new_install(bus), "disabled").but(
+        signer="demo-backend", attributes={"authtype": "api_key", "authid": "demo-admin"})
+    rejected(bus.ask(command), "INSUFFICIENT_SCOPE")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {}, {"installId": "i"}, {"externalId": "e"}, {"installId": "i", "externalId": ""},
+        {"installId": "i", "externalId": None}, {"installId": "i", "externalId": 7},
+        {"installId": "i", "externalId": ["e"]}, {"installId": "", "externalId": "e"},
+        {"installId": 7, "externalId": "e"}, {"installId": "i" * 256, "externalId": "e"}, None, [], "text", 7,
+    ],
+    ids=lambda data: str(data)[:40])
+def test_row_3_a_missing_empty_or_wrong_member_is_an_invalid_request(bus: Bus, data: Any) -> None:
+    command = c.request("i", "e").but(data=data)
+    rejected(bus.ask(command), "INVALID_REQUEST")
+
+
+def test_row_3_extra_members_are_ignored(bus: Bus) -> None:
+    command = c.request(new_install(bus), fresh("ext"))
+    succeeded(bus.ask(command.but(data=command.data | {"extra": {"deep": [1, 2]}})))
+
+
+def test_row_4_an_app_with_linking_off(bus: Bus) -> None:
+    install = new_install(bus, app="unlinked")
+    refused(bus, c.request(install, fresh("ext"), app="unlinked"), "USERLINKING_NOT_CONFIGURED")
+    refused(bus, c.establish(install, fresh("ext"), app="unlinked"), "USERLINKING_NOT_CONFIGURED")
+
+
+# Rows 5 to 11
+
+
+def test_row_5_an_unknown_install(bus: Bus) -> None:
+    refused(bus, c.request(fresh("install"), fresh("ext")), "INSTALL_NOT_FOUND")
+
+
+def test_row_6_an_install_of_another_app(bus: Bus) -> None:
+    install = new_install(bus, app="other")
+    refused(bus, c.request(install, fresh("ext")), "INSTALL_DOES_NOT_BELONG_TO_APP")
+    for command in (c.query(install), c.detach(install), c.set_status(install, "disabled"), c.register(install)):
+        rejected(bus.ask(command), "INSTALL_DOES_NOT_BELONG_TO_APP")
+
+
+@pytest.mark.parametrize(("status", "reason"), [("deleted", "INSTALL_DELETED"), ("disabled", "INSTALL_DISABLED")])
+def test_row_7_a_deleted_or_disabled_install(bus: Bus, status: str, reason: str) -> None:
+    install = new_install(bus)
+    succeeded(bus.ask(c.set_status(install, status)))
+    refused(bus, c.request(install, fresh("ext")), reason)
+
+
+def test_row_7_comes_before_row_8_and_9(bus: Bus) -> None:
+    install, external_id, _ = new_person(bus)
+    succeeded(bus.ask(c.set_status(install, "disabled")))
+    refused(bus, c.request(install, external_id), "INSTALL_DISABLED")
+    refused(bus, c.request(install, fresh("ext")), "INSTALL_DISABLED")
+
+
+def test_row_8_an_install_linked_to_another_external_id(bus: Bus) -> None:
+    install, external_id, user = new_person(bus)
+    refused(bus, c.request(install, fresh("ext")), "INSTALL_LINKED_TO_OTHER_USER")
+    _, known, _ = new_person(bus)
+    refused(bus, c.request(install, known), "INSTALL_LINKED_TO_OTHER_USER")
+    found = state(bus, install)
+    assert (found["externalId"], found["userId"], found["isActive"]) == (external_id, user, True)
+
+
+def test_row_9_the_same_link_again_is_the_same_person(bus: Bus) -> None:
+    install, external_id, user = new_person(bus)
+    again = c.request(install, external_id)
+    result = succeeded(bus.ask(again))
+    assert result == {"userId": user, "installId": install, "isActive": True, "personCreated": False}
+    assert bus.events(again.id, 0) == []
+
+
+def test_row_10_an_install_deactivated_since(bus: Bus) -> None:
+    old, external_id, user = new_person(bus)
+    new = new_install(bus)
+    succeeded(bus.ask(c.request(new, external_id)))
+    refused(bus, c.request(old, external_id), "INSTALL_DEACTIVATED")
+    refused(bus, c.request(old, fresh("ext")), "INSTALL_LINKED_TO_OTHER_USER")
+    assert state(bus, new) == {
+        "installId": new, "appId": "demo", "userId": user, "externalId": external_id, "status": "enabled",
+        "isActive": True}
+
+
+def test_row_11_two_active_installs_already_found(link: Deployment) -> None:
+    """Nothing in the product leads there, so the store is broken by hand."""
+    bus = link.bus
+    first, external_id, user = new_person(bus)
+    second, third = new_install(bus), new_install(bus)
+    succeeded(bus.ask(c.request(second, external_id)))
+    service = link.services[0]
+    assert service.stop() == 0
+    link.database.execute("UPDATE installs SET activity = 'active' WHERE install_id = ?", [first])
+    service.start().wait_ready()
+    refused(bus, c.request(third, external_id), "MULTIPLE_INSTALLS_ACTIVE")
+    assert state(bus, first)["isActive"] and state(bus, second)["isActive"]
+    # Detaching one of the two mends it.
+    succeeded(bus.ask(c.detach(first)))
+    assert succeeded(bus.ask(c.request(third, external_id)))["userId"] == user
+
+
+# Rows 12 to 15, and the three outcomes of seed 000
+
+
+def test_row_12_seed_000_an_unknown_external_id_makes_a_new_person(bus: Bus) -> None:
+    install, external_id = new_install(bus), fresh("ext")
+    command = c.request(install, external_id)
+    result = succeeded(bus.ask(command))
+    user = result.pop("userId")
+    assert re.fullmatch("[0-9a-f]{24}", user)
+    assert result == {"installId": install, "isActive": True, "personCreated": True}
+    assert bus.events(command.id, 1) == [("linked", {
+        "installId": install, "externalId": external_id, "userId": user, "personCreated": True,
+        "activeInstallId": install, "deactivatedInstallIds": []})]
+    reply = bus.reply_records(command.id)[0]
+    assert reply.key == command.key, "the reply has the command's key"
+    assert (reply.envelope["correlationid"], reply.envelope["causationid"]) == (command.id, command.id)
+    event = bus.collector.events[command.id][0]
+    assert event.key == f"demo/{install}".encode() == event.envelope["partitionkey"].encode()
+    assert event.envelope["subject"] == install
+
+
+def test_row_13_seed_000_a_known_external_id_is_the_existing_person_and_moves_to_the_new_install(bus: Bus) -> None:
+    old, external_id, user = new_person(bus)
+    new = new_install(bus)
+    command = c.request(new, external_id)
+    result = succeeded(bus.ask(command))
+    assert result == {"userId": user, "installId": new, "isActive": True, "personCreated": False}
+    assert bus.events(command.id, 2) == [
+        ("install-status-changed", {
+            "installId": old, "status": "enabled", "isActive": False, "userId": user, "cause": "superseded"}),
+        ("linked", {
+            "installId": new, "externalId": external_id, "userId": user, "personCreated": False,
+            "activeInstallId": new, "deactivatedInstallIds": [old]}),
+    ]
+    assert (state(bus, old)["isActive"], state(bus, new)["isActive"]) == (False, True)
+
+
+def test_row_5_and_6_seed_000_an_install_not_of_this_app_is_404_or_403(bus: Bus) -> None:
+    refused(bus, c.request(fresh("install"), fresh("ext")), "INSTALL_NOT_FOUND")
+    refused(bus, c.request(new_install(bus, app="other"), fresh("ext")), "INSTALL_DOES_NOT_BELONG_TO_APP")
+
+
+def test_rows_12_and_13_one_external_id_in_two_apps_is_two_people(bus: Bus) -> None:
+    external_id = fresh("ext")
+    here = succeeded(bus.ask(c.request(new_install(bus), external_id)))
+    there = succeeded(bus.ask(c.request(new_install(bus, app="other"), external_id, app="other")))
+    assert here["userId"] != there["userId"] and here["personCreated"] and there["personCreated"]
+
+
+def test_row_14_an_unlinked_person_keeps_its_id(bus: Bus) -> None:
+    install = new_install(bus, user="new")
+    user, external_id = state(bus, install)["userId"], fresh("ext")
+    command = c.request(install, external_id)
+    result = succeeded(bus.ask(command))
+    assert result == {"userId": user, "installId": install, "isActive": True, "personCreated": False}
+    assert [kind for kind, _ in bus.events(command.id, 1)] == ["linked"]
+
+
+def test_row_15_an_unlinked_person_and_an_external_id_known_elsewhere(bus: Bus) -> None:
+    _, external_id, _ = new_person(bus)
+    install = new_install(bus, user="new")
+    refused(bus, c.request(install, external_id), "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")
+    # The device must reset; then the same request restores.
+    succeeded(bus.ask(c.detach(install)))
+    assert not succeeded(bus.ask(c.request(install, external_id)))["personCreated"]
+
+
+# Which install is active (domain.md "Link")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moves"),
+    [
+        (PHONE, PHONE, True), (PHONE, TABLET, False), (PHONE, OTHER, True), (TABLET, PHONE, True),
+        (TABLET, TABLET, True), (TABLET, OTHER, True), (OTHER, PHONE, True), (OTHER, TABLET, True),
+        (OTHER, OTHER, True),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "")
+def test_active_install_election(bus: Bus, old: dict[str, str], new: dict[str, str], moves: bool) -> None:
+    first, external_id, user = new_person(bus, old)
+    second = new_install(bus, new)
+    command = c.request(second, external_id)
+    assert succeeded(bus.ask(command)) == {
+        "userId": user, "installId": second, "isActive": moves, "personCreated": False}
+    linked = next(data for kind, data in bus.events(command.id, 2 if moves else 1) if kind == "linked")
+    assert linked["activeInstallId"] == (second if moves else first)
+    assert linked["deactivatedInstallIds"] == ([first] if moves else [])
+    assert (state(bus, first)["isActive"], state(bus, second)["isActive"]) == (not moves, moves)
+
+
+def test_a_standby_tablet_asks_again_and_stays_standby_until_the_phone_goes(bus: Bus) -> None:
+    phone, external_id, user = new_person(bus, PHONE)
+    tablet = new_install(bus, TABLET)
+    for _ in range(2):
+        assert succeeded(bus.ask(c.request(tablet, external_id)))["isActive"] is False
+    succeeded(bus.ask(c.detach(phone)))
+    assert state(bus, tablet)["isActive"] is False, "nothing is promoted"
+    assert succeeded(bus.ask(c.request(tablet, external_id))) == {
+        "userId": user, "installId": tablet, "isActive": True, "personCreated": False}
+
+
+def test_two_concurrent_first_requests_for_one_unknown_external_id_make_one_person(bus: Bus) -> None:
+    for _ in range(5):
+        external_id = fresh("ext")
+        commands = [c.request(new_install(bus), external_id) for _ in range(4)]
+        # Different keys, so that they may well stand in different partitions.
+        bus.send_all([command.but(subject=fresh("key")) for command in commands])
+        results = [succeeded(bus.reply(command.id)) for command in commands]
+        assert len({result["userId"] for result in results}) == 1
+        assert sum(result["personCreated"] for result in results) == 1
+        active = [command.data["installId"] for command in commands if state(bus, command.data["installId"])["isActive"]]
+        assert len(active) == 1
+
+
+def test_external_ids_are_exact_bytes(bus: Bus) -> None:
+    base = fresh("Ext")
+    variants = [base, base.lower(), base + "\u00e9", base + "e\u0301", base + " x", base + "\U0001f600"]
+    users = {succeeded(bus.ask(c.request(new_install(bus), text)))["userId"] for text in variants}
+    assert len(users) == len(variants)
+
+
+# Detach, status, query, establish
+
+
+def test_detach_takes_the_person_off_and_the_same_external_id_restores(bus: Bus) -> None:
+    install, external_id, user = new_person(bus)
+    command = c.detach(install)
+    assert succeeded(bus.ask(command)) == {
+        "installId": install, "appId": "demo", "status": "enabled", "isActive": False}
+    assert bus.events(command.id, 1) == [("install-detached", {"installId": install, "userId": user})]
+    again = c.detach(install)
+    succeeded(bus.ask(again))
+    assert bus.events(again.id, 0) == []
+    assert succeeded(bus.ask(c.request(install, external_id))) == {
+        "userId": user, "installId": install, "isActive": True, "personCreated": False}
+
+
+def test_detach_and_query_and_status_of_an_unknown_install(bus: Bus) -> None:
+    for command in (c.detach(fresh("i")), c.query(fresh("i")), c.set_status(fresh("i"), "deleted")):
+        rejected(bus.ask(command), "INSTALL_NOT_FOUND")
+        assert bus.events(command.id, 0) == []
+
+
+def test_status_disabled_and_back(bus: Bus) -> None:
+    install, external_id, user = new_person(bus)
+    for status in ("disabled", "enabled"):
+        command = c.set_status(install, status)
+        assert succeeded(bus.ask(command))["status"] == status
+        assert bus.events(command.id, 1) == [("install-status-changed", {
+            "installId": install, "status": status, "isActive": True, "userId": user, "cause": "command"})]
+        repeated = c.set_status(install, status)
+        succeeded(bus.ask(repeated))
+        assert bus.events(repeated.id, 0) == []
+    assert succeeded(bus.ask(c.request(install, external_id)))["userId"] == user
+
+
+def test_status_deleted_cannot_be_taken_back_and_nothing_is_promoted(bus: Bus) -> None:
+    old, external_id, user = new_person(bus)
+    new = new_install(bus)
+    succeeded(bus.ask(c.request(new, external_id)))
+    assert succeeded(bus.ask(c.set_status(new, "deleted")))["isActive"] is False
+    rejected(bus.ask(c.set_status(new, "enabled")), "INSTALL_DELETED")
+    rejected(bus.ask(c.detach(new)), "INSTALL_DELETED")
+    rejected(bus.ask(c.register(new)), "INSTALL_DELETED")
+    assert state(bus, old)["isActive"] is False
+    third = new_install(bus)
+    assert succeeded(bus.ask(c.request(third, external_id)))["userId"] == user
+
+
+@pytest.mark.parametrize("status", ["", "Enabled", "gone", None, 1])
+def test_status_of_an_unknown_value_is_invalid(bus: Bus, status: Any) -> None:
+    rejected(bus.ask(c.set_status("i", status)), "INVALID_REQUEST")
+
+
+def test_register_again_and_with_another_device(bus: Bus) -> None:
+    install = fresh("install")
+    first, same, other = c.register(install), c.register(install), c.register(install, TABLET)
+    succeeded(bus.ask(first))
+    succeeded(bus.ask(same))
+    succeeded(bus.ask(other))
+    assert bus.events(first.id, 1) == [("install-registered", {"installId": install, "device": PHONE})]
+    assert bus.events(same.id, 0) == []
+    assert bus.events(other.id, 1) == [("install-registered", {"installId": install, "device": TABLET})]
+
+
+def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None:
+    first, second, external_id = fresh("i"), fresh("i"), fresh("ext")
+    created = succeeded(bus.ask(c.establish(first, external_id)))
+    assert created["personCreated"] and created["isActive"]
+    restored = succeeded(bus.ask(c.establish(second, external_id)))
+    assert (restored["userId"], restored["personCreated"]) == (created["userId"], False)
+    # linkUser: only to an external id that is new to the platform (domain.md "User").
+    unlinked = new_install(bus, user="new")
+    refused(
+        bus, c.establish(unlinked, external_id, mode="link-existing-user"),
+        "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")
+    linked = succeeded(bus.ask(c.establish(unlinked, fresh("ext"), mode="link-existing-user")))
+    assert linked["userId"] == state(bus, unlinked)["userId"]
+
+
+# Erasure
+
+
+def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(bus: Bus) -> None:
+    first, external_id, user = new_person(bus)
+    second = new_install(bus)
+    succeeded(bus.ask(c.request(second, external_id)))
+    command = c.erase(user)
+    assert succeeded(bus.ask(command)) == {"userId": user, "installsRemoved": 2}
+    assert bus.events(command.id, 1) == [("user-erased", {"userId": user})]
+    assert succeeded(bus.ask(c.erase(user))) == {"userId": user, "installsRemoved": 0}
+    for install in (first, second):
+        refused(bus, c.request(install, external_id), "INSTALL_DELETED")
+        found = state(bus, install)
+        assert "userId" not in found and "externalId" not in found
+    again = succeeded(bus.ask(c.request(new_install(bus), external_id)))
+    assert again["personCreated"] and again["userId"] != user
+
+
+def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> None:
+    _, _, user = new_person(bus)
+    rejected(bus.ask(c.erase("0" * 24)), "USER_NOT_FOUND")
+    rejected(bus.ask(c.erase(user, app="other")), "USER_NOT_FOUND")
+
+
+def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(link: Deployment) -> None:
+    """facts/peers.md bug j. The journal's rows are deleted by hand, as pruning would after weeks."""
+    bus = link.bus
+    install, other, external_id = fresh("install"), fresh("install"), fresh("ext")
+    history = [
+        c.register(install), c.request(install, external_id), c.detach(install), c.register(other),
+        c.request(other, external_id),
+    ]
+    user = [succeeded(bus.ask(command)) for command in history][1]["userId"]
+    succeeded(bus.ask(c.erase(user)))
+    service = link.services[0]
+    assert service.stop() == 0
+    marks = ",".join("?" * len(history))
+    link.database.execute(f"DELETE FROM journal WHERE id IN ({marks})", [command.id for command in history])
+    service.start().wait_ready()
+    for command in history:
+        bus.send(command)
+    # `install` was free when the person went, so it may be registered; the person must not come back on it.
+    replies = [bus.reply_records(command.id, count=2)[1].data for command in history]
+    rejected(replies[1], "USER_ERASED")
+    rejected(replies[3], "INSTALL_DELETED")
+    rejected(replies[4], "INSTALL_DELETED")
+    # The same wishes as new commands: a new person, never the old one.
+    for command in history:
+        bus.ask(command.again())
+    rows = link.database.execute("SELECT external_id, is_erased FROM persons WHERE user_id = ?", [user])
+    assert [tuple(row) for row in rows] == [(None, 1)]
+    rows = link.database.execute("SELECT install_id FROM installs WHERE user_id = ?", [user])
+    assert rows == []
+
+
+# Expiry and reply topics
+
+
+def test_expirytime_in_the_past_is_answered_expired_and_changes_nothing(bus: Bus) -> None:
+    install = new_install(bus)
+    late = c.request(install, fresh("ext")).but(attributes={"expirytime": "2020-01-01T00:00:00Z"})
+    reply = bus.ask(late)
+    assert reply["status"] == "expired" and "result" not in reply
+    assert bus.events(late.id, 0) == []
+    assert "userId" not in state(bus, install)
+    in_time = c.request(install, fresh("ext")).but(attributes={"expirytime": "2099-01-01T01:00:00.5+01:00"})
+    succeeded(bus.ask(in_time))
+
+
+@pytest.mark.parametrize("replyto", ["identity.link.commands.v1", "identity.repliesx", "identity.replies.", "a/b", "",
+                                     "identity.replies.a b", "identity.replies." + "x" * 240])
+def test_replyto_that_is_no_reply_topic_is_refused_and_answered_on_the_default_one(bus: Bus, replyto: str) -> None:
+    command = c.query(fresh("install")).but(attributes={"replyto": replyto})
+    bus.send(command)
+    record = bus.reply_records(command.id)[0]
+    rejected(record.data, "INVALID_REQUEST")
+    assert record.topic == f"{bus.prefix}identity.replies.v1"
+
+
+@pytest.mark.parametrize("with_prefix", [False, True])
+def test_replyto_another_reply_topic(link: Deployment, make_deployment: Callable[..., Deployment], with_prefix: bool) -> None:
+    name = f"identity.replies.{fresh('team')}"
+    link.broker.create([link.prefix + name])
+    listener = Bus(link.broker, link.prefix)
+    listener.extra_replies = [link.prefix + name]
+    command = c.query(new_install(link.bus)).but(attributes={"replyto": link.prefix * with_prefix + name})
+    listener.send(command)
+    record = listener.reply_records(command.id)[0]
+    listener.close()
+    assert record.topic == link.prefix + name
+    succeeded(record.data)
+
+
+def test_a_command_without_a_kafka_key_is_answered(bus: Bus) -> None:
+    command = c.query(new_install(bus))
+    bus.put(*bus.signed(command))
+    record = bus.reply_records(command.id)[0]
+    succeeded(record.data)
+    assert record.key is None

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Storage
+
+@Suite struct MigratorTests {
+    private static let people = Migration(
+        number: 100, name: "people", statements: ["CREATE TABLE people (id BIGINT PRIMARY KEY)"])
+    private static let names = Migration(
+        number: 101, name: "names",
+        statements: ["ALTER TABLE people ADD COLUMN name TEXT", "CREATE INDEX people_name ON people (name)"])
+
+    @Test(arguments: SQLEngine.allCases)
+    func runsEachOnceInOrder(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        #expect(try Migrator([Self.people]).run(on: database) == [100])
+        let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
+        #expect(try all.run(on: database) == [1, 101])
+        #expect(try all.run(on: database) == [])
+        database.close()
+        let later = try store.open()
+        #expect(try all.run(on: later) == [])
+        let rows = try later.read("SELECT number, name FROM migrations ORDER BY number")
+        #expect(rows == [SQLRow([1, "journal and progress"]), SQLRow([100, "people"]), SQLRow([101, "names"])])
+        #expect(try later.read("SELECT id, name FROM people").isEmpty)
+    }
+
+    @Test(arguments: SQLEngine.allCases)
+    func anEditedMigrationIsAnError(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        try Migrator([Self.people]).run(on: database)
+        let edited = Migration(number: 100, name: "people", statements: ["CREATE TABLE people (id TEXT)"])
+        let error = failure { try Migrator([edited, Self.names]).run(on: database) }
+        #expect(error?.kind == .invalid)
+        #expect(error?.message.contains("migration 100 'people' was edited") == true)
+        #expect(try Migrator([Self.people, Self.names]).run(on: database) == [101])
+    }
+
+    @Test(arguments: SQLEngine.allCases)
+    func aNewerDatabaseIsAnError(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        try Migrator([Self.people, Self.names]).run(on: database)
+        let error = failure { try Migrator([Self.people]).run(on: database) }
+        #expect(error?.kind == .invalid)
+        #expect(error?.message.contains("newer than this code: it has migration 101 'names'") == true)
+    }
+
+    @Test(arguments: SQLEngine.allCases)
+    func aNumberIsUsedOnce(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        let other = Migration(number: 100, name: "other", statements: [])
+        #expect(failure { try Migrator([Self.people, other]).run(on: database) }?.kind == .invalid)
+        #expect(try Migrator([Self.people]).run(on: database) == [100])
+    }
+
+    @Test(arguments: SQLEngine.allCases)
+    func aFailedMigrationLeavesNothingBehind(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        let broken = Migration(
+            number: 101, name: "broken", statements: ["CREATE TABLE half (id BIGINT)", "CREATE TABLE people (id TEXT)"])
+        let error = failure { try Migrator([Self.people, broken]).run(on: database) }
+        #expect(error?.kind == .invalid)
+        #expect(error?.message.contains("migration 101 'broken'") == true)
+        #expect(try Migrator([Self.people, Self.names]).run(on: database) == [100, 101])
+        #expect(failure { try database.read("SELECT * FROM half") }?.kind == .invalid)
+    }
+
+    /// Eight replicas start at the same instant on a schema that does not exist yet: one of them does the work.
+    @Test func replicasMayStartTogether() throws {
+        let store = try TestStore(.postgresql)
+        let name = store.name
+        let outcomes = Mutex<[Result<[Int], any Error>]>([])
+        let threads = 8
+        let start = DispatchGroup()
+        let end = DispatchGroup()
+        start.enter()
+        for _ in 0..<threads {
+            end.enter()
+            Thread.detachNewThread {
+                start.wait()
+                let outcome = Result {
+                    try Migrator(StorageSchema.migrations + [Self.people, Self.names])
+                        .run(on: try PostgreSQLDatabase.forTests(schema: name))
+                }
+                outcomes.withLock { $0.append(outcome) }
+                end.leave()
+            }
+        }
+        start.leave()
+        end.wait()
+        let ran = try outcomes.withLock { try $0.map { try $0.get() } }
+        #expect(ran.count == threads)
+        #expect(ran.filter { $0 == [1, 100, 101] }.count == 1)
+        #expect(ran.filter { $0.isEmpty }.count == threads - 1)
+    }
+
+    /// A migration may take longer than any statement of a service.
+    @Test func migrationsHaveNoStatementTimeout() throws {
+        let store = try TestStore(.postgresql)
+        let database = try PostgreSQLDatabase(
+            url: TestStore.serverURL(), schema: store.name, statementTimeout: .milliseconds(100))
+        let slow = Migration(number: 100, name: "slow", statements: ["CREATE TABLE t AS SELECT pg_sleep(0.4) IS NULL"])
+        #expect(try Migrator([slow]).run(on: database) == [100])
+        let error = failure { try database.read("SELECT 1 FROM pg_sleep(5)") }
+        #expect(error?.kind == .unavailable)
+        #expect(try database.read("SELECT 1") == [SQLRow([1])])
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Logging
+import Testing
+
+@testable import Storage
+
+/// What happens when the server or the way to it fails.
+@Suite struct PostgreSQLFailureTests {
+    private var quiet: Logger { Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }) }
+
+    private func ownSession(_ transaction: any SQLTransaction) throws -> SQLValue {
+        .integer(try #require(try transaction.query("SELECT pg_backend_pid()").first).integer(0))
+    }
+
+    /// Ends the session and waits until it is gone.
+    private func end(_ session: SQLValue, from database: any SQLDatabase) throws {
+        _ = try database.read("SELECT pg_terminate_backend(CAST($1 AS INTEGER), 5000)", [session])
+    }
+
+    @Test func aSessionEndedBeforeTheCommitIsUnavailableAndMadeAnew() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let operatorsTool = try store.open()
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.execute("INSERT INTO items (id) VALUES (1)")
+                try end(try ownSession(transaction), from: operatorsTool)
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.outcomeUnknown == true)
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+        try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") }
+        #expect(try database.read("SELECT id FROM items") == [SQLRow([1])])
+    }
+
+    @Test func aSessionEndedBetweenStatementsIsUnavailable() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let operatorsTool = try store.open()
+        let rows: [[SQLValue]] = (0..<5000).map { [.integer($0), .blob([UInt8](repeating: 1, count: 2000))] }
+        let error = failure {
+            try database.transaction { transaction in
+                try end(try ownSession(transaction), from: operatorsTool)
+                try transaction.executeEach("INSERT INTO items (id, bytes) VALUES ($1, $2)", rows)
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.outcomeUnknown == false)
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    /// A session that ended while nothing ran is noticed by the next transaction, and mended by the one after it.
+    @Test func anIdleSessionThatEndedIsMadeAnew() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let session = try database.transaction { try ownSession($0) }
+        try end(session, from: try store.open())
+        let error = failure { try database.read("SELECT 1") }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.outcomeUnknown == false)
+        #expect(try database.read("SELECT 1") == [SQLRow([1])])
+    }
+
+    /// The commit arrived, and its answer got lost: the changes are there although the transaction threw.
+    @Test func aCommitWithoutAnswerHasAnUnknownOutcome() throws {
+        let store = try TestStore(.postgresql)
+        let watcher = try store.openWithItems()
+        let proxy = try CuttingProxy(to: TestStore.serverURL())
+        defer { proxy.stop() }
+        let database = try PostgreSQLDatabase(url: proxy.url, schema: store.name, logger: quiet)
+        proxy.set(.loseAnswerTo("COMMIT"))
+        let error = failure { try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") } }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.outcomeUnknown == true)
+        #expect(try watcher.read("SELECT id FROM items") == [SQLRow([1])])
+        proxy.set(.none)
+        #expect(try database.read("SELECT id FROM items") == [SQLRow([1])])
+    }
+
+    @Test func aSilentServerIsGivenUp() throws {
+        let store = try TestStore(.postgresql)
+        _ = try store.openWithItems()
+        let proxy = try CuttingProxy(to: TestStore.serverURL())
+        defer { proxy.stop() }
+        let database = try PostgreSQLDatabase(
+            url: proxy.url, schema: store.name, statementTimeout: .milliseconds(200), logger: quiet)
+        proxy.set(.silentFrom("INSERT"))
+        let clock = ContinuousClock()
+        let start = clock.now
+        let error = failure { try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") } }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.outcomeUnknown == false)
+        #expect(clock.now - start < .seconds(15))
+        proxy.set(.refuse)
+        #expect(failure { try database.read("SELECT 1") }?.kind == .unavailable)
+        #expect(failure { try database.read("SELECT 1") }?.kind == .unavailable)
+        proxy.set(.none)
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    /// A frozen replica does not keep its locks.
+    @Test func aTransactionThatStandsStillIsEnded() throws {
+        let store = try TestStore(.postgresql)
+        _ = try store.openWithItems()
+        let database = try PostgreSQLDatabase(
+            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(100), logger: quiet)
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.execute("INSERT INTO items (id) VALUES (1)")
+                usleep(600_000)
+                try transaction.execute("INSERT INTO items (id) VALUES (2)")
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    /// Another replica's migration changes a table that is in use.
+    @Test func preparedStatementsSurviveMigrations() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let other = try store.open()
+        try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") }
+        #expect(try database.read("SELECT * FROM items").first?.values.count == 3)
+        try other.transaction { try $0.execute("ALTER TABLE items ADD COLUMN extra TEXT") }
+        #expect(failure { try database.read("SELECT * FROM items") }?.kind == .unavailable)
+        #expect(try database.read("SELECT * FROM items").first?.values.count == 4)
+    }
+
+    @Test func whatIsReadIsKnownByItsType() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.open()
+        let row = try database.read(
+            """
+            SELECT CAST(7 AS SMALLINT), CAST(-7 AS INTEGER), 1 = 1, 1 = 2, CAST('x' AS VARCHAR(5)), CAST('n' AS NAME),
+                CAST(NULL AS NUMERIC)
+            """)
+        #expect(row == [SQLRow([7, -7, 1, 0, "x", "n", nil])])
+        #expect(failure { try database.read("SELECT SUM(CAST(1 AS BIGINT))") }?.kind == .invalid)
+        #expect(failure { try database.read("SELECT CAST($1 AS BIGINT)", ["1"]) }?.kind == .invalid)
+        #expect(failure { try database.read("SELECT CAST($1 AS SMALLINT)", [70_000]) }?.kind == .invalid)
+        #expect(try database.read("SELECT CAST($1 AS SMALLINT), CAST($2 AS BOOLEAN)", [-3, 1]) == [SQLRow([-3, 1])])
+    }
+
+    @Test func anAbsentServerIsUnavailableAndTheUrlStaysSecret() throws {
+        // Port 1 is not used by anything.
+        let database = try PostgreSQLDatabase(
+            url: "postgresql://somebody:hunter2secret@127.0.0.1:1/nowhere", schema: "s", logger: quiet)
+        let error = try #require(failure { try database.read("SELECT 1") })
+        #expect(error.kind == .unavailable)
+        #expect(!error.outcomeUnknown)
+        #expect(!"\(error)".contains("hunter2secret"))
+        for url in ["postgresql://a:hunter2secret@[::1", "nonsense hunter2secret", "postgres//x:hunter2secret@y/z"] {
+            let error = try #require(failure { try PostgreSQLDatabase(url: url, schema: "s", logger: quiet) })
+            #expect(error.kind == .invalid)
+            #expect(!"\(error)".contains("hunter2secret"))
+        }
+        for schema in ["", "a-b", "A", "1a", "a\"b", "ä", String(repeating: "a", count: 64)] {
+            let error = failure { try PostgreSQLDatabase(url: "postgresql://x/y", schema: schema, logger: quiet) }
+            #expect(error?.kind == .invalid, "\(schema)")
+        }
+    }
+
+    @Test func anUnknownDatabaseIsUnavailable() throws {
+        var components = try #require(URLComponents(string: TestStore.serverURL()))
+        components.path = "/no_such_database"
+        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: "s", logger: quiet)
+        let error = failure { try database.read("SELECT 1") }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.message.contains("no_such_database") == true)
+    }
+}

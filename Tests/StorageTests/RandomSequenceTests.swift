@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Testing
+
+@testable import Storage
+
+/// Long random sequences of everything that journal and progress can do, compared with ``StorageModel`` at each step.
+///
+/// A failure names its seed; `TEST_SEED=n` runs that sequence again.
+@Suite struct RandomSequenceTests {
+    private static let topic = JournalTests.topic
+    private static let seeds: [UInt64] = {
+        if let fixed = ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) { return [fixed] }
+        return (0..<4).map { _ in UInt64.random(in: 0...1_000_000) }
+    }()
+
+    @Test(arguments: SQLEngine.allCases, Self.seeds)
+    func matchesTheModel(_ engine: SQLEngine, _ seed: UInt64) throws {
+        print("RandomSequenceTests: engine \(engine) seed \(seed)")
+        let store = try TestStore(engine)
+        var run = Run(database: try store.openMigrated(), random: SplitMix64(seed: seed))
+        for step in 0..<250 {
+            try run.step("engine \(engine), seed \(seed), step \(step)")
+        }
+    }
+
+    /// Undoes a transaction on purpose.
+    private struct Undo: Error {}
+
+    private struct Run {
+        let database: any SQLDatabase
+        var random: SplitMix64
+        var model = StorageModel()
+        var nextID = 0
+
+        mutating func pick(_ range: ClosedRange<Int64>) -> Int64 {
+            Int64.random(in: range, using: &random)
+        }
+
+        mutating func step(_ note: String) throws {
+            let partition = Int32(pick(0...2))
+            switch pick(0...11) {
+            case 0: try claim(note)
+            case 1...3: try decide(partition, note)
+            case 4: try find(note)
+            case 5: try markPublished(partition, note)
+            case 6: try suspect(partition, note)
+            case 7: try setAsidePublished(partition, note)
+            case 8, 9: try unpublished(partition, note)
+            case 10: try prune(note)
+            default: try compareAll(note)
+            }
+        }
+
+        /// The current epoch, or now and then the one before it.
+        private mutating func epoch(_ partition: Int32) -> Int64 {
+            (model.rows[partition]?.epoch ?? 0) - (pick(0...5) == 0 ? 1 : 0)
+        }
+
+        private mutating func claim(_ note: String) throws {
+            let partitions = (Int32(0)...2).filter { _ in random.next() % 2 == 0 }.shuffled(using: &random)
+            let cluster = pick(0...6) == 0 ? "other" : "usual"
+            let requests = partitions.map { partition in
+                let next = model.rows[partition]?.next ?? 0
+                let watermark: Int64? = pick(0...2) == 0 ? nil : max(0, next + (pick(0...4) == 0 ? -1 : 3))
+                return PartitionClaimRequest(
+                    topic: RandomSequenceTests.topic, partition: partition, highWatermark: watermark)
+            }
+            let claims = try database.transaction {
+                try Progress.claim(requests, clusterID: cluster, owner: note, in: $0)
+            }
+            let expected = requests.map {
+                model.claim($0.partition, cluster: cluster, watermark: $0.highWatermark, topic: $0.topic)
+            }
+            #expect(claims == expected, "\(note)")
+        }
+
+        /// A batch: entries and progress in one transaction, sometimes with a command that is known already.
+        private mutating func decide(_ partition: Int32, _ note: String) throws {
+            let epoch = epoch(partition)
+            let row = model.rows[partition]
+            let first = row?.next ?? 0
+            let count = pick(0...4)
+            var entries: [JournalEntry] = []
+            for offset in first..<(first + count) {
+                nextID += 1
+                let reused = pick(0...15) == 0 ? model.journal.randomElement(using: &random)?.key?.id : nil
+                entries.append(
+                    JournalTests.entry(
+                        offset: offset, partition: partition, incarnation: row?.incarnation ?? 0,
+                        id: reused ?? "id\(nextID)", decidedAt: Int64(nextID), keyed: pick(0...5) != 0))
+            }
+            let published = pick(-1...(first + count))
+            let undo = pick(0...9) == 0
+            let error = failure {
+                try database.transaction { transaction in
+                    try Journal.append(entries, in: transaction)
+                    let update = ProgressUpdate(
+                        topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, nextOffset: first + count,
+                        publishedThrough: published)
+                    try Progress.advance([update], in: transaction)
+                    if undo { throw Undo() }
+                }
+            }
+            let before = model
+            if !model.append(entries) {
+                #expect(error?.kind == .conflict, "\(note)")
+                model = before
+            } else if !model.advance(partition, epoch: epoch, next: first + count, published: published) {
+                let lost = JournalPartition(topic: RandomSequenceTests.topic, partition: partition)
+                #expect(error?.kind == .fenced([lost]), "\(note)")
+                model = before
+            } else {
+                #expect(error == nil, "\(note)")
+                if undo { model = before }
+            }
+        }
+
+        private mutating func find(_ note: String) throws {
+            var keys = (0..<5).compactMap { _ in model.journal.randomElement(using: &random)?.key }
+            keys.append(CommandKey(app: "app", source: "source", id: "unknown"))
+            let found = try database.transaction { try Journal.find(keys, in: $0) }
+            for key in keys { #expect(found[key] == model.journal.first { $0.key == key }, "\(note)") }
+        }
+
+        private mutating func markPublished(_ partition: Int32, _ note: String) throws {
+            let epoch = epoch(partition)
+            let through = pick(-1...20)
+            let update = PublishedUpdate(
+                topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, publishedThrough: through)
+            let error = failure { try database.transaction { try Progress.markPublished([update], in: $0) } }
+            let owns = model.rows[partition]?.epoch == epoch
+            #expect((error == nil) == owns, "\(note)")
+            if owns, let published = model.rows[partition]?.published {
+                model.rows[partition]?.published = max(published, through)
+            }
+        }
+
+        private mutating func suspect(_ partition: Int32, _ note: String) throws {
+            let epoch = epoch(partition)
+            let offset = (model.rows[partition]?.next ?? 0) + pick(0...1)
+            let count = try? database.transaction {
+                try Progress.markSuspect(
+                    topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, offset: offset, in: $0)
+            }
+            #expect(count.map(Int64.init) == model.mark(partition, epoch: epoch, suspect: offset), "\(note)")
+        }
+
+        private mutating func setAsidePublished(_ partition: Int32, _ note: String) throws {
+            guard let index = model.left.firstIndex(where: { $0.partition == partition }) else { return }
+            let finished = pick(0...1) == 0
+            let through = pick(0...10)
+            let one = model.left[index]
+            let epoch = model.rows[partition]?.epoch ?? 0
+            try database.transaction {
+                try Progress.markSetAsidePublished(
+                    topic: RandomSequenceTests.topic, partition: partition, epoch: epoch,
+                    incarnation: one.incarnation, through: through, finished: finished, in: $0)
+            }
+            model.left[index].published = max(one.published, through)
+            if finished { model.left.remove(at: index) }
+        }
+
+        private mutating func unpublished(_ partition: Int32, _ note: String) throws {
+            let incarnation = pick(0...(model.rows[partition]?.incarnation ?? 0))
+            let after = pick(-1...10)
+            let limit = Int(pick(1...6))
+            let entries = try database.transaction {
+                try Journal.unpublished(
+                    topic: RandomSequenceTests.topic, partition: partition, incarnation: incarnation, after: after,
+                    limit: limit, in: $0)
+            }
+            let expected = model.unpublished(partition, incarnation: incarnation, after: after, limit: limit)
+            #expect(entries == expected, "\(note)")
+        }
+
+        private mutating func prune(_ note: String) throws {
+            let cutoff = Int64(nextID) - pick(0...60)
+            let limit = Int(pick(1...10))
+            let deleted = try database.transaction { try Journal.prune(olderThan: cutoff, limit: limit, in: $0) }
+            #expect(deleted == model.prune(before: cutoff, limit: limit), "\(note)")
+        }
+
+        private func compareAll(_ note: String) throws {
+            let entries = try database.transaction { transaction in
+                try transaction.query("SELECT topic, partition, incarnation, log_offset FROM journal").map {
+                    JournalPosition(
+                        topic: try $0.text(0), partition: Int32(try $0.integer(1)), incarnation: try $0.integer(2),
+                        offset: try $0.integer(3))
+                }
+            }
+            #expect(Set(entries) == Set(model.journal.map(\.position)), "\(note)")
+            #expect(entries.count == model.journal.count, "\(note)")
+        }
+    }
+}
