@@ -23,7 +23,7 @@ FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libpq5 librdkafka1 libsqlite3-0 libstdc++6 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin identitybus \
+    && useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/identitybus --shell /usr/sbin/nologin identitybus \
     && install -d -o identitybus -g identitybus /var/lib/identitybus
 COPY --from=build /out/ /usr/local/bin/
 USER identitybus

@@ -115,7 +115,7 @@ public enum LinkDecider {
         if let known, let refusal = refusal(of: known, context) { return refuse(refusal) }
         if command.mode == .linkExistingUser {
             guard let userID = known?.userID else { return refuse(.userNotFound) }
-            if let owner = state.person(app: context.app.id, externalID: command.externalId), owner.userID != userID,
+            if let owner = state.person(app: context.app.id, externalID: command.externalId), ExactText(owner.userID) != ExactText(userID),
                 state.person(userID: userID)?.externalID == nil
             {
                 return refuse(.cannotLinkExistingPersonToOtherPerson)
@@ -140,8 +140,8 @@ public enum LinkDecider {
         }
         let owner = state.person(app: context.app.id, externalID: externalID)
         if let userID = install.userID, let person = state.person(userID: userID) {
-            switch person.externalID {
-            case externalID: return repeatLink(install, person, externalID, state)  // 9, 10
+            switch person.externalID.map({ ExactText($0) }) {
+            case ExactText(externalID): return repeatLink(install, person, externalID, state)  // 9, 10
             case .some: return refuse(.installLinkedToOtherUser)  // 8
             case nil where owner != nil: return refuse(.cannotLinkExistingPersonToOtherPerson)  // 15
             case nil:  // 14
@@ -178,7 +178,7 @@ public enum LinkDecider {
     private static func elect(
         _ install: Install, for person: Person, isNew: Bool, _ externalID: String, _ state: LinkState
     ) -> Decision {
-        let active = state.installs(of: person.userID).filter { $0.isActive && $0.id != install.id }
+        let active = state.installs(of: person.userID).filter { $0.isActive && ExactText($0.id) != ExactText(install.id) }
         guard active.count < 2 else {  // 11
             return .rejected(
                 .multipleInstallsActive,

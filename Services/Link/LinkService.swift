@@ -25,28 +25,31 @@ public struct LinkService: CommandService {
     ) throws -> LinkState {
         let store = LinkStore(transaction: transaction)
         var state = LinkState()
-        state.load(try store.installs(ids: Set(commands.compactMap(\.0.installID))))
+        state.load(try store.installs(ids: Set(commands.compactMap { $0.0.installID.map { ExactText($0) } })))
         state.load(
             try store.persons(
                 Set(
                     commands.compactMap { command, context in
                         command.externalID.map { LinkState.ExternalKey(app: context.app.id, externalID: $0) }
                     })))
-        var userIDs = Set(state.installs.values.compactMap(\.userID))
-        userIDs.formUnion(commands.compactMap(\.0.userID))
-        userIDs.formUnion(commands.filter { Self.mayCreatePerson($0, state) }.map(\.1.newUserID))
+        let erased = Set(commands.compactMap { $0.0.userID.map { ExactText($0) } })
+        var userIDs = erased
+        userIDs.formUnion(state.installs.values.compactMap { $0.userID.map { ExactText($0) } })
+        userIDs.formUnion(
+            commands.filter { mayCreatePerson($0, state, erasing: !erased.isEmpty) }.map { ExactText($0.1.newUserID) })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
-        let erased = Set(commands.compactMap(\.0.userID))
         state.load(try store.activeInstalls(of: Set(state.persons.keys).subtracting(erased)))
         state.load(try store.allInstalls(of: erased))
         return state
     }
 
-    /// Whether the command may create a person: its external id is not known. (Within the batch it may become known
-    /// before the command's turn; then the person's row was looked for in vain, which harms nobody.)
-    private static func mayCreatePerson(_ command: (LinkCommand, DecisionContext), _ state: LinkState) -> Bool {
+    /// Whether the command may create a person, so that the tombstone of its own user id must be looked for: its
+    /// external id is not known, or an erasure in the batch may make it unknown before the command's turn.
+    private func mayCreatePerson(
+        _ command: (LinkCommand, DecisionContext), _ state: LinkState, erasing: Bool
+    ) -> Bool {
         guard command.0.mayCreatePerson else { return false }
-        guard let externalID = command.0.externalID else { return true }
+        guard let externalID = command.0.externalID, !erasing else { return true }
         return state.person(app: command.1.app.id, externalID: externalID) == nil
     }
 

@@ -14,26 +14,32 @@ public struct LinkState: ServiceState, Sendable {
 
     /// A person's external id within its app.
     struct ExternalKey: Hashable, Sendable {
-        var app: String
-        var externalID: String
+        var app: ExactText
+        var externalID: ExactText
+
+        init(app: String, externalID: String) {
+            self.app = ExactText(app)
+            self.externalID = ExactText(externalID)
+        }
     }
 
-    private(set) var installs: [String: Install] = [:]
-    private(set) var persons: [String: Person] = [:]
-    private var userIDs: [ExternalKey: String] = [:]
-    private var installIDs: [String: Set<String>] = [:]
+    private(set) var installs: [ExactText: Install] = [:]
+    private(set) var persons: [ExactText: Person] = [:]
+    private var userIDs: [ExternalKey: ExactText] = [:]
+    private var installIDs: [ExactText: Set<ExactText>] = [:]
 
     /// What `save` has to write.
-    private(set) var changedInstalls: Set<String> = []
-    private(set) var changedPersons: Set<String> = []
+    private(set) var changedInstalls: Set<ExactText> = []
+    private(set) var changedPersons: Set<ExactText> = []
+
     public init(installs: [Install] = [], persons: [Person] = []) {
         installs.forEach { put($0) }
         persons.forEach { put($0) }
     }
 
-    func install(_ id: String) -> Install? { installs[id] }
+    func install(_ id: String) -> Install? { installs[ExactText(id)] }
 
-    func person(userID: String) -> Person? { persons[userID] }
+    func person(userID: String) -> Person? { persons[ExactText(userID)] }
 
     func person(app: String, externalID: String) -> Person? {
         userIDs[ExternalKey(app: app, externalID: externalID)].flatMap { persons[$0] }
@@ -41,42 +47,44 @@ public struct LinkState: ServiceState, Sendable {
 
     /// The person's installs that are here, by id.
     func installs(of userID: String) -> [Install] {
-        (installIDs[userID] ?? []).sorted().compactMap { installs[$0] }
+        (installIDs[ExactText(userID)] ?? []).sorted().compactMap { installs[$0] }
     }
 
     /// Adds rows as they stand in the database. Rows that are here already stay as they are.
     mutating func load(_ rows: [Install]) {
-        for install in rows where installs[install.id] == nil { put(install) }
+        for install in rows where self.install(install.id) == nil { put(install) }
     }
 
     mutating func load(_ rows: [Person]) {
-        for person in rows where persons[person.userID] == nil { put(person) }
+        for person in rows where self.person(userID: person.userID) == nil { put(person) }
     }
 
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install):
             put(install)
-            changedInstalls.insert(install.id)
+            changedInstalls.insert(ExactText(install.id))
         case .person(let person):
             put(person)
-            changedPersons.insert(person.userID)
+            changedPersons.insert(ExactText(person.userID))
         }
     }
 
     private mutating func put(_ install: Install) {
-        if let previous = installs[install.id]?.userID { installIDs[previous]?.remove(install.id) }
-        if let userID = install.userID { installIDs[userID, default: []].insert(install.id) }
-        installs[install.id] = install
+        let id = ExactText(install.id)
+        if let previous = installs[id]?.userID { installIDs[ExactText(previous)]?.remove(id) }
+        if let userID = install.userID { installIDs[ExactText(userID), default: []].insert(id) }
+        installs[id] = install
     }
 
     private mutating func put(_ person: Person) {
-        if let previous = persons[person.userID], let externalID = previous.externalID {
+        let userID = ExactText(person.userID)
+        if let previous = persons[userID], let externalID = previous.externalID {
             userIDs[ExternalKey(app: previous.app, externalID: externalID)] = nil
         }
         if let externalID = person.externalID {
-            userIDs[ExternalKey(app: person.app, externalID: externalID)] = person.userID
+            userIDs[ExternalKey(app: person.app, externalID: externalID)] = userID
         }
-        persons[person.userID] = person
+        persons[userID] = person
     }
 }

@@ -33,28 +33,28 @@ public struct LinkStore {
     private static let installColumns = "install_id, app, kind, platform, model, os_version, status, user_id, activity"
     private static let personColumns = "user_id, app, external_id, is_erased"
 
-    func installs(ids: Set<String>) throws -> [Install] {
+    func installs(ids: Set<ExactText>) throws -> [Install] {
         try transaction.queryEach(
-            "SELECT \(Self.installColumns) FROM installs WHERE install_id = $1", ids.sorted().map { [.text($0)] }
+            "SELECT \(Self.installColumns) FROM installs WHERE install_id = $1", ids.sorted().map { [.text($0.text)] }
         ).joined().map(Self.install)
     }
 
-    func activeInstalls(of userIDs: Set<String>) throws -> [Install] {
+    func activeInstalls(of userIDs: Set<ExactText>) throws -> [Install] {
         try transaction.queryEach(
             "SELECT \(Self.installColumns) FROM installs WHERE user_id = $1 AND activity = 'active'",
-            userIDs.sorted().map { [.text($0)] }
+            userIDs.sorted().map { [.text($0.text)] }
         ).joined().map(Self.install)
     }
 
-    func allInstalls(of userIDs: Set<String>) throws -> [Install] {
+    func allInstalls(of userIDs: Set<ExactText>) throws -> [Install] {
         try transaction.queryEach(
-            "SELECT \(Self.installColumns) FROM installs WHERE user_id = $1", userIDs.sorted().map { [.text($0)] }
+            "SELECT \(Self.installColumns) FROM installs WHERE user_id = $1", userIDs.sorted().map { [.text($0.text)] }
         ).joined().map(Self.install)
     }
 
-    func persons(userIDs: Set<String>) throws -> [Person] {
+    func persons(userIDs: Set<ExactText>) throws -> [Person] {
         try transaction.queryEach(
-            "SELECT \(Self.personColumns) FROM persons WHERE user_id = $1", userIDs.sorted().map { [.text($0)] }
+            "SELECT \(Self.personColumns) FROM persons WHERE user_id = $1", userIDs.sorted().map { [.text($0.text)] }
         ).joined().map(Self.person)
     }
 
@@ -62,7 +62,7 @@ public struct LinkStore {
         let sorted = keys.sorted { ($0.app, $0.externalID) < ($1.app, $1.externalID) }
         return try transaction.queryEach(
             "SELECT \(Self.personColumns) FROM persons WHERE app = $1 AND external_id = $2",
-            sorted.map { [.text($0.app), .text($0.externalID)] }
+            sorted.map { [.text($0.app.text), .text($0.externalID.text)] }
         ).joined().map(Self.person)
     }
 
@@ -88,14 +88,16 @@ public struct LinkStore {
 
     // MARK: Writing
 
-    /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
+    /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order. Persons
+    /// without an external id go first: an erased one gives its external id up before another person takes it.
     func save(_ state: LinkState) throws {
+        let persons = state.changedPersons.sorted().compactMap { state.persons[$0] }
         try transaction.executeEach(
             """
             INSERT INTO persons (user_id, app, external_id, is_erased) VALUES ($1, $2, $3, $4)
             ON CONFLICT (user_id) DO UPDATE SET external_id = excluded.external_id, is_erased = excluded.is_erased
             """,
-            state.changedPersons.sorted().compactMap(state.person(userID:)).map { person in
+            (persons.filter { $0.externalID == nil } + persons.filter { $0.externalID != nil }).map { person in
                 [.text(person.userID), .text(person.app), Self.text(person.externalID), .integer(person.isErased ? 1 : 0)]
             })
         try transaction.executeEach(
@@ -105,7 +107,7 @@ public struct LinkStore {
             model = excluded.model, os_version = excluded.os_version, status = excluded.status,
             user_id = excluded.user_id, activity = excluded.activity
             """,
-            state.changedInstalls.sorted().compactMap(state.install).map { install in
+            state.changedInstalls.sorted().compactMap { state.installs[$0] }.map { install in
                 [
                     .text(install.id), .text(install.app), .text(install.device.kind.rawValue),
                     .text(install.device.platform), Self.text(install.device.model), Self.text(install.device.osVersion),

@@ -9,8 +9,10 @@ public enum EnvelopeReader {
     /// Bytes of a message's value (design/contracts.md "Limits").
     public static let maxBytes = 256 * 1024
     public static let maxDepth = 32
-    /// UTF-8 bytes of `id`, `source` and every other attribute but `subject` and `replyto`.
+    /// UTF-8 bytes of an attribute, apart from `subject` (an external id may be one) and `tracestate` (W3C).
     public static let maxAttributeBytes = 255
+    public static let maxSubjectBytes = 3000
+    public static let maxTraceStateBytes = 512
 
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
     public static func read(value: [UInt8]?, headers: [WireHeader]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
@@ -124,16 +126,23 @@ public enum EnvelopeReader {
         if let contentType = attributes.dataContentType, !isJSON(contentType) {
             throw EnvelopeError(.invalidEnvelope, "datacontenttype is not application/json")
         }
-        let short = [
-            ("id", attributes.id), ("source", attributes.source), ("type", attributes.type),
-            ("appid", attributes.appID), ("correlationid", attributes.correlationID),
-            ("causationid", attributes.causationID), ("replyto", attributes.replyTo),
+        let limits = [
+            ("id", attributes.id, maxAttributeBytes), ("source", attributes.source, maxAttributeBytes),
+            ("type", attributes.type, maxAttributeBytes), ("appid", attributes.appID, maxAttributeBytes),
+            ("subject", attributes.subject, maxSubjectBytes), ("partitionkey", attributes.partitionKey, 4000),
+            ("datacontenttype", attributes.dataContentType, maxAttributeBytes),
+            ("correlationid", attributes.correlationID, maxAttributeBytes),
+            ("causationid", attributes.causationID, maxAttributeBytes),
+            ("replyto", attributes.replyTo, maxAttributeBytes),
+            ("traceparent", attributes.traceParent, maxAttributeBytes),
+            ("tracestate", attributes.traceState, maxTraceStateBytes),
+            ("authtype", attributes.authType, maxAttributeBytes), ("authid", attributes.authID, maxAttributeBytes),
         ]
-        for (name, text) in short {
+        for (name, text, limit) in limits {
             guard let text else { continue }
-            if text.utf8.count > maxAttributeBytes {
+            if text.utf8.count > limit {
                 throw EnvelopeError(
-                    .invalidEnvelope, "attribute \(name) has \(text.utf8.count) bytes; 1 to \(maxAttributeBytes) are allowed")
+                    .invalidEnvelope, "attribute \(name) has \(text.utf8.count) bytes; at most \(limit) are allowed")
             }
             if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
                 throw EnvelopeError(.invalidEnvelope, "attribute \(name) has a control character")

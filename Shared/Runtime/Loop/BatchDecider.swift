@@ -71,8 +71,17 @@ struct BatchDecider<Service: CommandService> {
         _ intake: Incoming, _ state: inout Service.State, _ seen: inout [CommandKey: First], _ now: Timestamp
     ) throws -> Conclusion {
         switch intake.verdict {
-        case .refused(let reason, let step, let detail, let tell):
-            return try refuse(intake.record, reason: reason, step: step, detail: detail, tell: tell, now: now)
+        case .refused(let reason, let step, let detail, let attempts, let tell):
+            let letter = writer.deadLetter(
+                intake.record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
+            let notices = try tell.map { try [notice($0, intake.record, now)] } ?? []
+            return conclusion(
+                of: intake.record, type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
+                [letter] + notices)
+        case .forbidden(let tell):
+            return conclusion(
+                of: intake.record, type: tell.attributes.type, outcome: "rejected",
+                reason: tell.rejection.reason.rawValue, [try notice(tell, intake.record, now)])
         case .admitted(let command):
             if let first = seen[command.key] { return try repeated(command, intake.record, first, now) }
             return try answer(command, intake.record, &state, now)
@@ -116,12 +125,10 @@ struct BatchDecider<Service: CommandService> {
         _ command: Admitted<Service.Command>, _ record: KafkaRecord, _ first: First, _ now: Timestamp
     ) throws -> Conclusion {
         guard first.digest == command.digest else {
-            let notice = try writer.notice(
-                Rejection(.idReused), to: command.attributes, record: record, cluster: cluster, now: now)
-            var conclusion = self.conclusion(
-                of: record, type: command.attributes.type, outcome: "rejected", [notice])
-            conclusion.reason = ReasonCode.idReused.rawValue
-            return conclusion
+            let tell = Incoming.Notice(attributes: command.attributes, rejection: Rejection(.idReused))
+            return conclusion(
+                of: record, type: command.attributes.type, outcome: "rejected", reason: tell.rejection.reason.rawValue,
+                [try notice(tell, record, now)])
         }
         let replies = first.messages.filter { $0.role == .reply }.map { reply in
             var reply = reply
@@ -132,29 +139,18 @@ struct BatchDecider<Service: CommandService> {
         return conclusion(of: record, type: command.attributes.type, outcome: "repeated", replies)
     }
 
-    private func refuse(
-        _ record: KafkaRecord, reason: String, step: DeadLetter.Step, detail: String, tell: Incoming.Notice?,
-        now: Timestamp
-    ) throws -> Conclusion {
-        var messages = [writer.deadLetter(record, reason: reason, step: step, detail: detail, now: now)]
-        if let tell {
-            messages.append(
-                try writer.notice(tell.rejection, to: tell.attributes, record: record, cluster: cluster, now: now))
-        }
-        var conclusion = self.conclusion(
-            of: record, type: tell?.attributes.type ?? "", outcome: "dead-lettered", messages)
-        conclusion.reason = reason
-        return conclusion
+    private func notice(_ tell: Incoming.Notice, _ record: KafkaRecord, _ now: Timestamp) throws -> OutboundMessage {
+        try writer.notice(tell.rejection, to: tell.attributes, record: record, cluster: cluster, now: now)
     }
 
     private func conclusion(
-        of record: KafkaRecord, type: String, outcome: String, _ messages: [OutboundMessage]
+        of record: KafkaRecord, type: String, outcome: String, reason: String? = nil, _ messages: [OutboundMessage]
     ) -> Conclusion {
         let partition = record.topicPartition
         return Conclusion(
             position: JournalPosition(
                 topic: partition.topic, partition: partition.partition, incarnation: incarnations[partition] ?? 0,
                 offset: record.offset),
-            key: nil, digest: [], type: type, subject: nil, outcome: outcome, reason: nil, messages: messages)
+            key: nil, digest: [], type: type, subject: nil, outcome: outcome, reason: reason, messages: messages)
     }
 }

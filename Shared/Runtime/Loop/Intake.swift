@@ -17,10 +17,13 @@ struct Intake<Command: Sendable> {
         case admitted(Admitted<Command>)
         /// Unreadable or not authenticated: set aside, remembered only under the record's coordinates. When the
         /// envelope could be read, its sender is told.
-        case refused(reason: String, step: DeadLetter.Step, detail: String, tell: Notice?)
+        case refused(reason: String, step: DeadLetter.Step, detail: String, attempts: Int = 1, tell: Notice?)
+        /// The sender is known and may not send this: told so, and not remembered. The command's id stays free for
+        /// those who may use it.
+        case forbidden(Notice)
     }
 
-    /// Where and what to tell the sender of a refused record.
+    /// What to tell the sender of a record that is not admitted.
     struct Notice {
         var attributes: EventAttributes
         var rejection: Rejection
@@ -63,7 +66,12 @@ struct IntakeReader<Service: CommandService> {
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event.attributes) }
-            return .admitted(admit(event, scope, app, principal))
+            do {
+                try principal.authorize(scope)
+            } catch {
+                return .forbidden(Intake.Notice(attributes: event.attributes, rejection: error))
+            }
+            return .admitted(admit(event, app, principal))
         } catch {
             let notice = Intake<Service.Command>.Notice(
                 attributes: event.attributes, rejection: Rejection(.unauthenticated, error.messageForSender))
@@ -80,7 +88,7 @@ struct IntakeReader<Service: CommandService> {
     }
 
     private func admit(
-        _ event: CloudEvent<JSONValue>, _ scope: Scope, _ app: AppSettings, _ principal: Principal
+        _ event: CloudEvent<JSONValue>, _ app: AppSettings, _ principal: Principal
     ) -> Admitted<Service.Command> {
         let attributes = event.attributes
         var hash = SHA256()
@@ -92,14 +100,11 @@ struct IntakeReader<Service: CommandService> {
             key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
             digest: Array(hash.finalize()), app: app, principal: principal,
             expiry: attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)),
-            body: body(event, scope, principal))
+            body: body(event))
     }
 
-    private func body(
-        _ event: CloudEvent<JSONValue>, _ scope: Scope, _ principal: Principal
-    ) -> Result<Service.Command, Rejection> {
+    private func body(_ event: CloudEvent<JSONValue>) -> Result<Service.Command, Rejection> {
         do throws(Rejection) {
-            try principal.authorize(scope)
             guard topics.replyTopic(event.attributes.replyTo) != nil else {
                 throw Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>.")
             }

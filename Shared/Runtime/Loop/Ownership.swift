@@ -17,12 +17,22 @@ struct Ownership {
         var savedThrough: Int64
         /// What of that the group was told.
         var committedThrough: Int64
-        /// Replicas claimed this partition again and again and none got further: perhaps its next record kills them.
-        var isSuspicious: Bool
+        /// Up to here records are tried one by one.
+        var suspiciousUntil: Int64
+
+        /// Replicas claimed this partition again and again and none got further: perhaps a record near its position
+        /// kills them.
+        var isSuspicious: Bool { nextOffset < suspiciousUntil }
     }
 
     /// Claims without progress after which records are tried one by one.
     static let suspiciousClaims: Int64 = 3
+    /// A deadly record stands at most a batch away from where the claims stopped.
+    let batchSize: Int
+
+    init(batchSize: Int) {
+        self.batchSize = batchSize
+    }
 
     private(set) var partitions: [TopicPartition: Partition] = [:]
 
@@ -32,10 +42,13 @@ struct Ownership {
 
     mutating func add(_ claim: PartitionClaim) {
         let start = claim.nextOffset ?? 0
+        let isSuspicious =
+            claim.idleClaims >= Self.suspiciousClaims
+            || claim.suspectCount > 0 && (claim.suspectOffset ?? -1) >= start
         partitions[TopicPartition(topic: claim.topic, partition: claim.partition)] = Partition(
             claim: claim, nextOffset: start, publishedThrough: claim.publishedThrough,
             savedThrough: claim.publishedThrough, committedThrough: claim.publishedThrough,
-            isSuspicious: claim.idleClaims >= Self.suspiciousClaims)
+            suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start)
     }
 
     mutating func remove(_ lost: some Sequence<TopicPartition>) {
@@ -64,7 +77,6 @@ struct Ownership {
     mutating func decided(_ records: [KafkaRecord]) {
         for (partition, last) in lastOffsets(of: records) {
             partitions[partition]?.nextOffset = last + 1
-            partitions[partition]?.isSuspicious = false
             if let through = partitions[partition]?.publishedThrough { partitions[partition]?.savedThrough = through }
         }
     }

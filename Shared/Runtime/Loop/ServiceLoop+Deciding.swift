@@ -10,22 +10,16 @@ extension ServiceLoop {
     /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
     /// Nothing is skipped: what is not concluded stands in the log, and the progress table still points to it.
     func decide(_ records: [KafkaRecord]) {
-        var ordinary: [KafkaRecord] = []
-        var tried: Set<TopicPartition> = []
-        for record in records {
-            if ownership[record.topicPartition]?.isSuspicious == true, tried.insert(record.topicPartition).inserted {
-                tryAlone(record)
-            } else {
-                ordinary.append(record)
-            }
-        }
-        settle(ordinary)
+        let isSuspicious = { (record: KafkaRecord) in self.ownership[record.topicPartition]?.isSuspicious == true }
+        let suspicious = records.filter(isSuspicious)
+        settle(records.filter { !isSuspicious($0) })
+        suspicious.forEach(tryAlone)
     }
 
-    /// The first record of a partition that nobody got past: writes down that it is being tried before it is, so that
-    /// a record that kills the process is known by its count and set aside.
+    /// A record of a partition that nobody got past: writes down that it is being tried before it is, so that a record
+    /// that kills the process is known by its count and set aside.
     private func tryAlone(_ record: KafkaRecord) {
-        guard let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
+        guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
         let partition = record.topicPartition
         let attempts = persist {
             try database.transaction {
@@ -85,7 +79,9 @@ extension ServiceLoop {
         var intake = Intake<Service.Command>(
             record: record,
             verdict: .refused(
-                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, tell: nil))
+                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
+                tell: nil))
+        // Reading a record that killed the process may kill it again: its sender is not told.
         if attempts == 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
             intake.verdict = .refused(
                 reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem,

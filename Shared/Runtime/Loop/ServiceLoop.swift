@@ -24,7 +24,7 @@ final class ServiceLoop<Service: CommandService> {
     let writer: MessageWriter
     let publisher: Publisher
     var reader: IntakeReader<Service>
-    var ownership = Ownership()
+    var ownership: Ownership
     /// Set when the group must be joined anew: this replica was fenced, or cannot know what it owns.
     var mustRejoin = false
 
@@ -41,6 +41,7 @@ final class ServiceLoop<Service: CommandService> {
     init(service: Service, start: LoopStart) throws {
         self.service = service
         configuration = start.configuration
+        ownership = Ownership(batchSize: start.configuration.batchSize)
         health = start.health
         signals = start.signals
         logger = start.logger
@@ -92,7 +93,7 @@ final class ServiceLoop<Service: CommandService> {
     private func leave(_ consumer: KafkaConsumer) {
         if !consumer.close(timeout: .seconds(10)) { logger.warning("the consumer did not close in time") }
         publisher.forgetProgress(of: Set(ownership.partitions.keys))
-        ownership = Ownership()
+        ownership = Ownership(batchSize: configuration.batchSize)
         self.consumer = nil
         if mustRejoin { signals.sleep(.milliseconds(Int.random(in: 100...1000))) }
     }

@@ -12,4 +12,18 @@ public struct CommandKey: Sendable, Hashable {
         self.source = source
         self.id = id
     }
+
+    /// Compared by bytes, as the database does. Swift's own `==` also takes canonically equivalent spellings for equal.
+    public static func == (left: CommandKey, right: CommandKey) -> Bool {
+        left.id.utf8.elementsEqual(right.id.utf8) && left.source.utf8.elementsEqual(right.source.utf8)
+            && left.app.utf8.elementsEqual(right.app.utf8)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for part in [app, source, id] {
+            var part = part
+            part.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            hasher.combine(0xFF as UInt8)
+        }
+    }
 }
