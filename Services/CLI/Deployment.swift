@@ -77,7 +77,8 @@ struct Deployment: ParsableArguments {
         }
         guard let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
             throw ValidationError(
-                "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile))")
+                "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile))"
+            )
         }
         return SymmetricKey(data: Array(text.trimmingCharacters(in: .newlines).utf8))
     }

@@ -44,7 +44,8 @@ enum RecordLine {
         let attributes = event.attributes
         let time = attributes.time.map { String($0.dropFirst(11).prefix(12)) } ?? "-"
         if let reply = try? WireJSONDecoder().decode(Reply<JSONValue>.self, from: event.data) {
-            let detail = reply.reason.map { "\($0.rawValue): \(reply.message ?? "")" }
+            let detail =
+                reply.reason.map { "\($0.rawValue): \(reply.message ?? "")" }
                 ?? reply.result.map { pairs($0) } ?? reply.message ?? ""
             return "\(time)  \(pad("reply \(reply.status.rawValue)", 32))  \(attributes.appID ?? "-")  "
                 + "\(short(reply.commandType))  \(detail)"

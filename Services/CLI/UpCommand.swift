@@ -60,7 +60,8 @@ struct UpCommand: ParsableCommand {
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
         // The address is not known before the broker runs; any will do to read the other settings.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
-        environment["IDENTITYBUS_INTERNAL_KEY"] = environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
+        environment["IDENTITYBUS_INTERNAL_KEY"] =
+            environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
         let specs = try Self.services.flatMap {
             try ServiceConfiguration(environment: environment, service: $0).topicSpecs(for: $0)
         }

@@ -33,7 +33,9 @@ struct WatchCommand: ParsableCommand {
         let patterns = topic.isEmpty ? ["*.events.v1", "identity.replies.*", "*.dlq.v1"] : topic
         let watched = existing.filter { name, _ in
             name.hasPrefix(prefix)
-                && patterns.contains { Glob($0).matches(name) || Glob($0).matches(String(name.dropFirst(prefix.count))) }
+                && patterns.contains {
+                    Glob($0).matches(name) || Glob($0).matches(String(name.dropFirst(prefix.count)))
+                }
         }
         guard !watched.isEmpty else {
             throw ValidationError("no topic matches \(patterns.joined(separator: ", ")) at \(kafka.bootstrapServers)")

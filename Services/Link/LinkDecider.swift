@@ -102,7 +102,8 @@ public enum LinkDecider {
         return connect(install, to: request.externalId, state, context)
     }
 
-    private static func establish(_ command: EstablishLink, _ state: LinkState, _ context: DecisionContext) -> Decision {
+    private static func establish(_ command: EstablishLink, _ state: LinkState, _ context: DecisionContext) -> Decision
+    {
         let refuse = { (reason: ReasonCode) in
             Decision.rejected(reason, events: [LinkRefused(installId: command.installId, reason: reason)])
         }
@@ -115,7 +116,8 @@ public enum LinkDecider {
         if let known, let refusal = refusal(of: known, context) { return refuse(refusal) }
         if command.mode == .linkExistingUser {
             guard let userID = known?.userID else { return refuse(.userNotFound) }
-            if let owner = state.person(app: context.app.id, externalID: command.externalId), ExactText(owner.userID) != ExactText(userID),
+            if let owner = state.person(app: context.app.id, externalID: command.externalId),
+                ExactText(owner.userID) != ExactText(userID),
                 state.person(userID: userID)?.externalID == nil
             {
                 return refuse(.cannotLinkExistingPersonToOtherPerson)
@@ -178,7 +180,9 @@ public enum LinkDecider {
     private static func elect(
         _ install: Install, for person: Person, isNew: Bool, _ externalID: String, _ state: LinkState
     ) -> Decision {
-        let active = state.installs(of: person.userID).filter { $0.isActive && ExactText($0.id) != ExactText(install.id) }
+        let active = state.installs(of: person.userID).filter {
+            $0.isActive && ExactText($0.id) != ExactText(install.id)
+        }
         guard active.count < 2 else {  // 11
             return .rejected(
                 .multipleInstallsActive,

@@ -98,7 +98,10 @@ public struct LinkStore {
             ON CONFLICT (user_id) DO UPDATE SET external_id = excluded.external_id, is_erased = excluded.is_erased
             """,
             (persons.filter { $0.externalID == nil } + persons.filter { $0.externalID != nil }).map { person in
-                [.text(person.userID), .text(person.app), Self.text(person.externalID), .integer(person.isErased ? 1 : 0)]
+                [
+                    .text(person.userID), .text(person.app), Self.text(person.externalID),
+                    .integer(person.isErased ? 1 : 0),
+                ]
             })
         try transaction.executeEach(
             """
@@ -110,7 +113,8 @@ public struct LinkStore {
             state.changedInstalls.sorted().compactMap { state.installs[$0] }.map { install in
                 [
                     .text(install.id), .text(install.app), .text(install.device.kind.rawValue),
-                    .text(install.device.platform), Self.text(install.device.model), Self.text(install.device.osVersion),
+                    .text(install.device.platform), Self.text(install.device.model),
+                    Self.text(install.device.osVersion),
                     .text(install.status.rawValue), Self.text(install.userID), .text(install.activity.rawValue),
                 ]
             })

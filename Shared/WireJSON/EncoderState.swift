@@ -189,7 +189,8 @@ struct EncoderState {
     private mutating func close() throws {
         if isMisused {
             throw EncodingError.invalidValue(
-                "", EncodingError.Context(
+                "",
+                EncodingError.Context(
                     codingPath: [], debugDescription: "a value asked for two kinds of container"))
         }
         if let last = children.last, last.offset >= level.start { try insertChildren() }

@@ -65,7 +65,8 @@ public struct JSONNumber: Sendable, Hashable {
             guard !scaled.overflow, let step = T(exactly: digit) else { return nil }
             // Counting downwards for negative numbers reaches T.min, which has no positive counterpart.
             let next =
-                negative ? scaled.partialValue.subtractingReportingOverflow(step)
+                negative
+                ? scaled.partialValue.subtractingReportingOverflow(step)
                 : scaled.partialValue.addingReportingOverflow(step)
             guard !next.overflow else { return nil }
             result = next.partialValue

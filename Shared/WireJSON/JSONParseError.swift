@@ -27,7 +27,8 @@ public struct JSONParseError: Error, Sendable, Hashable, CustomStringConvertible
     let found: Found
 
     enum Found: Sendable, Hashable {
-        case byte(UInt8), end, unspecified
+        case byte(UInt8)
+        case end, unspecified
     }
 
     /// One line for people. Quotes at most one byte of the document.

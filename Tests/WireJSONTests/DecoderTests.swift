@@ -58,8 +58,9 @@ import WireJSON
             #expect(complaint(T.self, excess) == range)
         }
         for lossy in ["1.5", "5.0", "1e1"] {
-            #expect(complaint([T].self, "[1,\(lossy)]")
-                == "[1]: expected an integer, found a number with a fraction or an exponent")
+            #expect(
+                complaint([T].self, "[1,\(lossy)]")
+                    == "[1]: expected an integer, found a number with a fraction or an exponent")
         }
         for (other, name) in [("\"1\"", "a string"), ("true", "a boolean"), ("null", "null"), ("[]", "an array")] {
             #expect(complaint([String: T].self, "{\"k\":\(other)}") == "k: expected an integer, found \(name)")
@@ -82,12 +83,15 @@ import WireJSON
     }
 
     @Test func floats() throws {
-        #expect(try decode([Double].self, "[1,-0.0,1e3,5e-324,1.7976931348623157e308]")
-            == [1, 0, 1000, .leastNonzeroMagnitude, .greatestFiniteMagnitude])
-        #expect(complaint([Double].self, "[1e999]")
-            == "[0]: expected a number in the range of Double, found one beyond it")
-        #expect(complaint([Float].self, "[1e39]")
-            == "[0]: expected a number in the range of Float, found one beyond it")
+        #expect(
+            try decode([Double].self, "[1,-0.0,1e3,5e-324,1.7976931348623157e308]")
+                == [1, 0, 1000, .leastNonzeroMagnitude, .greatestFiniteMagnitude])
+        #expect(
+            complaint([Double].self, "[1e999]")
+                == "[0]: expected a number in the range of Double, found one beyond it")
+        #expect(
+            complaint([Float].self, "[1e39]")
+                == "[0]: expected a number in the range of Float, found one beyond it")
         #expect(complaint([Double].self, "[\"1\"]") == "[0]: expected a number, found a string")
         var random = SplitMix(seed: 5)
         for _ in 0..<2000 {
@@ -119,18 +123,22 @@ import WireJSON
         #expect(complain(#"{"kind":5,"serial":1}"#) == "data.device.kind: expected a string, found a number")
         #expect(complain(#"{"kind":null,"serial":1}"#) == "data.device.kind: expected a string, found null")
         #expect(complain(#"{"serial":1}"#) == "data.device.kind: required member is missing")
-        #expect(complain(#"{"kind":"phone","serial":1,"level":"x"}"#)
-            == "data.device.level: expected an integer, found a string")
-        #expect(complain(#"{"kind":"hunter2","serial":1}"#)
-            == "data.device.kind: expected a value that Kind allows, found another String")
-        #expect(complain(#"{"kind":"phone","serial":1,"level":9}"#)
-            == "data.device.level: expected a value that Level allows, found another Int")
+        #expect(
+            complain(#"{"kind":"phone","serial":1,"level":"x"}"#)
+                == "data.device.level: expected an integer, found a string")
+        #expect(
+            complain(#"{"kind":"hunter2","serial":1}"#)
+                == "data.device.kind: expected a value that Kind allows, found another String")
+        #expect(
+            complain(#"{"kind":"phone","serial":1,"level":9}"#)
+                == "data.device.level: expected a value that Level allows, found another Int")
         #expect(complain("[]") == "data.device: expected an object, found an array")
         #expect(complain("null") == "data.device: expected an object, found null")
         #expect(complaint(Envelope.self, "7") == "expected an object, found a number")
         #expect(complaint([Int].self, "{}") == "expected an array, found an object")
-        #expect(complaint(Envelope.self, "{") == "not JSON at byte 1: expected a member name in double quotes, "
-            + "found the end of the document")
+        #expect(
+            complaint(Envelope.self, "{") == "not JSON at byte 1: expected a member name in double quotes, "
+                + "found the end of the document")
     }
 
     @Test func explanationsStayOnOneShortLine() throws {
@@ -167,10 +175,12 @@ import WireJSON
         #expect(mixed.maybe == nil)
         #expect(mixed.number.lexeme == "1.000")
         #expect(text(try WireJSONEncoder().encode(mixed)) == document)
-        #expect(complaint(Mixed.self, #"{"raw":1,"number":"1","object":{},"list":[]}"#)
-            == "number: expected a number, found a string")
-        #expect(complaint(Mixed.self, #"{"raw":1,"number":1,"object":[],"list":[]}"#)
-            == "object: expected an object, found an array")
+        #expect(
+            complaint(Mixed.self, #"{"raw":1,"number":"1","object":{},"list":[]}"#)
+                == "number: expected a number, found a string")
+        #expect(
+            complaint(Mixed.self, #"{"raw":1,"number":1,"object":[],"list":[]}"#)
+                == "object: expected an object, found an array")
         #expect(try decode([JSONValue?].self, "[1,null]") == [1, nil])
     }
 
@@ -205,8 +215,9 @@ import WireJSON
             }
         }
         #expect(try decode(Manual.self, #"{"list":[{"b":1},[10,null,100],1000],"inner":{"a":10000}}"#).sum == 11111)
-        #expect(complaint(Manual.self, #"{"list":[{"b":1},[10,"x"]],"inner":{"a":1}}"#)
-            == "list[1][1]: expected an integer, found a string")
+        #expect(
+            complaint(Manual.self, #"{"list":[{"b":1},[10,"x"]],"inner":{"a":1}}"#)
+                == "list[1][1]: expected an integer, found a string")
     }
 
     @Test func membersInAnyOrder() throws {
@@ -214,7 +225,8 @@ import WireJSON
         let document = "{" + names.map { "\"\($0)\":\"\($0)\"" }.joined(separator: ",") + "}"
         let table = try decode([String: String].self, document)
         #expect(table.count == 300 && table.allSatisfy { $0.key == $0.value })
-        #expect(try decode(Device.self, #"{"serial":1,"unknown":[],"level":1,"kind":"laptop"}"#)
-            == Device(kind: .laptop, level: .low, serial: 1))
+        #expect(
+            try decode(Device.self, #"{"serial":1,"unknown":[],"level":1,"kind":"laptop"}"#)
+                == Device(kind: .laptop, level: .low, serial: 1))
     }
 }

@@ -44,8 +44,9 @@ import WireJSON
         let value: JSONValue = ["y": ["b": 1, "a": 2], "x": 1.5]
         #expect(try encode(value, sorted: true) == #"{"x":1.5,"y":{"a":2,"b":1}}"#)
         #expect(try encode(["k": [value]]) == #"{"k":[{"y":{"b":1,"a":2},"x":1.5}]}"#)
-        #expect(try encode(Device(kind: .laptop, level: .low, serial: 5), sorted: true)
-            == #"{"kind":"laptop","level":1,"serial":5}"#)
+        #expect(
+            try encode(Device(kind: .laptop, level: .low, serial: 5), sorted: true)
+                == #"{"kind":"laptop","level":1,"serial":5}"#)
     }
 
     @Test func sortingKeepsTheContent() throws {
@@ -64,8 +65,9 @@ import WireJSON
                 _ = try encode(["k": Reading(list: [1, bad])])
                 Issue.record("accepted")
             } catch {
-                #expect(WireJSONError.explain(error)
-                    == "k.list[1]: cannot be written: JSON has no NaN and no infinities")
+                #expect(
+                    WireJSONError.explain(error)
+                        == "k.list[1]: cannot be written: JSON has no NaN and no infinities")
             }
         }
         #expect(throws: EncodingError.self) { try encode(Float.nan) }

@@ -88,8 +88,9 @@ import WireJSON
         for _ in 0..<50_000 {
             let bytes = (0..<Int(random.next() % 24)).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }
             if let value = try? JSONValue(parsing: bytes) {
-                #expect((try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)) != nil
-                    || holdsHugeNumber(value), "accepted \(text(bytes))")
+                #expect(
+                    (try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)) != nil
+                        || holdsHugeNumber(value), "accepted \(text(bytes))")
             }
         }
     }

@@ -6,11 +6,12 @@ import Testing
 import WireJSON
 
 @Suite struct ModelTests {
-    @Test(arguments: [
-        ("0", 0), ("-0", 0), ("9223372036854775807", Int64.max), ("-9223372036854775808", Int64.min),
-        ("9223372036854775808", nil), ("-9223372036854775809", nil), ("5.0", nil), ("1e3", nil), ("1E0", nil),
-        ("99999999999999999999999", nil), ("-7", -7),
-    ] as [(String, Int64?)])
+    @Test(
+        arguments: [
+            ("0", 0), ("-0", 0), ("9223372036854775807", Int64.max), ("-9223372036854775808", Int64.min),
+            ("9223372036854775808", nil), ("-9223372036854775809", nil), ("5.0", nil), ("1e3", nil), ("1E0", nil),
+            ("99999999999999999999999", nil), ("-7", -7),
+        ] as [(String, Int64?)])
     func readsIntegersExactly(_ lexeme: String, _ expected: Int64?) throws {
         let number = try #require(JSONNumber(lexeme: lexeme))
         #expect(number.int64 == expected)

@@ -149,8 +149,9 @@ import WireJSON
         let error = refusal(secret)
         #expect(error?.description == "not JSON at byte 28: expected ',' or '}' after a member, found '\"'")
         #expect(refusal([])?.description == "not JSON at byte 0: expected a value, found the end of the document")
-        #expect(refusal([0x22, 0xFF])?.description
-            == "not UTF-8 at byte 1: expected well-formed UTF-8, found byte 0xFF")
+        #expect(
+            refusal([0x22, 0xFF])?.description
+                == "not UTF-8 at byte 1: expected well-formed UTF-8, found byte 0xFF")
         #expect(refusal([0x5B, 0x07])?.description == "not JSON at byte 1: expected a value, found byte 0x07")
     }
 

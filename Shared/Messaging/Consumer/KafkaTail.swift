@@ -33,7 +33,8 @@ public final class KafkaTail {
         }
         var offsets: [(key: TopicPartition, value: Int64)] = []
         for partition in all.sorted() {
-            offsets.append((partition, start == .beginning ? KafkaOffset.beginning : try Self.end(of: partition, handle)))
+            offsets.append(
+                (partition, start == .beginning ? KafkaOffset.beginning : try Self.end(of: partition, handle)))
         }
         guard let list = PartitionList(offsets) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_assign(handle.pointer, list.pointer)
@@ -49,7 +50,8 @@ public final class KafkaTail {
         while records.count < maxRecords {
             guard let message = rd_kafka_consumer_poll(handle.pointer, wait.kafkaMilliseconds) else { break }
             defer { rd_kafka_message_destroy(message) }
-            if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR, let record = reader.read(message, assignment: tracker) {
+            if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR, let record = reader.read(message, assignment: tracker)
+            {
                 records.append(record)
                 wait = .zero
             }

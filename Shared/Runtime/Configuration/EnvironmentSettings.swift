@@ -36,7 +36,8 @@ struct EnvironmentSettings {
     {
         guard let text = text(variable) else { return fallback }
         guard let value = Int(text), range.contains(value) else {
-            throw ConfigurationProblem(variable, "is not a whole number from \(range.lowerBound) to \(range.upperBound)")
+            throw ConfigurationProblem(
+                variable, "is not a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }

@@ -49,7 +49,8 @@ public struct ServiceConfiguration: Sendable {
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         internalKey = try Self.internalKey(settings, trust)
         batchSize = try settings.integer("BATCH_SIZE", default: 500, in: 1...10_000)
-        journalRetention = .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
+        journalRetention =
+            .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
         httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
         httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)

@@ -105,7 +105,8 @@ struct BatchDecider<Service: CommandService> {
         for event in decision.events {
             messages.append(try writer.event(event, of: command, index: messages.count, now: now))
         }
-        messages.append(try writer.reply(decision.outcome, to: command, record: record, index: messages.count, now: now))
+        messages.append(
+            try writer.reply(decision.outcome, to: command, record: record, index: messages.count, now: now))
         var conclusion = self.conclusion(of: record, type: command.attributes.type, outcome: "succeeded", messages)
         conclusion.key = command.key
         conclusion.digest = command.digest

@@ -23,7 +23,9 @@ struct LoopMetrics {
         commit.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
         var counts: [[String]: Int] = [:]
         for conclusion in conclusions {
-            counts[[conclusion.key == nil ? "" : conclusion.type, conclusion.outcome, conclusion.reason ?? ""], default: 0] += 1
+            counts[
+                [conclusion.key == nil ? "" : conclusion.type, conclusion.outcome, conclusion.reason ?? ""], default: 0] +=
+                1
         }
         for (labels, count) in counts {
             Counter(

@@ -62,7 +62,7 @@ struct LoopStart {
                 throw error
             } catch let error as KafkaError where error.disposition == .fatal {
                 throw error
-            } catch where error is StorageError || error is KafkaError {
+            } catch  where error is StorageError || error is KafkaError {
                 logger.warning("waiting for the \(what)", metadata: ["error": "\(error)"])
                 report("\(error)")
                 signals.sleep(delay * Double.random(in: 0.5...1))

@@ -34,7 +34,8 @@ struct MessageWriter {
             attributes.subject = event.subject
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
             return try message(
-                .event, topic: topics.events(service), attributes, event, key: attributes.partitionKey.map { Array($0.utf8) },
+                .event, topic: topics.events(service), attributes, event,
+                key: attributes.partitionKey.map { Array($0.utf8) },
                 isSigned: true)
         }
         return try write(event)
@@ -51,7 +52,9 @@ struct MessageWriter {
     // MARK: Of a record
 
     /// A reply whose id comes from the record's coordinates: its sender is not known, or its id is taken.
-    func notice(_ rejection: Rejection, to attributes: EventAttributes, record: KafkaRecord, cluster: String, now: Timestamp)
+    func notice(
+        _ rejection: Rejection, to attributes: EventAttributes, record: KafkaRecord, cluster: String, now: Timestamp
+    )
         throws -> OutboundMessage
     {
         var answer = follow(attributes, type: Reply<RawJSON>.type, now: now)

@@ -25,7 +25,8 @@ public enum ServiceMain {
             try await run(service, configuration, registry)
             exit(0)
         } catch let problem as any CustomStringConvertible & Error {
-            let isConfiguration = problem is ConfigurationProblem || problem is AppsFile.Problem
+            let isConfiguration =
+                problem is ConfigurationProblem || problem is AppsFile.Problem
                 || problem is KafkaConfigurationError
             complain("identitybus-\(Service.name): \(problem)")
             exit(isConfiguration ? 64 : 1)
@@ -60,7 +61,9 @@ public enum ServiceMain {
     /// A service that `identitybus up` started ends with it, also when that was killed: the embedded broker is gone
     /// then, and the next start needs the database.
     private static func watchParent() {
-        guard let text = ProcessInfo.processInfo.environment["IDENTITYBUS_PARENT"], let parent = Int32(text) else { return }
+        guard let text = ProcessInfo.processInfo.environment["IDENTITYBUS_PARENT"], let parent = Int32(text) else {
+            return
+        }
         Task {
             while getppid() == parent { try await Task.sleep(for: .seconds(1)) }
             kill(getpid(), SIGTERM)

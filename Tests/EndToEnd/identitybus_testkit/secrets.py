@@ -8,7 +8,7 @@ import hmac
 from pathlib import Path
 from typing import Iterable
 
-Headers = list[tuple[str, bytes]]
+Headers = list[tuple[str, bytes | None]]
 
 INTERNAL_KEY = "e2e-internal-key-Zx81-not-for-logs"
 DATABASE_PASSWORD = "e2e-database-password-Qy72"
@@ -21,7 +21,7 @@ def secret_of(key_id: str) -> bytes:
 
 
 def signing_string(topic: str, headers: Headers, value: bytes) -> bytes:
-    lines = sorted(name.encode() + b"=" + content for name, content in headers if name.startswith("ce_"))
+    lines = sorted(name.encode() + b"=" + (content or b"") for name, content in headers if name.startswith("ce_"))
     return b"\n".join([topic.encode(), *lines, value])
 
 

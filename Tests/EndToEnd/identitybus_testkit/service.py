@@ -82,7 +82,7 @@ class Service:
 
     def tail(self, count: int = 30) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return f"--- {self.log.name}, last lines\n" + "\n".join(lines[-count:])
+        return f"--- {self.log.name}, last lines\n" + "\n".join(line[:500] for line in lines[-count:])
 
     @property
     def port(self) -> int:
