@@ -22,6 +22,7 @@ public enum EnvelopeReader {
         guard value.count <= maxBytes else {
             throw EnvelopeError(.tooLarge, "the value has \(value.count) bytes; at most \(maxBytes) are read")
         }
+        try checkAttributeHeaders(headers)
         let json = try parse(value)
         let event =
             headers.contains { $0.name == "ce_specversion" }
@@ -86,6 +87,21 @@ public enum EnvelopeReader {
             attributes.dataContentType = String(validating: bytes, as: UTF8.self)
         }
         return attributes
+    }
+
+    /// Each attribute header once and on one line: otherwise the signing string, which is lines of sorted headers,
+    /// could be read in two ways.
+    private static func checkAttributeHeaders(_ headers: [WireHeader]) throws(EnvelopeError) {
+        var names: Set<ExactText> = []
+        for header in headers where header.name.hasPrefix(HeaderName.attributePrefix) {
+            guard names.insert(ExactText(header.name)).inserted else {
+                throw EnvelopeError(.invalidEnvelope, "a ce_ header is there twice")
+            }
+            let bytes = Array(header.name.utf8) + (header.value ?? [])
+            if bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+                throw EnvelopeError(.invalidEnvelope, "a ce_ header has a control character")
+            }
+        }
     }
 
     // MARK: Both

@@ -14,10 +14,10 @@ public import ServiceLifecycle
 /// - A probe answers 200 `{"status":"ok"}` when all of its checks are ok (also when there are none) and otherwise 503
 ///   with the list of checks. The report is taken anew for every request.
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
-///   are answered and its thread has ended, and gives the port back on every way out.
+///   are answered, and gives the port back on every way out.
 /// - A client that sends nothing is disconnected after 30 seconds, and never delays a shutdown.
 ///
-/// Threading: one NIO thread for sockets, made in `run()`. `health` and `metrics` are called on the concurrent executor
+/// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
 ///
 /// A `ServiceGroup` stops its services in reverse order: list this one first, so that probes are answered until the
@@ -50,20 +50,9 @@ public struct HealthServer: Service {
 
     /// Serves until graceful shutdown or cancellation. To be called once, by a `ServiceGroup`.
     public func run() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        do {
-            try await application(on: group).run()
-        } catch {
-            // The reason why serving failed matters more than a problem while tidying up after it.
-            try? await group.shutdownGracefully()
-            throw error
-        }
-        try await group.shutdownGracefully()
-    }
-
-    private func application(on group: any EventLoopGroup) -> some ApplicationProtocol {
+        // NIO's own group is never shut down, so a connection that is still being dealt with finds its thread.
         let onBound = onBound
-        return Application(
+        try await Application(
             responder: responder,
             server: .http1(configuration: HTTP1Channel.Configuration(idleTimeout: .seconds(30))),
             configuration: ApplicationConfiguration(
@@ -73,7 +62,14 @@ public struct HealthServer: Service {
             onServerRunning: { channel in
                 if let port = channel.localAddress?.port { onBound(port) }
             },
-            eventLoopGroupProvider: .shared(group),
-            logger: logger)
+            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
+            logger: logger
+        ).run()
+    }
+
+    /// Keeps NIO to one thread in this process: a service serves nobody but probes. To be called before anything else
+    /// uses NIO.
+    public static func useOneThread() {
+        NIOSingletons.groupLoopCountSuggestion = 1
     }
 }

@@ -15,6 +15,7 @@ public enum ServiceMain {
     /// Runs until a signal ends it. Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
     public static func run<Service: CommandService>(_ service: Service) async {
         let environment = ProcessInfo.processInfo.environment
+        HealthServer.useOneThread()
         do {
             let configuration = try ServiceConfiguration(environment: environment, service: Service.name)
             let registry = PrometheusRegistry()

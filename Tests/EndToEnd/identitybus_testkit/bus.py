@@ -174,6 +174,26 @@ class Bus:
     def send(self, command: Command, mode: str = "structured", partition: int = -1) -> tuple[int, int]:
         return self.put(*self.signed(command, mode), key=command.key, partition=partition)
 
+    def produce(
+        self, value: bytes | None, headers: Headers, key: bytes | None, delivered: Callable[[int, int], None]
+    ) -> None:
+        """Sends without waiting; `delivered` gets the partition and offset, in a later call of this or of `flush`."""
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            assert error is None, error
+            delivered(message.partition(), message.offset())
+
+        while True:
+            try:
+                self._producer.produce(self.commands, value, key, headers=headers, on_delivery=report)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._producer.poll(0)
+
+    def flush(self, timeout: float = 60) -> None:
+        assert self._producer.flush(timeout) == 0, "the broker did not take everything"
+
     def send_all(self, commands: list[Command]) -> None:
         """Many at once."""
         self.collector
