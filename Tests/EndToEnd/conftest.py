@@ -73,6 +73,12 @@ def new_database(directory: Path, request: pytest.FixtureRequest) -> Callable[[s
     return make
 
 
+@pytest.fixture(scope="session")
+def open_deployments() -> list[Deployment]:
+    """Those whose logs are shown when a test fails."""
+    return _deployments
+
+
 @pytest.fixture(scope="module")
 def make_deployment(
     broker: Broker, new_database: Callable[[str], Database], directory: Path

@@ -90,16 +90,19 @@ extension ServiceLoop {
         _ = persist { try commit([record], [intake]) }
     }
 
-    /// One batch: decide, save, write the journal and the progress in one transaction, then publish.
+    /// One batch: progress, decisions, state and journal in one transaction, then publish.
+    ///
+    /// Progress comes first: a replica that lost its partitions learns it from the epoch, before it runs into the rows
+    /// that its successor wrote.
     private func commit(_ records: [KafkaRecord], _ intakes: [Intake<Service.Command>]) throws {
         let started = ContinuousClock.now
         let now = Timestamp.now
         let decider = BatchDecider(
             service: service, writer: writer, cluster: cluster, incarnations: ownership.incarnations)
         let conclusions = try database.transaction { transaction in
+            try Storage.Progress.advance(ownership.updates(for: records), in: transaction)
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
-            try Progress.advance(ownership.updates(for: records), in: transaction)
             return conclusions
         }
         health.database(nil)
@@ -112,6 +115,7 @@ extension ServiceLoop {
     /// - Returns: `nil` when this replica was fenced or stopped instead.
     func persist<Value>(_ work: () throws -> Value) -> Value? {
         while !signals.isStopping, !mustRejoin {
+            health.turned()
             do {
                 return try work()
             } catch let error as StorageError where error.kind == .conflict {

@@ -33,6 +33,7 @@ final class ServiceLoop<Service: CommandService> {
     private var lastHousekeeping = ContinuousClock.now
     private var lastReload = ContinuousClock.now
     private var lastPrune = ContinuousClock.now
+    private var hasMoreToPrune = false
 
     /// Messages that may wait for delivery before deciding pauses.
     private static var maxPending: Int { 20_000 }
@@ -127,6 +128,7 @@ final class ServiceLoop<Service: CommandService> {
 
     private func housekeep(_ consumer: KafkaConsumer) {
         let now = ContinuousClock.now
+        if hasMoreToPrune { prune() }
         guard now - lastHousekeeping >= .seconds(1) else { return }
         lastHousekeeping = now
         metrics.outbox(publisher.pending)
@@ -148,8 +150,9 @@ final class ServiceLoop<Service: CommandService> {
         let unsaved = ownership.unsaved
         if !unsaved.isEmpty {
             do {
-                try database.transaction { try Progress.markPublished(unsaved, in: $0) }
+                try database.transaction { try Storage.Progress.markPublished(unsaved, in: $0) }
                 ownership.saved()
+                health.database(nil)
             } catch {
                 note(error)
             }
@@ -161,13 +164,17 @@ final class ServiceLoop<Service: CommandService> {
         }
     }
 
-    /// Small steps: what is over age goes a few hundred rows at a time, between batches.
+    /// Small steps between batches. While there is more to prune, every turn takes twice as much as a batch can add, so
+    /// the journal cannot outgrow it.
     private func prune() {
         let horizon = Timestamp.now.milliseconds - configuration.journalRetention.milliseconds
+        let limit = 2 * configuration.batchSize
         do {
-            let count = try database.transaction { try Journal.prune(olderThan: horizon, limit: 500, in: $0) }
-            if count == 500 { lastPrune = .now - .seconds(5) }
+            let count = try database.transaction { try Journal.prune(olderThan: horizon, limit: limit, in: $0) }
+            hasMoreToPrune = count >= limit
+            health.database(nil)
         } catch {
+            hasMoreToPrune = false
             note(error)
         }
     }

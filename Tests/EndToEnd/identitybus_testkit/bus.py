@@ -56,11 +56,12 @@ class Collector:
         self.events: dict[str, list[Record]] = defaultdict(list)
         self.dead_letters: dict[tuple[int, int], list[Record]] = defaultdict(list)
         self.count = 0
+        self.answered = 0
         self.problems: list[str] = []
         self._consumer = Consumer(broker.client(**{
             "group.id": "e2e-collector", "enable.auto.commit": False, "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest", "allow.auto.create.topics": broker.is_embedded,
-            "fetch.message.max.bytes": 4_000_000,
+            "fetch.message.max.bytes": 4_000_000, "log_level": 2,
         }))
         topics = replies + events + dead_letters
         self._consumer.assign([
@@ -107,6 +108,7 @@ class Collector:
             self.problems.append(f"{found} in {record}")
         if record.topic in self._replies:
             self.replies[record.data["commandId"]].append(record)
+            self.answered += 1
         elif record.topic in self._events:
             self.events[record.envelope["causationid"]].append(record)
         else:
@@ -127,7 +129,7 @@ class Bus:
         self._expected_events: dict[str, int] = {}
         self._producer = Producer(broker.client(**{
             "linger.ms": 0, "message.max.bytes": 4_000_000, "enable.idempotence": True, "socket.nagle.disable": True,
-            "topic.metadata.propagation.max.ms": 30_000,
+            "topic.metadata.propagation.max.ms": 30_000, "log_level": 2,
         }))
 
     @property
@@ -190,6 +192,9 @@ class Bus:
             except BufferError:
                 self._producer.poll(0.1)
         self._producer.poll(0)
+
+    def poll(self, timeout: float) -> None:
+        self._producer.poll(timeout)
 
     def flush(self, timeout: float = 60) -> None:
         assert self._producer.flush(timeout) == 0, "the broker did not take everything"
