@@ -84,6 +84,13 @@ def wait_for_progress(workload: Workload, more: int, timeout: float = 60) -> Non
         lambda: f"progress: {workload.answered} of {goal} answers", interval=0.002)
 
 
+def session_settings(deployment: Deployment) -> tuple[float, dict[str, str]]:
+    """How long a replica may be silent, and what to set for it."""
+    if deployment.broker.is_embedded:
+        return EMBEDDED_SESSION, {}
+    return REAL_SESSION, {"KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "6000", "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "1000"}
+
+
 # Kill -9
 
 
@@ -92,7 +99,8 @@ def test_guarantee_3_killed_ten_times_while_it_works(
     make: Make, new_database: Callable[[str], Database], engine: str
 ) -> None:
     deployment = make(new_database(engine))
-    service = deployment.service().start().wait_ready()
+    _, settings = session_settings(deployment)
+    service = deployment.service(**settings).start().wait_ready()
     chance = random.Random(SEED)
     workload = Workload(deployment.bus, SEED, COMMANDS, max_unanswered=COMMANDS // 12).start()
     for _ in range(10):
@@ -107,12 +115,6 @@ def test_guarantee_3_killed_ten_times_while_it_works(
 
 
 # Replicas
-
-
-def session_settings(deployment: Deployment) -> tuple[float, dict[str, str]]:
-    if deployment.broker.is_embedded:
-        return EMBEDDED_SESSION, {}
-    return REAL_SESSION, {"KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "6000", "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "1000"}
 
 
 def wait_for_partitions(service: Service, since: int = 0) -> int:
@@ -169,10 +171,12 @@ def test_guarantee_3_a_replica_paused_again_and_again_at_any_instant(
     workload = Workload(deployment.bus, SEED + 2, rate=400).start()
     for _ in range(4):
         wait_for_progress(workload, chance.randint(1, 400))
+        assigned = wait_for_partitions(sleeper)
         sleeper.pause()
         time.sleep(session + 2)
         wait_for_progress(workload, 800, timeout=30)  # most of it is the other's by then
         sleeper.resume()
+        wait_for_partitions(sleeper, assigned)
         time.sleep(chance.uniform(0, 3))
     conclude(deployment, workload)
 

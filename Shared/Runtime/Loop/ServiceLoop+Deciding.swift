@@ -100,7 +100,7 @@ extension ServiceLoop {
         let decider = BatchDecider(
             service: service, writer: writer, cluster: cluster, incarnations: ownership.incarnations)
         let conclusions = try database.transaction { transaction in
-            try Storage.Progress.advance(ownership.updates(for: records), in: transaction)
+            try Progress.advance(ownership.updates(for: records), in: transaction)
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
             return conclusions

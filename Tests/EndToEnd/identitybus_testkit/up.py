@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""`identitybus up` as a person starts it, and the other commands of the tool."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from .broker import Broker
+from .places import binary, clean_environment
+from .secrets import INTERNAL_KEY
+from .waiting import until
+
+
+class Up:
+    """A whole deployment: broker (unless the environment names one), services, SQLite."""
+
+    def __init__(self, data: Path, apps_file: Path, prefix: str) -> None:
+        self.data = data
+        self.log = data.parent / f"{data.name}-up.log"
+        kafka = {name: value for name, value in os.environ.items() if name.startswith("KAFKA_")}
+        self.environment = clean_environment() | kafka | {
+            "TOPIC_PREFIX": prefix, "IDENTITYBUS_APPS": str(apps_file), "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Up":
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [binary("identitybus"), "up", "--data-dir", self.data], env=self.environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text()
+
+    def wait_ready(self) -> Broker:
+        """Returns its broker."""
+
+        def ready() -> bool:
+            assert self.process.poll() is None, f"up has ended\n{self.text}"
+            return re.search("^ready", self.text, re.MULTILINE) is not None
+
+        until(ready, 60, lambda: f"up ready\n{self.text}\n{self.service_log}")
+        servers = (self.data / "bootstrap").read_text().strip()
+        return Broker(servers, None if os.environ.get("KAFKA_BOOTSTRAP_SERVERS") else self.process)
+
+    @property
+    def service_log(self) -> str:
+        path = self.data / "logs" / "link.log"
+        return path.read_text() if path.exists() else ""
+
+    @property
+    def child(self) -> int:
+        """The link service's process id."""
+        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        for pid in " ".join(path.read_text() for path in children).split():
+            if b"identitybus-link" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+        return 0
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(40)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def tool(*arguments: str | Path, environment: dict[str, str], input: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """Runs `identitybus` with arguments to its end."""
+    answer = subprocess.run(
+        [binary("identitybus"), *arguments], env=clean_environment() | environment, input=input, capture_output=True,
+        timeout=60)
+    return subprocess.CompletedProcess(
+        answer.args, answer.returncode, answer.stdout.decode(), answer.stderr.decode())

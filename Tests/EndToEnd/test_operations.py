@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""What operators see: probes, metrics, logs, settings, reloads, stops, and the command line."""
+
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identitybus_testkit import apps
+from identitybus_testkit import commands as c
+from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import Command
+from identitybus_testkit.databases import SQLite
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.secrets import INTERNAL_KEY, leaks
+from identitybus_testkit.service import Service
+from identitybus_testkit.up import Up, tool
+from identitybus_testkit.waiting import until
+
+
+@pytest.fixture
+def bus(deployment: Deployment) -> Bus:
+    return deployment.bus
+
+
+@pytest.fixture
+def service(deployment: Deployment) -> Service:
+    return deployment.services[0]
+
+
+def fresh(kind: str) -> str:
+    return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+
+def status_of(bus: Bus, command: Command) -> str:
+    reply = bus.ask(command)
+    return reply.get("reason") or reply["status"]
+
+
+# Probes, metrics, logs
+
+
+def test_operations_probes_of_a_ready_service(service: Service) -> None:
+    for path in ("/livez", "/readyz"):
+        assert service.get(path) == (200, '{"status":"ok"}')
+    assert service.get("/")[0] == 404
+
+
+def test_operations_metrics_count_commands_by_outcome_and_name_no_user(bus: Bus, service: Service) -> None:
+    install, external_id = fresh("install"), fresh("ext")
+    before = service.metric("identity_commands_total")
+    bus.ask(c.register(install))
+    user = bus.ask(c.request(install, external_id))["result"]["userId"]
+    bus.ask(c.request(fresh("install"), external_id))
+    until(lambda: service.metric("identity_commands_total") == before + 3, 5, "three more commands counted")
+    text = service.get("/metrics")[1]
+    assert 'reason="INSTALL_NOT_FOUND"' in text
+    for name in (install, external_id, user):
+        assert name not in text
+
+
+def test_operations_every_log_line_is_json(bus: Bus, service: Service) -> None:
+    bus.ask(c.register(fresh("install")))
+    for line in service.text.splitlines():
+        assert set(json.loads(line)) >= {"time", "level", "logger", "message"}, line
+
+
+def test_operations_a_service_that_waits_for_the_broker_lives_and_is_not_ready(
+    make_deployment: Callable[..., Deployment]
+) -> None:
+    deployment = make_deployment()
+    service = deployment.service(KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1").start()
+    assert service.get("/livez")[0] == 200
+    assert service.get("/readyz")[0] == 503
+    until(lambda: service.lines("waiting for the broker"), 30, "the log to say what is waited for")
+    assert service.get("/livez")[0] == 200
+    status, text = service.get("/readyz")
+    checks = {check["name"]: check["ok"] for check in json.loads(text)["checks"]}
+    assert status == 503 and checks == {"started": False, "group": False, "database": True, "broker": False}
+    assert service.stop() == 0
+
+
+# Latency and idleness
+
+
+def test_peers_bug_n_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
+    bus.ask(c.register(fresh("install")))
+    times = []
+    for _ in range(20):
+        started = time.monotonic()
+        bus.ask(c.register(fresh("install")))
+        times.append(time.monotonic() - started)
+    assert statistics.median(times) < 0.1, f"milliseconds: {sorted(round(1000 * value) for value in times)}"
+
+
+def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
+    make_deployment: Callable[..., Deployment], service: Service
+) -> None:
+    """With Kafka's usual wait. The embedded broker answers every fetch at once when its short wait is over, 200 times a
+    second, and that costs its clients something; the limit there is looser."""
+    usual = make_deployment().service(KAFKA_CONSUMER_FETCH_WAIT_MAX_MS="500").start().wait_ready()
+    before, seconds = (usual.cpu_seconds(), service.cpu_seconds()), 20.0
+    time.sleep(seconds)
+    percent = [100 * (one.cpu_seconds() - start) / seconds for one, start in zip((usual, service), before)]
+    print(percent)
+    assert percent[0] < 1 and percent[1] < 3, f"{percent} % of a core"
+
+
+# The apps file (contracts.md: read again within 10 s)
+
+
+@pytest.fixture(scope="module")
+def reloading(make_deployment: Callable[..., Deployment]) -> Deployment:
+    deployment = make_deployment()
+    deployment.service().start().wait_ready()
+    return deployment
+
+
+def wait_for_status(bus: Bus, signer: str, expected: str) -> None:
+    """Asks with the key until the answer is the expected one."""
+    until(
+        lambda: status_of(bus, c.request("unknown", fresh("ext"), signer=signer)) == expected, 10,
+        f"{expected} for {signer}", interval=0.2)
+
+
+def test_contracts_a_new_key_works_and_a_revoked_one_does_not_within_10_s(reloading: Deployment) -> None:
+    bus, content = reloading.bus, apps.apps()
+    assert status_of(bus, c.request("unknown", "e", signer="demo-new")) == "UNAUTHENTICATED"
+    content[0]["keys"].append(apps.key("demo-new", "user.link"))  # type: ignore[attr-defined]
+    apps.write(reloading.apps_file, content)
+    wait_for_status(bus, "demo-new", "INSTALL_NOT_FOUND")
+    content[0]["keys"][-1]["revoked"] = True  # type: ignore[index]
+    apps.write(reloading.apps_file, content)
+    wait_for_status(bus, "demo-new", "UNAUTHENTICATED")
+    assert status_of(bus, c.request("unknown", "e")) == "INSTALL_NOT_FOUND", "the other keys are as they were"
+
+
+def test_contracts_an_invalid_apps_file_is_refused_and_the_old_one_stays(reloading: Deployment) -> None:
+    bus, service, content = reloading.bus, reloading.services[0], apps.apps()
+    apps.write(reloading.apps_file, content)
+    for bad in ("apps: [", "apps: []", json.dumps({"apps": [*content, {"id": "demo"}]})):
+        count = len(service.lines("apps file refused"))
+        reloading.apps_file.write_text(bad)
+        until(lambda: len(service.lines("apps file refused")) > count, 10, lambda: f"a refusal\n{service.tail()}")
+        assert status_of(bus, c.request("unknown", fresh("ext"))) == "INSTALL_NOT_FOUND"
+    reloading.apps_file.unlink()
+    until(lambda: service.lines("apps file refused", "cannot be read"), 10, "a refusal of a missing file")
+    assert status_of(bus, c.request("unknown", fresh("ext"))) == "INSTALL_NOT_FOUND"
+    content[0]["keys"].append(apps.key("demo-later", "user.link"))  # type: ignore[attr-defined]
+    apps.write(reloading.apps_file, content)
+    wait_for_status(bus, "demo-later", "INSTALL_NOT_FOUND")
+
+
+def test_contracts_a_secret_file_that_changes_is_read_again(reloading: Deployment) -> None:
+    content, secret = apps.apps(), reloading.directory / "secret.txt"
+    secret.write_text("demo-secret-demo-file\n")
+    key = {"id": "demo-file", "secretFile": "secret.txt", "scopes": ["USER_LINK"]}
+    content[0]["keys"].append(key)  # type: ignore[attr-defined]
+    apps.write(reloading.apps_file, content)
+    wait_for_status(reloading.bus, "demo-file", "INSTALL_NOT_FOUND")
+    secret.write_text("another secret")
+    wait_for_status(reloading.bus, "demo-file", "UNAUTHENTICATED")
+
+
+# Settings
+
+
+HIDDEN = "hush-9f"
+CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
+    ("KAFKA_BOOTSTRAP_SERVERS", {"KAFKA_BOOTSTRAP_SERVERS": ""}),
+    ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": ""}),
+    ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": HIDDEN}),
+    ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/dev/null"}),
+    ("IDENTITYBUS_INTERNAL_KEY_FILE", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
+    ("TOPIC_PREFIX", {"TOPIC_PREFIX": "a b"}),
+    ("TOPIC_PREFIX", {"TOPIC_PREFIX": "x" * 101}),
+    ("TOPIC_PARTITIONS", {"TOPIC_PARTITIONS": "0"}),
+    ("BATCH_SIZE", {"BATCH_SIZE": "many"}),
+    ("HTTP_PORT", {"HTTP_PORT": "65536"}),
+    ("LOG_LEVEL", {"LOG_LEVEL": "loud"}),
+    ("LOG_FORMAT", {"LOG_FORMAT": "xml"}),
+    ("IDENTITYBUS_TRUST", {"IDENTITYBUS_TRUST": "blind"}),
+    ("DATABASE_URL", {"DATABASE_URL": f"mysql://me:{HIDDEN}@127.0.0.1/x"}),
+    ("SQLITE_SYNCHRONOUS", {"SQLITE_SYNCHRONOUS": "off"}),
+    ("KAFKA_CONSUMER_ENABLE_AUTO_COMMIT", {"KAFKA_CONSUMER_ENABLE_AUTO_COMMIT": "true"}),
+    ("KAFKA_PRODUCER_ACKS", {"KAFKA_PRODUCER_ACKS": "1"}),
+    ("KAFKA_CONSUMER_NO_SUCH_SETTING", {"KAFKA_CONSUMER_NO_SUCH_SETTING": "1"}),
+    ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"}),
+    ("KAFKA_SASL_PASSWORDS", {"KAFKA_SASL_PASSWORDS": HIDDEN}),
+    ("IDENTITYBUS_APPS", {"IDENTITYBUS_APPS": "/nowhere/apps.yaml"}),
+]
+
+
+def check_refused_start(deployment: Deployment, expected: str, environment: dict[str, str]) -> None:
+    answer = subprocess.run(
+        [binary("identitybus-link")], env=clean_environment() | deployment.environment() | environment,
+        capture_output=True, text=True, timeout=60)
+    # The log of what went well may stand before it.
+    lines = [line for line in answer.stderr.strip().splitlines() if '"level":"info"' not in line]
+    assert answer.returncode == 64, answer
+    assert len(lines) == 1 and expected in lines[0], answer.stderr
+    assert HIDDEN not in answer.stderr + answer.stdout and not leaks(answer.stderr.encode()), answer.stderr
+
+
+@pytest.mark.parametrize(("variable", "environment"), CONFIGURATIONS, ids=lambda value: str(value)[:60])
+def test_operations_a_wrong_setting_ends_the_start_with_one_line(
+    deployment: Deployment, tmp_path: Path, variable: str, environment: dict[str, str]
+) -> None:
+    check_refused_start(deployment, variable, {"DATA_DIR": str(tmp_path), **environment})
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("YAML", "apps: ["), ("apps", "{}"), ("apps", "apps: []"), ("twice", "apps: [{id: a}, {id: a}]"),
+        ("colour", "apps: [{id: a, colour: red}]"), ("id", "apps: [{keys: []}]"),
+        ("scope", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: [everything]}}]}}]"),
+        ("internal", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: [internal]}}]}}]"),
+        ("bytes", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}, scopes: []}}]}}]"),
+        ("secretFile", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, secretFile: x, scopes: []}}]}}]"),
+        ("secretFile", "apps: [{id: a, keys: [{id: k, secretFile: /nowhere/secret, scopes: []}]}]"),
+        ("expires", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: [], expires: soon}}]}}]"),
+        ("key id k twice", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: []}}]}},"
+                           f" {{id: b, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: []}}]}}]"),
+    ],
+    ids=lambda text: text[:50])
+def test_operations_a_wrong_apps_file_ends_the_start_with_one_line(
+    deployment: Deployment, tmp_path: Path, expected: str, text: str
+) -> None:
+    path = tmp_path / "apps.yaml"
+    path.write_text(text)
+    check_refused_start(deployment, expected, {"DATA_DIR": str(tmp_path), "IDENTITYBUS_APPS": str(path)})
+
+
+def test_operations_a_port_that_is_taken_ends_the_start(deployment: Deployment, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        environment = deployment.environment() | {
+            "DATA_DIR": str(tmp_path), "HTTP_PORT": str(taken.getsockname()[1])}
+        answer = subprocess.run(
+            [binary("identitybus-link")], env=clean_environment() | environment, capture_output=True, text=True,
+            timeout=60)
+    assert answer.returncode not in (0, -6, -11), answer
+    assert "ddress already in use" in answer.stderr, answer.stderr
+
+
+def test_operations_a_second_process_on_one_sqlite_file_is_refused(
+    deployment: Deployment, bus: Bus, service: Service
+) -> None:
+    answer = subprocess.run(
+        [binary("identitybus-link")], env=clean_environment() | deployment.environment(), capture_output=True,
+        text=True, timeout=60)
+    last = answer.stderr.strip().splitlines()[-1]
+    assert answer.returncode == 1, answer
+    assert f"in use by process {service.process.pid}" in last and "PostgreSQL" in last, answer.stderr
+    assert bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+
+
+def test_architecture_7_cluster_trust_believes_what_stands_in_the_envelope(
+    make_deployment: Callable[..., Deployment]
+) -> None:
+    deployment = make_deployment()
+    deployment.service(IDENTITYBUS_TRUST="cluster", IDENTITYBUS_INTERNAL_KEY="").start().wait_ready()
+    install = fresh("install")
+    spoken = c.request(install, fresh("ext"))
+    for command, expected in [
+        (c.register(install), "succeeded"),
+        (spoken.but(attributes={"authtype": "api_key", "authid": "demo-backend"}), "succeeded"),
+        (spoken.again().but(attributes={"authtype": "api_key", "authid": "demo-sdk"}), "INSUFFICIENT_SCOPE"),
+        (spoken.again().but(attributes={"authtype": "app_user", "authid": "x"}), "USER_TOKEN_NOT_ALLOWED"),
+        (spoken.again().but(app="no-such-app"), "UNAUTHENTICATED"),
+    ]:
+        deployment.bus.put(*command.structured(), key=command.key)
+        reply = deployment.bus.reply(command.id)
+        assert (reply.get("reason") or reply["status"]) == expected, reply
+
+
+# Stops
+
+
+def test_architecture_3_sigterm_publishes_what_was_decided_and_nothing_twice(
+    make_deployment: Callable[..., Deployment]
+) -> None:
+    deployment = make_deployment()
+    bus, service = deployment.bus, deployment.service().start().wait_ready()
+    commands = [c.register(fresh("install")) for _ in range(2000)]
+    bus.send_all(commands)
+    bus.collector.wait(lambda: bus.collector.answered > 0, 30, lambda: "a first reply")
+    assert service.stop() == 0
+    decided = {row[0] for row in deployment.database.execute("SELECT id FROM journal")}
+    replies = bus.collector.replies
+    bus.collector.wait(
+        lambda: decided <= set(replies), 10, lambda: f"replies to {len(decided)} decided commands, {len(replies)} came")
+    service.start().wait_ready()
+    for command in commands:
+        assert bus.reply(command.id)["status"] == "succeeded"
+    assert service.stop() == 0
+    assert {len(replies[command.id]) for command in commands} == {1}, "after a graceful stop nothing comes twice"
+
+
+# identitybus up
+
+
+@pytest.fixture
+def up(directory: Path) -> Iterator[Up]:
+    folder = directory / fresh("up")
+    folder.mkdir()
+    apps_file = folder / "apps.yaml"
+    apps.write(apps_file, apps.apps())
+    up = Up(folder / "data", apps_file, f"{folder.name}.")
+    yield up
+    up.close()
+
+
+def test_architecture_3_up_again_on_the_same_data_dir_knows_everything(up: Up) -> None:
+    """The embedded broker has forgotten all, the store has not."""
+    prefix, install, external_id = up.environment["TOPIC_PREFIX"], fresh("install"), fresh("ext")
+    first = Bus(up.start().wait_ready(), prefix)
+    first.ask(c.register(install))
+    command = c.request(install, external_id)
+    user = first.ask(command)["result"]["userId"]
+    reply = first.reply_records(command.id)[0]
+    first.close()
+    assert up.stop() == 0
+    second = Bus(up.start().wait_ready(), prefix)
+    found = second.ask(c.query(install))["result"]
+    assert (found["userId"], found["externalId"], found["isActive"]) == (user, external_id, True)
+    second.send(command)
+    again = second.reply_records(command.id, count=1 if second.broker.is_embedded else 2)
+    assert {record.value for record in again} == {reply.value}
+    second.close()
+    assert up.stop() == 0
+
+
+def test_architecture_3_the_embedded_broker_is_lost_while_commands_wait(up: Up) -> None:
+    """What was decided and not seen is published to the next broker; killed, not stopped."""
+    prefix = up.environment["TOPIC_PREFIX"]
+    first = Bus(up.start().wait_ready(), prefix)
+    install, external_id = fresh("install"), fresh("ext")
+    user = [first.ask(command) for command in (c.register(install), c.request(install, external_id))][1]["result"]["userId"]
+    child = up.child
+    up.process.kill()
+    up.process.wait()
+    first.close()
+    until(lambda: not Path(f"/proc/{child}").exists(), 40, "the child to end with `up`")
+    second = Bus(up.start().wait_ready(), prefix)
+    assert second.ask(c.query(install))["result"]["userId"] == user
+    second.close()
+
+
+def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
+    bus = Bus(up.start().wait_ready(), up.environment["TOPIC_PREFIX"])
+    bus.ask(c.register(fresh("install")))
+    child = up.child
+    os.kill(child, signal.SIGKILL)
+    until(lambda: up.child not in (0, child), 20, lambda: f"another child\n{up.text}")
+    assert "signal 9" in up.text
+    assert bus.ask(c.register(fresh("install")), timeout=60)["status"] == "succeeded"
+    bus.close()
+    assert up.stop() == 0
+
+
+def test_operations_up_keeps_its_secrets_to_itself(up: Up) -> None:
+    del up.environment["IDENTITYBUS_INTERNAL_KEY"]
+    up.start().wait_ready()
+    key_file = up.data / "internal-key"
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    key = key_file.read_text().strip()
+    assert len(key) >= 32 and key not in up.text + up.service_log
+    assert not leaks((up.text + up.service_log).encode())
+    assert up.stop() == 0
+    assert not (up.data / "bootstrap").exists()
+
+
+def test_operations_up_says_why_a_service_does_not_start(up: Up) -> None:
+    Path(up.environment["IDENTITYBUS_APPS"]).write_text("apps: []")
+    assert up.start().process.wait(30) != 0
+    assert "has no apps" in up.text
+
+
+# identitybus send, watch
+
+
+@pytest.fixture
+def shell(deployment: Deployment) -> dict[str, str]:
+    """The environment of somebody who talks to the deployment."""
+    return deployment.environment()
+
+
+def send(environment: dict[str, str], *options: str, type: str = "link.query", key: str = "internal",
+         data: Any = None, app: str = "demo") -> subprocess.CompletedProcess[str]:
+    text = data if isinstance(data, str) else json.dumps(data or {"installId": "nobody"})
+    return tool("send", type, "--app", app, "--key-id", key, "--data", text, *options, environment=environment)
+
+
+def test_operations_send_exits_with_0_when_sent_or_succeeded(shell: dict[str, str], bus: Bus) -> None:
+    command_id, install = str(uuid.uuid4()), fresh("install")
+    answer = send(shell, "--id", command_id, type="link.register-install",
+                  data={"installId": install, "device": c.PHONE, "user": "none"})
+    assert (answer.returncode, answer.stdout) == (0, ""), answer
+    assert bus.reply(command_id)["status"] == "succeeded"
+    answer = send(shell, "--wait", "20", data={"installId": install}, type="identity.link.query.v1")
+    assert answer.returncode == 0, answer
+    assert json.loads(answer.stdout)["data"]["result"]["installId"] == install
+    assert len(answer.stdout.splitlines()) == 1
+
+
+def test_operations_send_exits_with_3_when_rejected(shell: dict[str, str]) -> None:
+    answer = send(shell, "--wait", "20")
+    assert answer.returncode == 3, answer
+    assert json.loads(answer.stdout)["data"]["reason"] == "INSTALL_NOT_FOUND"
+
+
+def test_operations_send_exits_with_4_when_no_reply_comes(make_deployment: Callable[..., Deployment]) -> None:
+    nobody = make_deployment()
+    if not nobody.broker.is_embedded:
+        nobody.broker.create([nobody.bus.commands, f"{nobody.prefix}identity.replies.v1"])
+    answer = send(nobody.environment(), "--wait", "1")
+    assert (answer.returncode, answer.stdout) == (4, ""), answer
+    assert "no reply" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["no options", "unknown app", "unknown key", "data is not JSON", "no broker", "no apps file", "no type",
+     "unknown command"])
+def test_operations_send_exits_with_64_when_used_wrongly(shell: dict[str, str], tmp_path: Path, case: str) -> None:
+    if case == "no options":
+        answer = tool("send", "link.query", environment=shell)
+    elif case == "unknown app":
+        answer = send(shell, app="nobody", key="k")
+    elif case == "unknown key":
+        answer = send(shell, key="nobody")
+    elif case == "data is not JSON":
+        answer = send(shell, data="{")
+    elif case == "no broker":
+        answer = send({name: text for name, text in shell.items() if name != "KAFKA_BOOTSTRAP_SERVERS"},
+                      "--data-dir", str(tmp_path))
+    elif case == "no apps file":
+        answer = send(shell, "--apps", str(tmp_path / "none"), key="demo-backend")
+    elif case == "no type":
+        answer = send(shell, type="x")
+    else:
+        answer = tool("sned", environment=shell)
+    assert answer.returncode == 64, answer
+    assert answer.stderr.strip() and not leaks(answer.stderr.encode())
+
+
+def test_operations_send_says_when_the_broker_does_not_answer(shell: dict[str, str]) -> None:
+    answer = send(shell, "--bootstrap-servers", "127.0.0.1:1")
+    assert answer.returncode == 1, answer
+    assert "127.0.0.1:1" in answer.stderr
+
+
+def test_operations_watch_prints_one_json_line_for_each_record(
+    shell: dict[str, str], bus: Bus, tmp_path: Path
+) -> None:
+    install = fresh("install")
+    bus.ask(c.register(install))
+    bus.put(b"not json", [])
+    output = tmp_path / "watch.txt"
+    with output.open("wb") as file:
+        watch = subprocess.Popen(
+            [binary("identitybus"), "watch", "--json", "--from-beginning"], env=clean_environment() | shell,
+            stdout=file, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: install in output.read_text() and "NOT_JSON" in output.read_text(), 30, "the install's event")
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+    finally:
+        watch.kill()
+        watch.wait()
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert all({"topic", "partition", "offset", "key", "headers", "value"} <= set(line) for line in lines)
+    assert INTERNAL_KEY not in output.read_text()
+
+
+def test_operations_help_and_version_of_every_command() -> None:
+    for command in ([], ["up"], ["send"], ["watch"], ["sign"]):
+        answer = tool(*command, "--help", environment={})
+        assert answer.returncode == 0 and "USAGE" in answer.stdout, answer
