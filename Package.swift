@@ -80,7 +80,10 @@ let package = Package(
 
         // Services
         .target(
-            name: "Link", dependencies: ["Contracts", "Runtime", "Storage", "WireJSON"],
+            name: "Link",
+            dependencies: [
+                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             path: "Services/Link", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
             name: "LinkMain", dependencies: ["Link", "Runtime"], path: "Services/Link/Main",

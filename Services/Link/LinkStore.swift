@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
+import Crypto
 import Runtime
 public import Storage
 
@@ -20,8 +21,8 @@ public struct LinkStore {
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
                 """
                 CREATE TABLE persons (
-                  user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, is_erased BIGINT NOT NULL,
-                  UNIQUE (app, external_id))
+                  user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
+                  is_erased BIGINT NOT NULL, UNIQUE (app, external_key))
                 """,
             ])
     ]
@@ -61,8 +62,8 @@ public struct LinkStore {
     func persons(_ keys: Set<LinkState.ExternalKey>) throws -> [Person] {
         let sorted = keys.sorted { ($0.app, $0.externalID) < ($1.app, $1.externalID) }
         return try transaction.queryEach(
-            "SELECT \(Self.personColumns) FROM persons WHERE app = $1 AND external_id = $2",
-            sorted.map { [.text($0.app.text), .text($0.externalID.text)] }
+            "SELECT \(Self.personColumns) FROM persons WHERE app = $1 AND external_key = $2",
+            sorted.map { [.text($0.app.text), Self.key($0.externalID.text)] }
         ).joined().map(Self.person)
     }
 
@@ -94,13 +95,14 @@ public struct LinkStore {
         let persons = state.changedPersons.sorted().compactMap { state.persons[$0] }
         try transaction.executeEach(
             """
-            INSERT INTO persons (user_id, app, external_id, is_erased) VALUES ($1, $2, $3, $4)
-            ON CONFLICT (user_id) DO UPDATE SET external_id = excluded.external_id, is_erased = excluded.is_erased
+            INSERT INTO persons (user_id, app, external_id, external_key, is_erased) VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT (user_id) DO UPDATE SET external_id = excluded.external_id,
+            external_key = excluded.external_key, is_erased = excluded.is_erased
             """,
             (persons.filter { $0.externalID == nil } + persons.filter { $0.externalID != nil }).map { person in
                 [
                     .text(person.userID), .text(person.app), Self.text(person.externalID),
-                    .integer(person.isErased ? 1 : 0),
+                    person.externalID.map(Self.key) ?? .null, .integer(person.isErased ? 1 : 0),
                 ]
             })
         try transaction.executeEach(
@@ -121,4 +123,9 @@ public struct LinkStore {
     }
 
     private static func text(_ value: String?) -> SQLValue { value.map { .text($0) } ?? .null }
+
+    /// What an external id is found by: its SHA-256. The id itself may be longer than an index entry can be.
+    private static func key(_ externalID: String) -> SQLValue {
+        .blob(Array(SHA256.hash(data: Array(externalID.utf8))))
+    }
 }

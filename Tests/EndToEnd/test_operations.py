@@ -113,7 +113,6 @@ def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
     before, seconds = (usual.cpu_seconds(), service.cpu_seconds()), 20.0
     time.sleep(seconds)
     percent = [100 * (one.cpu_seconds() - start) / seconds for one, start in zip((usual, service), before)]
-    print(percent)
     assert percent[0] < 1 and percent[1] < 3, f"{percent} % of a core"
 
 

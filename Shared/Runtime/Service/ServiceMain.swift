@@ -23,6 +23,8 @@ public enum ServiceMain {
             LoggingSystem.bootstrap(
                 { configuration.logFormat.handler(label: $0, level: configuration.logLevel, metadataProvider: $1) },
                 metadataProvider: nil)
+            // Read here too, so that a mistake ends the start before anything else has begun.
+            _ = try AppsSource(path: configuration.appsPath, logger: Logger(label: "identitybus.\(Service.name)"))
             try await run(service, configuration, registry)
             exit(0)
         } catch let problem as any CustomStringConvertible & Error {

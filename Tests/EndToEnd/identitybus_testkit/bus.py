@@ -88,8 +88,10 @@ class Collector:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            messages = self._consumer.consume(1000, timeout=0.05)
-            if messages:
+            # A batch call waits its whole time for a full batch: block for the first, then take what is there.
+            first = self._consumer.poll(0.1)
+            if first is not None:
+                messages = [first, *self._consumer.consume(1000, timeout=0)]
                 with self._changed:
                     for message in messages:
                         self._note(message)
