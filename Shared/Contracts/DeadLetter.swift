@@ -35,12 +35,19 @@ public struct DeadLetter: Sendable, Hashable {
         self.group = group
     }
 
+    /// At most 8 KiB, whole characters.
+    private static func cut(_ text: String) -> String {
+        var text = text[...]
+        while text.utf8.count > 8 * 1024 { text = text.dropLast(max(1, (text.utf8.count - 8 * 1024) / 4)) }
+        return String(text)
+    }
+
     /// The headers to append to the original ones.
     public func headers(now: Timestamp) -> [WireHeader] {
         [
             WireHeader("dlq_reason", reason), WireHeader("dlq_step", step.rawValue),
             WireHeader("dlq_timestamp", now.rfc3339),
-            WireHeader("dlq_error", Array(error.utf8.prefix(8 * 1024))),
+            WireHeader("dlq_error", Self.cut(error)),
             WireHeader("dlq_attempts", String(attempts)), WireHeader("dlq_original_topic", topic),
             WireHeader("dlq_original_partition", String(partition)),
             WireHeader("dlq_original_offset", String(offset)),

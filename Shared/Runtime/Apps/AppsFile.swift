@@ -107,7 +107,13 @@ public enum AppsFile {
         case .keyNotFound(let key, let context): "\(path(context)): \(key.stringValue) is missing"
         case .typeMismatch(_, let context), .valueNotFound(_, let context):
             "\(path(context)): has a value of another kind than expected"
-        case .dataCorrupted(let context): "\(path(context)): \(context.debugDescription)"
+        case .dataCorrupted(let context):
+            // A YAML error's own text quotes the line, which may hold a secret; its place is enough.
+            if let mark = (context.underlyingError as? YamlError)?.mark {
+                "is not YAML: line \(mark.line), column \(mark.column)"
+            } else {
+                "\(path(context)): \(context.debugDescription)"
+            }
         @unknown default: "cannot be read"
         }
     }
@@ -117,6 +123,23 @@ public enum AppsFile {
 
 private struct File: Decodable {
     var apps: [App]
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case apps }
+
+    init(from decoder: any Decoder) throws {
+        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+        apps = try decoder.container(keyedBy: CodingKeys.self).decode([App].self, forKey: .apps)
+    }
+}
+
+extension YamlError {
+    /// Where the file stops being YAML, if the error says so.
+    fileprivate var mark: Mark? {
+        switch self {
+        case .scanner(_, _, let mark, _), .parser(_, _, let mark, _), .composer(_, _, let mark, _): mark
+        default: nil
+        }
+    }
 }
 
 private struct App: Decodable {

@@ -101,7 +101,7 @@ public struct Authenticator: Sendable {
                 throw AuthenticationFailure(.principalInvalid, "authid names no key of this app")
             }
             return try principal(of: key, now)
-        case ("app_user", let id?):
+        case ("app_user", let id?) where !id.isEmpty:
             return Principal(kind: .user(id), scopes: [.sdk])
         default:
             throw AuthenticationFailure(
