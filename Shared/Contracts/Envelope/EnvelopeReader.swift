@@ -174,6 +174,7 @@ public enum EnvelopeReader {
 
     /// `application/json`, with or without parameters, or a structured suffix such as `application/vnd.x+json`.
     private static func isJSON(_ contentType: String) -> Bool {
+        if contentType == "application/json" { return true }
         let essence = contentType.prefix { $0 != ";" }.lowercased()
         let trimmed = essence.drop { $0 == " " }.prefix { $0 != " " }
         return trimmed == "application/json" || trimmed.hasSuffix("+json")

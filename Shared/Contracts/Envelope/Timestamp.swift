@@ -67,12 +67,29 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     public var rfc3339: String {
         let (days, rest) = Self.floorDivide(milliseconds, 86_400_000)
         let (year, month, day) = Self.civil(days)
-        let pad = { (value: Int64, width: Int) -> String in
-            let text = String(value)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
+        var text: [UInt8] = []
+        text.reserveCapacity(24)
+        func append(_ value: Int64, digits: Int, then end: Unicode.Scalar) {
+            var divisor: Int64 = 1
+            for _ in 1..<digits { divisor *= 10 }
+            while divisor > 0 {
+                text.append(UInt8(ascii: "0") + UInt8(value / divisor % 10))
+                divisor /= 10
+            }
+            text.append(UInt8(ascii: end))
         }
-        let time = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { pad($0, 2) }.joined(separator: ":")
-        return "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))T\(time).\(pad(rest % 1000, 3))Z"
+        if (0...9999).contains(year) {
+            append(year, digits: 4, then: "-")
+        } else {
+            text.append(contentsOf: "\(year)-".utf8)
+        }
+        append(month, digits: 2, then: "-")
+        append(day, digits: 2, then: "T")
+        append(rest / 3_600_000, digits: 2, then: ":")
+        append(rest / 60_000 % 60, digits: 2, then: ":")
+        append(rest / 1000 % 60, digits: 2, then: ".")
+        append(rest % 1000, digits: 3, then: "Z")
+        return String(decoding: text, as: UTF8.self)
     }
 
     // MARK: Calendar arithmetic (era of 400 years = 146,097 days, years counted from March)

@@ -14,7 +14,8 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     case `internal`
 
     public init?(spelling: String) {
-        let dotted = spelling.lowercased().split(separator: "_", omittingEmptySubsequences: false).joined(separator: ".")
+        let dotted = spelling.lowercased().split(separator: "_", omittingEmptySubsequences: false).joined(
+            separator: ".")
         self.init(rawValue: dotted)
     }
 }

@@ -7,7 +7,7 @@ import Crypto
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the SHA-256 of the creating command's key.
     public static func user(app: String, source: String, commandID: String) -> String {
-        let digest = SHA256.hash(data: Array(domain("user-id", app, source, commandID).utf8))
+        let digest = SHA256.hash(data: domain("user-id", app, source, commandID))
         return hex(digest.prefix(12))
     }
 
@@ -23,8 +23,16 @@ public enum DerivedID {
     }
 
     /// Lengths are part of the text, so that no two lists of parts give one name.
-    private static func domain(_ parts: String...) -> String {
-        parts.map { "\($0.utf8.count):\($0)" }.joined(separator: "\n")
+    private static func domain(_ parts: String...) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(parts.reduce(0) { $0 + $1.utf8.count + 8 })
+        for part in parts {
+            if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
+            text.append(contentsOf: String(part.utf8.count).utf8)
+            text.append(UInt8(ascii: ":"))
+            text.append(contentsOf: part.utf8)
+        }
+        return text
     }
 
     /// The namespace for our UUIDv5 names: an arbitrary constant, never to be changed.
@@ -32,21 +40,22 @@ public enum DerivedID {
         0x8e, 0x0c, 0x5f, 0x52, 0x1b, 0x6d, 0x4a, 0x3e, 0x9a, 0x57, 0x2f, 0x60, 0xd1, 0x7c, 0x43, 0x88,
     ]
 
-    private static func uuid5(_ name: String) -> String {
+    private static func uuid5(_ name: [UInt8]) -> String {
         // SHA-1 is what UUIDv5 is defined with (RFC 9562); nothing here relies on its collision resistance.
-        var bytes = Array(Insecure.SHA1.hash(data: namespace + Array(name.utf8)).prefix(16))
+        var bytes = Array(Insecure.SHA1.hash(data: namespace + name).prefix(16))
         bytes[6] = bytes[6] & 0x0F | 0x50
         bytes[8] = bytes[8] & 0x3F | 0x80
-        let text = Array(hex(bytes).utf8)
-        let cuts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
-        return cuts.map { String(decoding: text[$0], as: UTF8.self) }.joined(separator: "-")
+        return hex(bytes, dashesBefore: [4, 6, 8, 10])
     }
 
-    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    /// - Parameter dashesBefore: the bytes that a dash stands in front of.
+    private static func hex(_ bytes: some Sequence<UInt8>, dashesBefore: [Int] = []) -> String {
         var text: [UInt8] = []
-        text.reserveCapacity(32)
-        for byte in bytes {
+        text.reserveCapacity(36)
+        for (index, byte) in bytes.enumerated() {
+            if dashesBefore.contains(index) { text.append(UInt8(ascii: "-")) }
             text.append(digits[Int(byte >> 4)])
             text.append(digits[Int(byte & 15)])
         }

@@ -48,7 +48,7 @@ public struct ServiceConfiguration: Sendable {
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         internalKey = try Self.internalKey(settings, trust)
-        batchSize = try settings.integer("BATCH_SIZE", default: 500, in: 1...10_000)
+        batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))

@@ -13,16 +13,17 @@ public enum OutboxCodec {
 
     public static func encode(_ messages: [OutboundMessage]) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(messages.reduce(2) { $0 + 64 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
+        // Headers of our own messages take some 200 bytes, keys some 50.
+        bytes.reserveCapacity(messages.reduce(5) { $0 + 256 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
         bytes.append(1)  // the format's version
         append(Int32(messages.count), to: &bytes)
         for message in messages {
             bytes.append(message.role.rawValue)
-            append(Array(message.topic.utf8), to: &bytes)
+            append(message.topic, to: &bytes)
             append(message.key, to: &bytes)
             append(Int32(message.headers.count), to: &bytes)
             for header in message.headers {
-                append(Array(header.name.utf8), to: &bytes)
+                append(header.name, to: &bytes)
                 append(header.value, to: &bytes)
             }
             append(message.value, to: &bytes)
@@ -54,6 +55,11 @@ public enum OutboxCodec {
 
     private static func append(_ value: Int32, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func append(_ text: String, to bytes: inout [UInt8]) {
+        append(Int32(text.utf8.count), to: &bytes)
+        bytes.append(contentsOf: text.utf8)
     }
 
     private static func append(_ part: [UInt8]?, to bytes: inout [UInt8]) {

@@ -20,7 +20,7 @@ LINK_TOPICS = [f"identity.link.{kind}.v1" for kind in ("commands", "events", "dl
 _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",
     "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "200",
-    "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "5",
+    "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10",
     "KAFKA_CONSUMER_ALLOW_AUTO_CREATE_TOPICS": "true",
 }
 _IDLE_CHILD = "#!/bin/sh\nexec tail --pid=$PPID -f /dev/null\n"
