@@ -14,6 +14,11 @@ let package = Package(
     products: [
         .executable(name: "identitybus", targets: ["CLI"]),
         .executable(name: "identitybus-link", targets: ["LinkMain"]),
+        // What Benchmarks/ measures; not an API for others.
+        .library(name: "Contracts", targets: ["Contracts"]),
+        .library(name: "Messaging", targets: ["Messaging"]),
+        .library(name: "Storage", targets: ["Storage"]),
+        .library(name: "WireJSON", targets: ["WireJSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -126,6 +131,29 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             path: "Tests/ObservabilityTests", swiftSettings: strict),
+        .testTarget(
+            name: "ContractsTests",
+            dependencies: ["Contracts", "WireJSON", .product(name: "Crypto", package: "swift-crypto")],
+            path: "Tests/ContractsTests", resources: [.copy("Golden")], swiftSettings: strict),
+        .testTarget(
+            name: "RuntimeTests",
+            dependencies: [
+                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/RuntimeTests", swiftSettings: strict),
+        .testTarget(
+            name: "LinkTests",
+            dependencies: [
+                "Contracts", "Link", "Messaging", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/LinkTests", swiftSettings: strict),
+        .testTarget(
+            name: "CLITests", dependencies: ["CLI", "Contracts", "Messaging", "WireJSON"], path: "Tests/CLITests",
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

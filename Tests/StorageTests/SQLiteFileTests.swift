@@ -41,7 +41,7 @@ import Testing
             let database = try SQLiteDatabase(path: store.path, synchronous: synchronous)
             let expected: [(String, SQLValue)] = [
                 ("journal_mode", "wal"), ("synchronous", SQLValue(number)), ("wal_autocheckpoint", 16_384),
-                ("cache_size", -65_536), ("foreign_keys", 0), ("busy_timeout", 5000),
+                ("cache_size", -32_768), ("foreign_keys", 0), ("busy_timeout", 5000),
             ]
             for (name, value) in expected {
                 #expect(try database.read("PRAGMA \(name)") == [SQLRow([value])], "\(name)")

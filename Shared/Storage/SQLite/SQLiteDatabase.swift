@@ -22,7 +22,7 @@ public final class SQLiteDatabase: SQLDatabase {
     /// keys the same page is then written back once for many changes (measured: half as much again in rows/s).
     private static let checkpointPages = 16_384
     /// Negative means KiB.
-    private static let cacheSize = -65_536
+    private static let cacheSize = -32_768
 
     public let engine = SQLEngine.sqlite
     private let path: String

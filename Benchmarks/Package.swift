@@ -1,0 +1,35 @@
+// swift-tools-version: 6.2
+// A package of its own, so that the product does not depend on what only measuring needs. scripts/bench builds it.
+import PackageDescription
+
+let package = Package(
+    name: "Benchmarks",
+    products: [.executable(name: "identitybus-bench", targets: ["Bench"])],
+    dependencies: [
+        .package(name: "IdentityBus", path: ".."),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "Bench",
+            dependencies: [
+                .product(name: "Contracts", package: "IdentityBus"),
+                .product(name: "Messaging", package: "IdentityBus"),
+                .product(name: "Storage", package: "IdentityBus"),
+                .product(name: "WireJSON", package: "IdentityBus"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: [
+                .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+                .treatAllWarnings(as: .error),
+            ])
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+
+/// The store behind the service.
+enum Engine: String, CaseIterable, ExpressibleByArgument {
+    case sqlite
+    case postgresql
+
+    var name: String { self == .sqlite ? "SQLite" : "PostgreSQL" }
+
+    /// Commands per second and replica on one core that the product aims at.
+    var aim: Double { self == .sqlite ? 20_000 : 10_000 }
+}

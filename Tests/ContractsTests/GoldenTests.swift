@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Testing
+import WireJSON
+
+@testable import Contracts
+
+/// The exact bytes of every message, in structured mode, and that they are read back as what they were.
+///
+/// A change of a golden file is a change of the contract. A new message gets its file with `UPDATE_GOLDEN=1`, which
+/// writes only files that are missing.
+@Suite struct GoldenTests {
+    struct Sample: Sendable, CustomTestStringConvertible {
+        var name: String
+        var write: @Sendable () throws -> [UInt8]
+        /// Whether the bytes are read back as the message they were written from.
+        var readsBack: @Sendable ([UInt8]) throws -> Bool
+        var testDescription: String { name }
+    }
+
+    private static let device = Device(kind: .phone, platform: "ios", model: "iPhone 17", osVersion: "26.1")
+
+    private static func attributes(_ type: String) -> EventAttributes {
+        var attributes = EventAttributes(id: "c1", source: "backend", type: type, appID: "demo")
+        attributes.subject = "i1"
+        attributes.time = "2026-11-21T10:24:04.123Z"
+        attributes.dataContentType = "application/json"
+        attributes.partitionKey = "demo/anna"
+        return attributes
+    }
+
+    private static func message<Body: Message>(_ name: String, _ body: Body) -> Sample {
+        let event = CloudEvent(attributes: attributes(Body.type), data: body)
+        return Sample(name: name) {
+            try WireJSONEncoder().encode(event)
+        } readsBack: { bytes in
+            let read = try EnvelopeReader.read(value: bytes, headers: [])
+            return try read.attributes == event.attributes
+                && WireJSONDecoder().decode(Body.self, from: read.data) == body
+                && WireJSONDecoder().decode(CloudEvent<Body>.self, from: bytes) == event
+        }
+    }
+
+    private static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
+        var attributes = attributes(Reply<Result>.type)
+        attributes.correlationID = "c0"
+        attributes.causationID = "c1"
+        attributes.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        attributes.traceState = "a=b"
+        let event = CloudEvent(attributes: attributes, data: reply)
+        return Sample(name: name) {
+            // As MessageWriter does it: the result is written first, and its bytes are put into the reply.
+            let raw = Reply<RawJSON>(
+                commandId: reply.commandId, commandType: reply.commandType,
+                status: try #require(.init(rawValue: reply.status.rawValue)),
+                reason: reply.reason, message: reply.message,
+                result: try reply.result.map { RawJSON(try WireJSONEncoder().encode($0)) })
+            return try WireJSONEncoder().encode(CloudEvent(attributes: event.attributes, data: raw))
+        } readsBack: { bytes in
+            try WireJSONDecoder().decode(CloudEvent<Reply<Result>>.self, from: bytes) == event
+        }
+    }
+
+    private static let linkResult = LinkResult(
+        userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true)
+
+    static let samples: [Sample] = [
+        message(
+            "command-link-request", LinkRequest(installId: "i1", externalId: "Ren\u{e9} \"x\" </\u{1F44B}\u{2028}")),
+        message("command-link-register-install", RegisterInstall(installId: "i1", device: device, user: .new)),
+        message(
+            "command-link-register-install-bare",
+            RegisterInstall(installId: "i1", device: Device(kind: .other, platform: "web"), user: .none)),
+        message(
+            "command-link-establish-create",
+            EstablishLink(installId: "i1", device: device, externalId: "anna", mode: .create)),
+        message(
+            "command-link-establish-existing",
+            EstablishLink(
+                installId: "i1", device: Device(kind: .tablet, platform: "android"), externalId: "anna",
+                mode: .linkExistingUser)),
+        message("command-link-query", QueryInstall(installId: "i1")),
+        message("command-link-detach-install", DetachInstall(installId: "i1")),
+        message("command-link-set-install-status", SetInstallStatus(installId: "i1", status: .disabled)),
+        message("command-link-erase-user", EraseUser(userId: "5a18fc4b0962209e0000000d")),
+        message("event-link-install-registered", InstallRegistered(installId: "i1", device: device, userId: "u1")),
+        message("event-link-install-registered-bare", InstallRegistered(installId: "i1", device: device, userId: nil)),
+        message(
+            "event-link-linked",
+            Linked(
+                installId: "i1", externalId: "anna", userId: "u1", personCreated: false, activeInstallId: "i1",
+                deactivatedInstallIds: ["i2", "i3"])),
+        message("event-link-refused", LinkRefused(installId: "i1", reason: .installNotFound)),
+        message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1")),
+        message(
+            "event-link-install-status-changed",
+            InstallStatusChanged(installId: "i1", status: .deleted, isActive: false, userId: nil, cause: .command)),
+        message(
+            "event-link-install-superseded",
+            InstallStatusChanged(installId: "i1", status: .enabled, isActive: false, userId: "u1", cause: .superseded)),
+        message("event-link-user-erased", UserErased(userId: "u1")),
+        reply(
+            "reply-link-request-succeeded",
+            Reply(commandId: "c1", commandType: LinkRequest.type, status: .succeeded, result: linkResult)),
+        reply(
+            "reply-link-query-succeeded",
+            Reply(
+                commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
+                result: InstallResult(
+                    installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false))),
+        reply(
+            "reply-link-erase-user-succeeded",
+            Reply(
+                commandId: "c1", commandType: EraseUser.type, status: .succeeded,
+                result: ErasureResult(userId: "u1", installsRemoved: 2))),
+        reply(
+            "reply-rejected",
+            Reply<LinkResult>(
+                commandId: "c1", commandType: LinkRequest.type, status: .rejected, reason: .installNotFound,
+                message: ReasonCode.installNotFound.defaultMessage)),
+        reply(
+            "reply-expired",
+            Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .expired, message: "Too late.")),
+        reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
+    ]
+
+    private static func path(_ name: String) throws -> String {
+        try #require(Bundle.module.url(forResource: name, withExtension: "json", subdirectory: "Golden")).path
+    }
+
+    @Test(arguments: samples) func bytesArePinned(_ sample: Sample) throws {
+        let bytes = try sample.write()
+        let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(sample.name).json")
+        if ProcessInfo.processInfo.environment["UPDATE_GOLDEN"] != nil,
+            !FileManager.default.fileExists(atPath: source.path)
+        {
+            try Data(bytes).write(to: source)
+            return
+        }
+        let golden = try Data(contentsOf: URL(filePath: Self.path(sample.name)))
+        #expect(String(decoding: bytes, as: UTF8.self) == String(decoding: golden, as: UTF8.self))
+        #expect(bytes == Array(golden))
+    }
+
+    @Test(arguments: samples) func goldenFilesAreReadBack(_ sample: Sample) throws {
+        let golden = try Data(contentsOf: URL(filePath: Self.path(sample.name)))
+        #expect(try sample.readsBack(Array(golden)))
+    }
+
+    @Test func everyFileHasItsSample() throws {
+        let folder = try #require(Bundle.module.url(forResource: "Golden", withExtension: nil))
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".json") }
+        #expect(files.sorted() == Self.samples.map { "\($0.name).json" }.sorted())
+    }
+
+    /// Every command type there is has a golden file.
+    @Test func everyCommandIsPinned() throws {
+        let texts = try Self.samples.map { String(decoding: try $0.write(), as: UTF8.self) }
+        for entry in CommandCatalog.entries {
+            #expect(texts.contains { $0.contains(#""type":"\#(entry.type)""#) }, "\(entry.type)")
+        }
+    }
+
+    /// Additive changes only (design/contracts.md): members that are not known yet are ignored.
+    @Test func unknownMembersAreIgnored() throws {
+        let data: JSONValue = [
+            "installId": "i1", "externalId": "anna", "added": ["later": true], "device": "ignored here",
+        ]
+        #expect(
+            try WireJSONDecoder().decode(LinkRequest.self, from: data)
+                == LinkRequest(installId: "i1", externalId: "anna"))
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Crypto
+import Testing
+
+@testable import Contracts
+
+/// The codes in these tests were made with `openssl dgst -sha256 -hmac`.
+@Suite struct SignatureTests {
+    private static let secret = SymmetricKey(data: Array("demo-secret-demo-backend".utf8))
+    private static let code = "lKW9TEyWIU8HFV5pOdis+J0I3RVycmChkjCLFaUzoiw="
+
+    // MARK: The header
+
+    struct Header: Sendable, CustomTestStringConvertible {
+        var text: String
+        var keyID: String?
+        var testDescription: String { text }
+        init(_ text: String, _ keyID: String? = nil) {
+            self.text = text
+            self.keyID = keyID
+        }
+    }
+
+    static let headers = [
+        Header("v1;kid=k;\(code)", "k"), Header("v1;kid=demo-backend;\(code)", "demo-backend"),
+        Header("v1;kid=a=b;\(code)", "a=b"),
+        Header(
+            "v1;kid=\(String(repeating: "k", count: 255));\(code)",
+            String(repeating: "k", count: 255)),
+        Header(""), Header("v1"), Header("v1;kid=k"), Header("v1;kid=k;"), Header("v1;kid=;\(code)"),
+        Header("v2;kid=k;\(code)"), Header("V1;kid=k;\(code)"), Header(" v1;kid=k;\(code)"),
+        Header("v1; kid=k;\(code)"), Header("v1;key=k;\(code)"), Header("v1;k;\(code)"), Header("v1;kid=k;\(code) "),
+        Header("v1;kid=k;\(code);"), Header("v1;kid=k;\(code);x"), Header("v1;kid=k;x;\(code)"),
+        Header("v1;kid=k;\(code.dropLast())"), Header("v1;kid=k;QUJD"), Header("v1;kid=k;\(code)QUJD"),
+        Header("v1;kid=k;not base64 at all"), Header("v1;kid=k;\(code)\n"),
+        Header("v1;kid=\(String(repeating: "k", count: 256));\(code)"), Header("v1;;\(code)"), Header(";;"),
+    ]
+
+    @Test(arguments: headers) func readsHeaders(_ header: Header) {
+        let signature = Signature(header: Array(header.text.utf8))
+        #expect(signature?.keyID == header.keyID)
+        if let signature {
+            #expect(signature.code.count == 32)
+            #expect(signature.header == header.text)
+        }
+    }
+
+    @Test func bytesThatAreNotUTF8AreNoHeader() {
+        #expect(Signature(header: Array("v1;kid=".utf8) + [0xFF] + Array(";\(Self.code)".utf8)) == nil)
+    }
+
+    // MARK: What is signed
+
+    @Test func structuredMode() {
+        let value = Array(#"{"a":1}"#.utf8)
+        let headers = [WireHeader("content-type", "application/cloudevents+json"), WireHeader("traceparent", "x")]
+        #expect(
+            Signature.signingString(topic: "topic", headers: headers, value: value)
+                == Array("topic\n{\"a\":1}".utf8))
+        let signature = Signature(
+            keyID: "demo-backend", secret: Self.secret, topic: "topic", headers: headers, value: value)
+        #expect(signature.header == "v1;kid=demo-backend;\(Self.code)")
+    }
+
+    @Test func binaryModeSortsTheHeaders() {
+        let headers = [
+            WireHeader("ce_specversion", "1.0"), WireHeader("content-type", "application/json"),
+            WireHeader("ce_source", "s"), WireHeader("ce_id", "c1"), WireHeader("signature", "old"),
+        ]
+        let topic = "identity.link.commands.v1"
+        #expect(
+            Signature.signingString(topic: topic, headers: headers, value: Array("{}".utf8))
+                == Array("\(topic)\nce_id=c1\nce_source=s\nce_specversion=1.0\n{}".utf8))
+        let signature = Signature(
+            keyID: "demo-backend", secret: Self.secret, topic: topic, headers: headers.reversed(),
+            value: Array("{}".utf8))
+        #expect(signature.header == "v1;kid=demo-backend;bV1h2uziNGp3OOliiSWQRUPQvoMTItyPoO/tH+2VpRU=")
+    }
+
+    @Test func anEmptyValueAndNullHeadersAreSignedToo() {
+        let signature = Signature(
+            keyID: "k", secret: SymmetricKey(data: Array("k".utf8)), topic: "topic", headers: [], value: [])
+        #expect(signature.header == "v1;kid=k;bQxJ8ArU5zt7TABb15vgjWIqOwXvXSfKANRsVcIQwcE=")
+        #expect(
+            Signature.signingString(topic: "t", headers: [WireHeader("ce_x", nil)], value: [0xFF])
+                == Array("t\nce_x=\n".utf8) + [0xFF])
+    }
+
+    // MARK: Checking
+
+    @Test func everyTamperedBitIsRefused() throws {
+        let signed = Signature.signingString(
+            topic: "topic", headers: [WireHeader("ce_id", "c1")], value: Array(#"{"a":1}"#.utf8))
+        let signature = Signature(
+            keyID: "k", secret: Self.secret, topic: "topic", headers: [WireHeader("ce_id", "c1")],
+            value: Array(#"{"a":1}"#.utf8))
+        #expect(signature.isValid(secret: Self.secret, signingString: signed))
+        for place in signed.indices {
+            for bit in 0..<8 {
+                var tampered = signed
+                tampered[place] ^= 1 << bit
+                #expect(!signature.isValid(secret: Self.secret, signingString: tampered))
+            }
+        }
+        for place in signature.code.indices {
+            var tampered = signature
+            tampered.code[place] ^= 1
+            #expect(!tampered.isValid(secret: Self.secret, signingString: signed))
+        }
+        #expect(!signature.isValid(secret: Self.secret, signingString: signed + [0]))
+        #expect(!signature.isValid(secret: Self.secret, signingString: signed.dropLast()))
+        #expect(!signature.isValid(secret: SymmetricKey(data: [1]), signingString: signed))
+    }
+
+    @Test func topicAndHeadersAreCovered() {
+        let value = Array("{}".utf8)
+        let base = Signature.signingString(topic: "t", headers: [WireHeader("ce_id", "1")], value: value)
+        #expect(base != Signature.signingString(topic: "u", headers: [WireHeader("ce_id", "1")], value: value))
+        #expect(base != Signature.signingString(topic: "t", headers: [WireHeader("ce_id", "2")], value: value))
+        #expect(base != Signature.signingString(topic: "t", headers: [], value: value))
+        #expect(
+            base
+                != Signature.signingString(
+                    topic: "t", headers: [WireHeader("ce_id", "1"), WireHeader("ce_more", "")], value: value))
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Testing
+
+@testable import Contracts
+
+@Suite struct TopicsTests {
+    @Test(arguments: ["", "run1."]) func names(_ prefix: String) {
+        let topics = Topics(prefix: prefix)
+        #expect(topics.commands("link") == "\(prefix)identity.link.commands.v1")
+        #expect(topics.events("link") == "\(prefix)identity.link.events.v1")
+        #expect(topics.deadLetters("link") == "\(prefix)identity.link.dlq.v1")
+        #expect(topics.replies == "\(prefix)identity.replies.v1")
+        #expect(topics.group("link") == "\(prefix)identity.link")
+    }
+
+    struct ReplyTo: Sendable, CustomTestStringConvertible {
+        var prefix: String
+        var replyTo: String?
+        var topic: String?
+        var testDescription: String { "\(prefix)|\(replyTo ?? "none")" }
+        init(_ prefix: String, _ replyTo: String?, _ topic: String?) {
+            self.prefix = prefix
+            self.replyTo = replyTo
+            self.topic = topic
+        }
+    }
+
+    static let replyTos = [
+        ReplyTo("", nil, "identity.replies.v1"), ReplyTo("", "identity.replies.v1", "identity.replies.v1"),
+        ReplyTo("", "identity.replies.my-backend_2.v1", "identity.replies.my-backend_2.v1"),
+        ReplyTo("", "identity.replies.", nil), ReplyTo("", "identity.replies", nil), ReplyTo("", "", nil),
+        ReplyTo("", "identity.link.commands.v1", nil), ReplyTo("", "identity.link.events.v1", nil),
+        ReplyTo("", "x.identity.replies.v1", nil), ReplyTo("", "IDENTITY.REPLIES.V1", nil),
+        ReplyTo("", "identity.replies.a/b", nil), ReplyTo("", "identity.replies.a b", nil),
+        ReplyTo("", "identity.replies.\u{e9}", nil), ReplyTo("", "identity.replies.a\n", nil),
+        ReplyTo("", "identity.replies.a\0", nil), ReplyTo("", "identity.replies.*", nil),
+        ReplyTo(
+            "", "identity.replies." + String(repeating: "x", count: 232),
+            "identity.replies." + String(repeating: "x", count: 232)),
+        ReplyTo("", "identity.replies." + String(repeating: "x", count: 233), nil),
+        ReplyTo("run1.", nil, "run1.identity.replies.v1"),
+        ReplyTo("run1.", "identity.replies.v1", "run1.identity.replies.v1"),
+        ReplyTo("run1.", "run1.identity.replies.v1", "run1.identity.replies.v1"),
+        ReplyTo("run1.", "run1.run1.identity.replies.v1", nil), ReplyTo("run1.", "run2.identity.replies.v1", nil),
+        ReplyTo(
+            "run1.", "identity.replies." + String(repeating: "x", count: 227),
+            "run1.identity.replies." + String(repeating: "x", count: 227)),
+        ReplyTo("run1.", "identity.replies." + String(repeating: "x", count: 228), nil),
+        ReplyTo("run1.", "run1.", nil),
+    ]
+
+    @Test(arguments: replyTos) func replyTopics(_ row: ReplyTo) {
+        let topic = Topics(prefix: row.prefix).replyTopic(row.replyTo)
+        #expect(topic == row.topic)
+        if let topic { #expect(topic.utf8.count <= 249) }
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Testing
+import WireJSON
+
+@testable import Contracts
+
+/// The limits of every command (design/contracts.md "Limits").
+@Suite struct ValidationTests {
+    /// A command made with one text in one place.
+    struct Place: Sendable, CustomTestStringConvertible {
+        var name: String
+        var isIdentityValue = false
+        var make: @Sendable (String) -> any CommandMessage
+        var testDescription: String { name }
+    }
+
+    private static let device = Device(kind: .phone, platform: "ios")
+
+    static let places: [Place] = [
+        Place(name: "request.installId") { LinkRequest(installId: $0, externalId: "anna") },
+        Place(name: "request.externalId", isIdentityValue: true) { LinkRequest(installId: "i1", externalId: $0) },
+        Place(name: "register.installId") { RegisterInstall(installId: $0, device: device, user: .none) },
+        Place(name: "register.platform") {
+            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: $0), user: .none)
+        },
+        Place(name: "register.model") {
+            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: "p", model: $0), user: .none)
+        },
+        Place(name: "register.osVersion") {
+            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: "p", osVersion: $0), user: .none)
+        },
+        Place(name: "establish.installId") {
+            EstablishLink(installId: $0, device: device, externalId: "anna", mode: .create)
+        },
+        Place(name: "establish.platform") {
+            EstablishLink(installId: "i", device: Device(kind: .phone, platform: $0), externalId: "a", mode: .create)
+        },
+        Place(name: "establish.externalId", isIdentityValue: true) {
+            EstablishLink(installId: "i1", device: device, externalId: $0, mode: .create)
+        },
+        Place(name: "query.installId") { QueryInstall(installId: $0) },
+        Place(name: "detach.installId") { DetachInstall(installId: $0) },
+        Place(name: "setStatus.installId") { SetInstallStatus(installId: $0, status: .enabled) },
+        Place(name: "erase.userId") { EraseUser(userId: $0) },
+    ]
+
+    private func isValid(_ message: any CommandMessage) -> Bool {
+        do throws(Rejection) {
+            try message.validate()
+            return true
+        } catch {
+            #expect(error.reason == .invalidRequest)
+            #expect(error.message.hasPrefix("data."))
+            #expect(error.message.utf8.count < 200)
+            return false
+        }
+    }
+
+    @Test(arguments: places) func limits(_ place: Place) {
+        let most = place.isIdentityValue ? 750 : 255
+        #expect(!isValid(place.make("")))
+        #expect(isValid(place.make("x")))
+        #expect(isValid(place.make(String(repeating: "x", count: most))))
+        #expect(!isValid(place.make(String(repeating: "x", count: most + 1))))
+        // Ids are counted in bytes, identity values in characters.
+        #expect(isValid(place.make(String(repeating: "\u{e9}", count: 127))))
+        #expect(isValid(place.make(String(repeating: "\u{e9}", count: 128))) == place.isIdentityValue)
+        #expect(isValid(place.make(String(repeating: "\u{e9}", count: 750))) == place.isIdentityValue)
+    }
+
+    @Test(arguments: places) func controlCharacters(_ place: Place) {
+        for text in ["a\0", "a\nb", "\u{7F}", "a\u{85}b", "\u{1B}[0m"] { #expect(!isValid(place.make(text))) }
+        for text in ["a b", "\u{e9}", "\u{1F44B}", "a\u{301}", "'; DROP TABLE installs", "100%"] {
+            #expect(isValid(place.make(text)))
+        }
+    }
+
+    // MARK: The catalog
+
+    struct Entry: Sendable, CustomTestStringConvertible {
+        var type: String
+        var scope: Scope
+        var data: JSONValue
+        var subject: String
+        var testDescription: String { type }
+    }
+
+    static let entries = [
+        Entry(
+            type: "identity.link.request.v1", scope: .userLink, data: ["installId": "i", "externalId": "x"],
+            subject: "x"),
+        Entry(
+            type: "identity.link.register-install.v1", scope: .internal,
+            data: ["installId": "i", "device": ["kind": "phone", "platform": "p"], "user": "new"], subject: "i"),
+        Entry(
+            type: "identity.link.establish.v1", scope: .internal,
+            data: [
+                "installId": "i", "device": ["kind": "tablet", "platform": "p"], "externalId": "x",
+                "mode": "link-existing-user",
+            ], subject: "x"),
+        Entry(type: "identity.link.query.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
+        Entry(type: "identity.link.detach-install.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
+        Entry(
+            type: "identity.link.set-install-status.v1", scope: .admin,
+            data: ["installId": "i", "status": "disabled"], subject: "i"),
+        Entry(type: "identity.link.erase-user.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
+    ]
+
+    @Test(arguments: entries) func catalog(_ entry: Entry) {
+        let known = CommandCatalog.entries.first { $0.type == entry.type }
+        #expect(known?.scope == entry.scope)
+        #expect(CommandCatalog.partitionSubject(type: entry.type, data: entry.data) == entry.subject)
+        #expect(CommandCatalog.partitionSubject(type: entry.type, data: [:]) == nil)
+        #expect(CommandCatalog.service(of: entry.type) == "link")
+        let short = String(entry.type.dropFirst("identity.".count).dropLast(".v1".count))
+        #expect(CommandCatalog.fullType(short) == entry.type)
+        #expect(CommandCatalog.fullType(entry.type) == entry.type)
+    }
+
+    @Test func catalogIsComplete() {
+        #expect(CommandCatalog.entries.map(\.type) == Self.entries.map(\.type))
+        #expect(CommandCatalog.partitionSubject(type: "identity.link.unknown.v1", data: [:]) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("identity.link.request.v1", "link"), ("identity.user.create.v1", "user"), ("identity.link.v1", nil),
+            ("link.request", nil), ("", nil), ("other.link.request.v1", nil), ("identity..request.v1", nil),
+        ] as [(String, String?)]) func services(_ type: String, _ service: String?)
+    {
+        #expect(CommandCatalog.service(of: type) == service)
+    }
+
+    @Test func partitionKeys() { #expect(partitionKey(app: "demo", subject: "a/b") == "demo/a/b") }
+}

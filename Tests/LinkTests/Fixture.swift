@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Link
+@testable import Runtime
+
+/// What every test of the decider starts from.
+enum Fixture {
+    static let app = AppSettings(id: "demo")
+    static let unlinkedApp = AppSettings(id: "unlinked", linking: .init(isEnabled: false))
+    static let otherApp = AppSettings(id: "other")
+    static let phone = Device(kind: .phone, platform: "ios")
+    static let tablet = Device(kind: .tablet, platform: "android", model: "Tab", osVersion: "14")
+    static let userID = "5a18fc4b0962209e0000000d"
+
+    static func context(_ app: AppSettings = app, id: String = "c1", source: String = "test") -> DecisionContext {
+        DecisionContext(
+            command: CommandKey(app: app.id, source: source, id: id), app: app,
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0))
+    }
+
+    static func device(_ kind: Device.Kind) -> Device { Device(kind: kind, platform: "test") }
+
+    static func install(
+        _ id: String, _ kind: Device.Kind = .phone, of userID: String? = nil, _ activity: Install.Activity? = nil,
+        status: InstallStatus = .enabled, app: String = "demo"
+    ) -> Install {
+        Install(
+            id: id, app: app, device: device(kind), status: status, userID: userID,
+            activity: activity ?? (userID == nil ? .none : .active))
+    }
+
+    static func person(_ userID: String = userID, _ externalID: String? = nil, app: String = "demo") -> Person {
+        Person(userID: userID, app: app, externalID: externalID)
+    }
+
+    static func request(_ installID: String, _ externalID: String) -> LinkCommand {
+        .request(LinkRequest(installId: installID, externalId: externalID))
+    }
+}
+
+/// An outcome that can be compared.
+enum Answer: Hashable, CustomStringConvertible {
+    case link(LinkResult)
+    case install(InstallResult)
+    case erasure(ErasureResult)
+    case rejected(ReasonCode)
+    case expired
+    case another
+
+    init(_ outcome: Outcome) {
+        switch outcome {
+        case .expired: self = .expired
+        case .rejected(let rejection): self = .rejected(rejection.reason)
+        case .succeeded(let result as LinkResult): self = .link(result)
+        case .succeeded(let result as InstallResult): self = .install(result)
+        case .succeeded(let result as ErasureResult): self = .erasure(result)
+        case .succeeded: self = .another
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .link(let result): "\(result)"
+        case .install(let result): "\(result)"
+        case .erasure(let result): "\(result)"
+        case .rejected(let reason): reason.rawValue
+        case .expired: "expired"
+        case .another: "a result of another kind"
+        }
+    }
+}
+
+extension LinkDecider.Decision {
+    var answer: Answer { Answer(outcome) }
+
+    /// The events, so that they can be compared.
+    var told: [AnyHashable] { events.map { AnyHashable($0) } }
+}
+
+extension LinkState {
+    /// The state after the decision.
+    func after(_ decision: LinkDecider.Decision) -> LinkState {
+        var state = self
+        decision.changes.forEach { state.apply($0) }
+        return state
+    }
+}

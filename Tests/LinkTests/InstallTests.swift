@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Testing
+
+@testable import Link
+@testable import Runtime
+
+/// Registering, reading, detaching, and the platform's word on installs.
+@Suite struct InstallTests {
+    private static let me = Fixture.userID
+    private static let linked = LinkState(
+        installs: [Fixture.install("i1", of: me)], persons: [Fixture.person(me, "anna")])
+
+    private func result(
+        user: String? = nil, externalID: String? = nil, status: InstallStatus = .enabled, isActive: Bool = false
+    ) -> Answer {
+        .install(
+            InstallResult(
+                installId: "i1", appId: "demo", userId: user, externalId: externalID, status: status,
+                isActive: isActive))
+    }
+
+    // MARK: Register
+
+    private func register(
+        _ user: RegisterInstall.User, _ device: Device = Fixture.device(.phone), in state: LinkState,
+        _ context: DecisionContext = Fixture.context()
+    ) -> LinkDecider.Decision {
+        LinkDecider.decide(
+            .registerInstall(RegisterInstall(installId: "i1", device: device, user: user)), state, context)
+    }
+
+    @Test func registersWithoutUser() throws {
+        let decision = register(.none, Fixture.tablet, in: LinkState())
+        #expect(decision.answer == result())
+        #expect(decision.told == [InstallRegistered(installId: "i1", device: Fixture.tablet, userId: nil)])
+        #expect(
+            LinkState().after(decision).install("i1") == Install(id: "i1", app: "demo", device: Fixture.tablet))
+    }
+
+    @Test func registersWithANewUnlinkedUser() throws {
+        let user = Fixture.context().newUserID
+        let decision = register(.new, in: LinkState())
+        #expect(decision.answer == result(user: user, isActive: true))
+        #expect(decision.told == [InstallRegistered(installId: "i1", device: Fixture.device(.phone), userId: user)])
+        #expect(LinkState().after(decision).person(userID: user) == Fixture.person(user))
+    }
+
+    @Test func registeringAgainChangesNothing() throws {
+        let state = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [Fixture.person(Self.me)])
+        for user in [RegisterInstall.User.none, .new] {
+            let decision = register(user, in: state)
+            #expect(decision.answer == result(user: Self.me, isActive: true))
+            #expect(decision.changes.isEmpty)
+            #expect(decision.events.isEmpty)
+        }
+    }
+
+    @Test func registeringAgainTakesTheNewDeviceAndKeepsTheRest() throws {
+        let decision = register(.none, Fixture.tablet, in: Self.linked)
+        #expect(decision.answer == result(user: Self.me, externalID: "anna", isActive: true))
+        #expect(decision.told == [InstallRegistered(installId: "i1", device: Fixture.tablet, userId: Self.me)])
+        let after = Self.linked.after(decision)
+        #expect(
+            after.install("i1")
+                == Install(
+                    id: "i1", app: "demo", device: Fixture.tablet, userID: Self.me, activity: .active))
+    }
+
+    @Test func aKnownInstallWithoutUserGetsOne() throws {
+        let state = LinkState(installs: [Fixture.install("i1")])
+        let decision = register(.new, in: state)
+        #expect(decision.answer == result(user: Fixture.context().newUserID, isActive: true))
+        #expect(decision.events.count == 1)
+    }
+
+    @Test func registerRefusesForeignDisabledAndDeleted() throws {
+        let table: [(Install, ReasonCode)] = [
+            (Fixture.install("i1", app: "other"), .installDoesNotBelongToApp),
+            (Fixture.install("i1", status: .disabled), .installDisabled),
+            (Fixture.install("i1", status: .deleted), .installDeleted),
+        ]
+        for (install, reason) in table {
+            let decision = register(.new, in: LinkState(installs: [install]))
+            #expect(decision.answer == .rejected(reason))
+            #expect(decision.changes.isEmpty)
+            #expect(decision.events.isEmpty)
+        }
+    }
+
+    // MARK: Query
+
+    @Test func queryReadsAndChangesNothing() throws {
+        func query(_ state: LinkState) -> Answer {
+            let decision = LinkDecider.decide(.query(QueryInstall(installId: "i1")), state, Fixture.context())
+            #expect(decision.changes.isEmpty)
+            #expect(decision.events.isEmpty)
+            return decision.answer
+        }
+        #expect(query(LinkState()) == .rejected(.installNotFound))
+        #expect(
+            query(LinkState(installs: [Fixture.install("i1", app: "other")])) == .rejected(.installDoesNotBelongToApp))
+        #expect(query(Self.linked) == result(user: Self.me, externalID: "anna", isActive: true))
+        #expect(
+            query(LinkState(installs: [Fixture.install("i1", status: .deleted)])) == result(status: .deleted))
+    }
+
+    // MARK: Detach
+
+    private func detach(_ state: LinkState) -> LinkDecider.Decision {
+        LinkDecider.decide(.detachInstall(DetachInstall(installId: "i1")), state, Fixture.context())
+    }
+
+    @Test func detachTakesThePersonOff() throws {
+        let decision = detach(Self.linked)
+        #expect(decision.answer == result())
+        #expect(decision.told == [InstallDetached(installId: "i1", userId: Self.me)])
+        let after = Self.linked.after(decision)
+        #expect(after.install("i1") == Fixture.install("i1"))
+        #expect(after.person(app: "demo", externalID: "anna")?.userID == Self.me)
+        // The same external id restores the same person (seed 002).
+        let again = LinkDecider.decide(Fixture.request("i1", "anna"), after, Fixture.context(id: "c2"))
+        #expect(
+            again.answer
+                == .link(LinkResult(userId: Self.me, installId: "i1", isActive: true, personCreated: false)))
+    }
+
+    @Test func detachOfAnEmptyInstallChangesNothing() throws {
+        let decision = detach(LinkState(installs: [Fixture.install("i1")]))
+        #expect(decision.answer == result())
+        #expect(decision.changes.isEmpty)
+        #expect(decision.events.isEmpty)
+    }
+
+    @Test func detachRefuses() throws {
+        #expect(detach(LinkState()).answer == .rejected(.installNotFound))
+        #expect(
+            detach(LinkState(installs: [Fixture.install("i1", app: "other")])).answer
+                == .rejected(.installDoesNotBelongToApp))
+        #expect(
+            detach(LinkState(installs: [Fixture.install("i1", status: .deleted)])).answer
+                == .rejected(.installDeleted))
+    }
+
+    @Test func detachWorksOnADisabledInstall() throws {
+        let state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me, status: .disabled)], persons: [Fixture.person(Self.me)])
+        #expect(detach(state).answer == result(status: .disabled))
+    }
+
+    // MARK: Status
+
+    private func set(_ status: InstallStatus, _ state: LinkState) -> LinkDecider.Decision {
+        LinkDecider.decide(
+            .setInstallStatus(SetInstallStatus(installId: "i1", status: status)), state, Fixture.context())
+    }
+
+    struct Transition: Sendable {
+        var from: InstallStatus
+        var to: InstallStatus
+        /// `nil`: refused, since deleting cannot be taken back.
+        var isActiveAfter: Bool?
+    }
+
+    static let transitions = [
+        Transition(from: .enabled, to: .disabled, isActiveAfter: true),
+        Transition(from: .enabled, to: .deleted, isActiveAfter: false),
+        Transition(from: .disabled, to: .enabled, isActiveAfter: true),
+        Transition(from: .disabled, to: .deleted, isActiveAfter: false),
+        Transition(from: .deleted, to: .enabled), Transition(from: .deleted, to: .disabled),
+    ]
+
+    @Test(arguments: transitions) func setsStatus(_ transition: Transition) throws {
+        let state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me, status: transition.from)],
+            persons: [Fixture.person(Self.me, "anna")])
+        let decision = set(transition.to, state)
+        guard let isActive = transition.isActiveAfter else {
+            #expect(decision.answer == .rejected(.installDeleted))
+            #expect(decision.changes.isEmpty)
+            return
+        }
+        #expect(
+            decision.answer
+                == result(user: Self.me, externalID: "anna", status: transition.to, isActive: isActive))
+        #expect(
+            decision.told == [
+                InstallStatusChanged(
+                    installId: "i1", status: transition.to, isActive: isActive, userId: Self.me, cause: .command)
+            ])
+        let after = state.after(decision)
+        #expect(after.install("i1")?.status == transition.to)
+        #expect(after.install("i1")?.activity == (isActive ? .active : .deactivated))
+    }
+
+    @Test(arguments: InstallStatus.allCases) func theSameStatusChangesNothing(_ status: InstallStatus) throws {
+        let decision = set(status, LinkState(installs: [Fixture.install("i1", status: status)]))
+        #expect(decision.answer == result(status: status))
+        #expect(decision.changes.isEmpty)
+        #expect(decision.events.isEmpty)
+    }
+
+    @Test func setStatusRefuses() throws {
+        #expect(set(.disabled, LinkState()).answer == .rejected(.installNotFound))
+        #expect(
+            set(.disabled, LinkState(installs: [Fixture.install("i1", app: "other")])).answer
+                == .rejected(.installDoesNotBelongToApp))
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Link
+@testable import Runtime
+
+/// Load, decide, save on real databases.
+@Suite struct LinkServiceTests {
+    static let engines: [SQLEngine] = [.sqlite, .postgresql]
+
+    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+        let store = try LinkTestStore(engine)
+        var state = LinkState()
+        let installs = [
+            Install(id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby),
+            Install(id: "\u{e9}'\"\\ \u{1F44B}", app: "a'b", device: Fixture.phone),
+            Install(
+                id: "i3", app: "demo", device: Fixture.device(.other), status: .deleted, userID: "u1",
+                activity: .deactivated),
+        ]
+        let persons = [
+            Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
+            Person(userID: "u3", app: "demo", isErased: true),
+        ]
+        installs.forEach { state.apply(.install($0)) }
+        persons.forEach { state.apply(.person($0)) }
+        let saved = state
+        try store.database.transaction { try LinkStore(transaction: $0).save(saved) }
+        try store.database.transaction { (transaction) throws in
+            let reader = LinkStore(transaction: transaction)
+            #expect(Set(try reader.installs(ids: Set(installs.map { ExactText($0.id) } + ["no"]))) == Set(installs))
+            #expect(Set(try reader.persons(userIDs: ["u1", "u2", "u3", "no"])) == Set(persons))
+            let key = LinkState.ExternalKey(app: "demo", externalID: "Ren\u{e9} %_'")
+            #expect(try reader.persons([key]) == [persons[0]])
+            #expect(try reader.persons([LinkState.ExternalKey(app: "other", externalID: "Ren\u{e9} %_'")]).isEmpty)
+            #expect(try reader.activeInstalls(of: ["u1"]).isEmpty)
+            #expect(Set(try reader.allInstalls(of: ["u1"])) == [installs[0], installs[2]])
+        }
+    }
+
+    /// The heart of it: however commands are grouped into batches, the answers and the tables are the same.
+    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
+        print("seed \(testSeed)")
+        let rounds: UInt64 = engine == .sqlite ? 40 : 10
+        for round in 0..<rounds {
+            var source = RandomCommands(seed: testSeed &+ round)
+            let single = try LinkTestStore(engine)
+            let batched = try LinkTestStore(engine)
+            var steps: [RandomCommands.Step] = []
+            var expected: [LinkDecider.Decision] = []
+            for _ in 0..<60 {
+                let step = source.next(users: try users(single))
+                steps.append(step)
+                expected += try single.run([step])
+            }
+            let trace = Comment(rawValue: "seed \(testSeed), round \(round)")
+            var place = 0
+            while place < steps.count {
+                let size = min(Int.random(in: 1...25, using: &source.random), steps.count - place)
+                let decisions = try batched.run(Array(steps[place..<place + size]))
+                for (index, decision) in decisions.enumerated() {
+                    let there = Comment(rawValue: "\(trace), step \(place + index): \(steps[place + index].command)")
+                    try #require(decision.answer == expected[place + index].answer, there)
+                    try #require(decision.told == expected[place + index].told, there)
+                }
+                place += size
+            }
+            try #require(try batched.rows() == single.rows(), trace)
+        }
+    }
+
+    private func users(_ store: LinkTestStore) throws -> [String] {
+        try store.database.transaction { transaction in
+            try transaction.query("SELECT user_id FROM persons ORDER BY user_id").map { try $0.text(0) }
+        }
+    }
+
+    /// Erased and linked anew in one batch: the second must not stumble over the first one's row.
+    @Test(arguments: engines, 0..<8) func anExternalIDMovesWithinABatch(_ engine: SQLEngine, _ number: Int) throws {
+        let store = try LinkTestStore(engine)
+        func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
+            RandomCommands.Step(command: command, context: Fixture.context(id: id))
+        }
+        let first = Fixture.context(id: "first").newUserID
+        _ = try store.run([
+            step(.registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .none)), "r1"),
+            step(.registerInstall(RegisterInstall(installId: "i2", device: Fixture.phone, user: .none)), "r2"),
+            step(Fixture.request("i1", "anna"), "first"),
+        ])
+        let decisions = try store.run([
+            step(.eraseUser(EraseUser(userId: first)), "erase"), step(Fixture.request("i2", "anna"), "second\(number)"),
+        ])
+        let second = Fixture.context(id: "second\(number)").newUserID
+        #expect(
+            decisions[1].answer
+                == .link(LinkResult(userId: second, installId: "i2", isActive: true, personCreated: true)))
+    }
+
+    /// A forgotten command comes again behind an erasure of its external id's present owner: its own person was erased
+    /// before and stays erased.
+    @Test(arguments: engines) func aTombstoneIsSeenWhenTheExternalIDBecomesFreeInTheBatch(_ engine: SQLEngine) throws {
+        let store = try LinkTestStore(engine)
+        func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
+            RandomCommands.Step(command: command, context: Fixture.context(id: id))
+        }
+        for install in ["i1", "i2", "i3"] {
+            let register = RegisterInstall(installId: install, device: Fixture.phone, user: .none)
+            _ = try store.run([step(.registerInstall(register), "r-\(install)")])
+        }
+        let first = Fixture.context(id: "first").newUserID
+        let second = Fixture.context(id: "second").newUserID
+        _ = try store.run([step(Fixture.request("i1", "anna"), "first")])
+        _ = try store.run([step(.eraseUser(EraseUser(userId: first)), "e1")])
+        _ = try store.run([step(Fixture.request("i2", "anna"), "second")])
+        let decisions = try store.run([
+            step(.eraseUser(EraseUser(userId: second)), "e2"), step(Fixture.request("i3", "anna"), "first"),
+        ])
+        #expect(decisions[1].answer == .rejected(.userErased))
+        try store.database.transaction { (transaction) throws in
+            let persons = try LinkStore(transaction: transaction)
+                .persons(userIDs: [ExactText(first), ExactText(second)])
+            #expect(persons.map(\.isErased) == [true, true])
+        }
+    }
+
+    @Test func knowsItsCommandsAndTheirScopes() throws {
+        #expect(LinkService.name == "link")
+        let scopes: [String: Scope] = [
+            "identity.link.request.v1": .userLink, "identity.link.register-install.v1": .internal,
+            "identity.link.establish.v1": .internal, "identity.link.query.v1": .internal,
+            "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
+            "identity.link.erase-user.v1": .userDelete,
+        ]
+        #expect(LinkCommand.types.mapValues(\.scope) == scopes)
+        for (type, scope) in scopes { #expect(LinkService.scope(of: type) == scope) }
+        #expect(LinkService.scope(of: "identity.link.request.v2") == nil)
+        #expect(throws: Rejection(.unknownType)) { try LinkService.decode(type: "x", data: .null) }
+    }
+
+    @Test func decodesAndValidates() throws {
+        let data: JSONValue = ["installId": "i1", "externalId": "anna", "more": 1]
+        #expect(
+            try LinkService.decode(type: "identity.link.request.v1", data: data) == Fixture.request("i1", "anna"))
+        #expect(throws: Rejection.self) {
+            try LinkService.decode(type: "identity.link.request.v1", data: ["installId": "", "externalId": "anna"])
+        }
+        #expect(throws: (any Error).self) {
+            try LinkService.decode(type: "identity.link.request.v1", data: ["installId": "i1"])
+        }
+    }
+}

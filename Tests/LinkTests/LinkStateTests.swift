@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Testing
+
+@testable import Link
+@testable import Runtime
+
+@Suite struct LinkStateTests {
+    private static let me = Fixture.userID
+    private static let other = "0123456789abcdef01234567"
+
+    @Test func findsPersonsByBothIDs() {
+        let state = LinkState(persons: [
+            Fixture.person(Self.me, "anna"), Fixture.person(Self.other, "anna", app: "other"),
+        ])
+        #expect(state.person(app: "demo", externalID: "anna")?.userID == Self.me)
+        #expect(state.person(app: "other", externalID: "anna")?.userID == Self.other)
+        #expect(state.person(app: "third", externalID: "anna") == nil)
+        #expect(state.person(userID: Self.me)?.externalID == "anna")
+    }
+
+    @Test func indexesFollowChanges() {
+        var state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me)], persons: [Fixture.person(Self.me, "anna")])
+        state.apply(.install(Fixture.install("i1", of: Self.other)))
+        #expect(state.installs(of: Self.me).isEmpty)
+        #expect(state.installs(of: Self.other).map(\.id) == ["i1"])
+        state.apply(.person(Fixture.person(Self.me, "bert")))
+        #expect(state.person(app: "demo", externalID: "anna") == nil)
+        #expect(state.person(app: "demo", externalID: "bert")?.userID == Self.me)
+    }
+
+    @Test func onlyChangesAreSaved() {
+        var state = LinkState(installs: [Fixture.install("i1")], persons: [Fixture.person(Self.me)])
+        state.load([Fixture.install("i2")])
+        state.load([Fixture.person(Self.other)])
+        #expect(state.changedInstalls.isEmpty)
+        #expect(state.changedPersons.isEmpty)
+        state.apply(.install(Fixture.install("i2", of: Self.me)))
+        state.apply(.person(Fixture.person(Self.other, "anna")))
+        #expect(state.changedInstalls == ["i2"])
+        #expect(state.changedPersons == [ExactText(Self.other)])
+    }
+
+    @Test func rowsThatAreHereStayAsTheyAre() {
+        var state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me)], persons: [Fixture.person(Self.me, "anna")])
+        state.load([Fixture.install("i1")])
+        state.load([Fixture.person(Self.me, "bert")])
+        #expect(state.install("i1")?.userID == Self.me)
+        #expect(state.person(userID: Self.me)?.externalID == "anna")
+        #expect(state.person(app: "demo", externalID: "bert") == nil)
+    }
+
+    /// Ids are bytes (domain.md "Link"): Swift's own `==` takes these two for one.
+    @Test func idsThatLookAlikeAreDifferent() {
+        var state = LinkState(
+            installs: [Fixture.install("\u{e9}", .phone), Fixture.install("e\u{301}", .tablet)],
+            persons: [Fixture.person(Self.me, "Ren\u{e9}")])
+        #expect(state.install("\u{e9}")?.device.kind == .phone)
+        #expect(state.install("e\u{301}")?.device.kind == .tablet)
+        #expect(state.person(app: "demo", externalID: "Rene\u{301}") == nil)
+        state.apply(.person(Fixture.person(Self.other, "Rene\u{301}")))
+        #expect(state.person(app: "demo", externalID: "Ren\u{e9}")?.userID == Self.me)
+        #expect(state.person(app: "demo", externalID: "Rene\u{301}")?.userID == Self.other)
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+
+@testable import Link
+
+/// The link service as somebody would write it down from the tables who never saw the decider: plain records, every
+/// look-up a search, nothing shared with the product but its value types.
+struct NaiveLinkModel {
+    struct InstallRow: Hashable {
+        var app: String
+        var device: Device
+        var status: InstallStatus = .enabled
+        var user: String?
+        var activity: Install.Activity = .none
+    }
+
+    struct PersonRow: Hashable {
+        var app: String
+        var externalID: String?
+        var isErased = false
+    }
+
+    var installs: [String: InstallRow] = [:]
+    var persons: [String: PersonRow] = [:]
+
+    typealias Told = (Answer, [AnyHashable])
+
+    mutating func run(_ command: LinkCommand, app: String, linkingIsOn: Bool, newUser: String) -> Told {
+        switch command {
+        case .request(let request):
+            return linking(request.installId) { model in
+                if Self.isBad(request.externalId) { return .refuse(.invalidRequest) }  // 3
+                if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }  // 4
+                guard let row = model.installs[request.installId] else { return .refuse(.installNotFound) }  // 5
+                if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // 6
+                if row.status == .deleted { return .refuse(.installDeleted) }  // 7
+                if row.status == .disabled { return .refuse(.installDisabled) }
+                return model.rows8To15(request.installId, row, request.externalId, app, newUser)
+            }
+        case .establish(let command):
+            return linking(command.installId) { model in
+                model.establish(command, app: app, linkingIsOn: linkingIsOn, newUser: newUser)
+            }
+        case .registerInstall(let command): return register(command, app: app, newUser: newUser)
+        case .query(let query):
+            guard let row = installs[query.installId] else { return (.rejected(.installNotFound), []) }
+            if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+            return (.install(result(query.installId)), [])
+        case .detachInstall(let command): return detach(command.installId, app: app)
+        case .setInstallStatus(let command): return setStatus(command, app: app)
+        case .eraseUser(let command): return erase(command.userId, app: app)
+        }
+    }
+
+    // MARK: Linking
+
+    private enum Step {
+        case refuse(ReasonCode)
+        case done(LinkResult, [AnyHashable])
+    }
+
+    /// A refused link is an event too.
+    private mutating func linking(_ id: String, _ steps: (inout NaiveLinkModel) -> Step) -> Told {
+        let before = self
+        switch steps(&self) {
+        case .refuse(let reason):
+            self = before
+            return (.rejected(reason), [LinkRefused(installId: id, reason: reason)])
+        case .done(let result, let events): return (.link(result), events)
+        }
+    }
+
+    private static func isBad(_ externalID: String) -> Bool {
+        let blocked = ["null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", ""]
+        return blocked.contains(externalID) || externalID.hasPrefix(" ") || externalID.hasSuffix(" ")
+            || externalID.allSatisfy { "-0".contains($0) }
+    }
+
+    private func owner(of externalID: String, _ app: String) -> String? {
+        persons.first { $0.value.app == app && $0.value.externalID.map { Array($0.utf8) } == Array(externalID.utf8) }?
+            .key
+    }
+
+    private func activeInstalls(of user: String, except id: String) -> [String] {
+        installs.filter { $0.value.user == user && $0.value.activity == .active && $0.key != id }.map(\.key).sorted()
+    }
+
+    private mutating func rows8To15(
+        _ id: String, _ row: InstallRow, _ externalID: String, _ app: String, _ newUser: String
+    ) -> Step {
+        let owner = owner(of: externalID, app)
+        if let user = row.user, let mine = persons[user]?.externalID {
+            if Array(mine.utf8) != Array(externalID.utf8) { return .refuse(.installLinkedToOtherUser) }  // 8
+            let isLoneStandby = row.activity == .standby && activeInstalls(of: user, except: id).isEmpty
+            if isLoneStandby { return give(id, row, to: user, externalID, isNew: false) }
+            if row.activity == .deactivated { return .refuse(.installDeactivated) }  // 10
+            return .done(  // 9
+                LinkResult(userId: user, installId: id, isActive: row.activity == .active, personCreated: false), [])
+        }
+        if let user = row.user {
+            if owner != nil { return .refuse(.cannotLinkExistingPersonToOtherPerson) }  // 15
+            persons[user]?.externalID = externalID  // 14
+            return give(id, row, to: user, externalID, isNew: false)
+        }
+        if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // 11, 13
+        if let taken = persons[newUser] { return .refuse(taken.isErased ? .userErased : .idReused) }
+        persons[newUser] = PersonRow(app: app, externalID: externalID)  // 12
+        return give(id, row, to: newUser, externalID, isNew: true)
+    }
+
+    private mutating func give(
+        _ id: String, _ row: InstallRow, to user: String, _ externalID: String, isNew: Bool
+    ) -> Step {
+        let active = activeInstalls(of: user, except: id)
+        if active.count > 1 { return .refuse(.multipleInstallsActive) }
+        let phoneStays = row.device.kind == .tablet && active.contains { installs[$0]?.device.kind == .phone }
+        installs[id] = row
+        installs[id]?.user = user
+        installs[id]?.activity = phoneStays ? .standby : .active
+        var events: [AnyHashable] = [
+            Linked(
+                installId: id, externalId: externalID, userId: user, personCreated: isNew,
+                activeInstallId: phoneStays ? active[0] : id, deactivatedInstallIds: phoneStays ? [] : active)
+        ]
+        for loser in active where !phoneStays {
+            installs[loser]?.activity = .deactivated
+            events.append(
+                InstallStatusChanged(
+                    installId: loser, status: installs[loser]?.status ?? .enabled, isActive: false, userId: user,
+                    cause: .superseded))
+        }
+        return .done(LinkResult(userId: user, installId: id, isActive: !phoneStays, personCreated: isNew), events)
+    }
+
+    private mutating func establish(
+        _ command: EstablishLink, app: String, linkingIsOn: Bool, newUser: String
+    ) -> Step {
+        if Self.isBad(command.externalId) { return .refuse(.invalidRequest) }
+        if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }
+        let known = installs[command.installId]
+        if let known {
+            if known.app != app { return .refuse(.installDoesNotBelongToApp) }
+            if known.status == .deleted { return .refuse(.installDeleted) }
+            if known.status == .disabled { return .refuse(.installDisabled) }
+        }
+        if command.mode == .linkExistingUser, known?.user == nil { return .refuse(.userNotFound) }
+        var row = known ?? InstallRow(app: app, device: command.device)
+        row.device = command.device
+        switch rows8To15(command.installId, row, command.externalId, app, newUser) {
+        case .refuse(let reason): return .refuse(reason)
+        case .done(let result, var events):
+            if installs[command.installId]?.device != command.device { installs[command.installId] = row }
+            if known?.device != command.device {
+                events.insert(
+                    InstallRegistered(installId: command.installId, device: command.device, userId: known?.user), at: 0)
+            }
+            return .done(result, events)
+        }
+    }
+
+    // MARK: The rest
+
+    private func result(_ id: String) -> InstallResult {
+        guard let row = installs[id] else { preconditionFailure("no install \(id)") }
+        return InstallResult(
+            installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
+            status: row.status, isActive: row.activity == .active)
+    }
+
+    private mutating func register(_ command: RegisterInstall, app: String, newUser: String) -> Told {
+        let known = installs[command.installId]
+        if let known {
+            if known.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+            if known.status == .deleted { return (.rejected(.installDeleted), []) }
+            if known.status == .disabled { return (.rejected(.installDisabled), []) }
+        }
+        let getsUser = command.user == .new && known?.user == nil
+        if getsUser, let taken = persons[newUser] {
+            return (.rejected(taken.isErased ? .userErased : .idReused), [])
+        }
+        var row = known ?? InstallRow(app: app, device: command.device)
+        row.device = command.device
+        if getsUser {
+            persons[newUser] = PersonRow(app: app)
+            row.user = newUser
+            row.activity = .active
+        }
+        installs[command.installId] = row
+        let isNews = known?.device != command.device || getsUser
+        let event = InstallRegistered(installId: command.installId, device: command.device, userId: row.user)
+        return (.install(result(command.installId)), isNews ? [event] : [])
+    }
+
+    private mutating func detach(_ id: String, app: String) -> Told {
+        guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
+        if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+        if row.status == .deleted { return (.rejected(.installDeleted), []) }
+        guard let user = row.user else { return (.install(result(id)), []) }
+        installs[id]?.user = nil
+        installs[id]?.activity = .none
+        return (.install(result(id)), [InstallDetached(installId: id, userId: user)])
+    }
+
+    private mutating func setStatus(_ command: SetInstallStatus, app: String) -> Told {
+        guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
+        if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+        if row.status == command.status { return (.install(result(command.installId)), []) }
+        if row.status == .deleted { return (.rejected(.installDeleted), []) }
+        installs[command.installId]?.status = command.status
+        if command.status == .deleted, row.activity == .active { installs[command.installId]?.activity = .deactivated }
+        let result = result(command.installId)
+        return (
+            .install(result),
+            [
+                InstallStatusChanged(
+                    installId: command.installId, status: command.status, isActive: result.isActive, userId: row.user,
+                    cause: .command)
+            ]
+        )
+    }
+
+    private mutating func erase(_ user: String, app: String) -> Told {
+        guard let person = persons[user], person.app == app else { return (.rejected(.userNotFound), []) }
+        if person.isErased { return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), []) }
+        persons[user] = PersonRow(app: app, isErased: true)
+        let mine = installs.filter { $0.value.user == user }.keys
+        for id in mine {
+            installs[id] = InstallRow(app: app, device: Device(kind: .other, platform: "erased"), status: .deleted)
+        }
+        return (.erasure(ErasureResult(userId: user, installsRemoved: mine.count)), [UserErased(userId: user)])
+    }
+}

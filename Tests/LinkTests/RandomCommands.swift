@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+
+@testable import Link
+@testable import Runtime
+
+/// Random commands over few installs, external ids and persons, so that they meet.
+struct RandomCommands {
+    var random: SplitMix64
+    private var count = 0
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+    static let apps =
+        Array(repeating: Fixture.app, count: 18) + [Fixture.otherApp, Fixture.unlinkedApp]
+    static let externalIDs = [
+        "anna", "anna", "anna", "anna", "bert", "bert", "bert", "Anna", "Ren\u{e9}", "Rene\u{301}", "null", "0-0",
+    ]
+
+    struct Step: Sendable {
+        var command: LinkCommand
+        var context: DecisionContext
+    }
+
+    /// - Parameter users: the user ids there are; one of them, or an unknown one, is what an erasure names.
+    mutating func next(users: [String]) -> Step {
+        count += 1
+        let app = pick(Self.apps)
+        // Now and then a command that the journal has forgotten comes again under its old id.
+        let number = Int.random(in: 0..<4, using: &random) == 0 ? Int.random(in: 1...count, using: &random) : count
+        let context = Fixture.context(app, id: "c\(number)")
+        return Step(command: command(users), context: context)
+    }
+
+    private mutating func pick<Value>(_ values: [Value]) -> Value {
+        values[Int.random(in: values.indices, using: &random)]
+    }
+
+    private mutating func command(_ users: [String]) -> LinkCommand {
+        let install = "i\(Int.random(in: 1...6, using: &random))"
+        let externalID = pick(Self.externalIDs)
+        let device = Device(
+            kind: pick(Device.Kind.allCases), platform: "p",
+            model: Bool.random(using: &random) ? "m" : nil)
+        switch Int.random(in: 0..<60, using: &random) {
+        case 0..<24: return .request(LinkRequest(installId: install, externalId: externalID))
+        case 24..<34:
+            return .registerInstall(
+                RegisterInstall(installId: install, device: device, user: Bool.random(using: &random) ? .new : .none))
+        case 34..<46:
+            return .establish(
+                EstablishLink(
+                    installId: install, device: device, externalId: externalID,
+                    mode: Bool.random(using: &random) ? .create : .linkExistingUser))
+        case 46, 47: return .query(QueryInstall(installId: install))
+        case 48..<54: return .detachInstall(DetachInstall(installId: install))
+        case 54..<58:
+            let statuses: [InstallStatus] = [.enabled, .enabled, .enabled, .disabled, .disabled, .deleted]
+            return .setInstallStatus(
+                SetInstallStatus(installId: install, status: pick(statuses)))
+        default:
+            return .eraseUser(EraseUser(userId: users.randomElement(using: &random) ?? "nobody"))
+        }
+    }
+}

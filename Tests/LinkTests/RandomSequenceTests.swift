@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+
+@testable import Link
+@testable import Runtime
+
+/// Random command sequences through the decider and through a naive model: the same answers, events and state.
+@Suite struct RandomSequenceTests {
+    private static let sequences = 1000
+    private static let length = 50
+
+    @Test func deciderAndModelAgree() throws {
+        print("seed \(testSeed)")
+        var answers: [ReasonCode: Int] = [:]
+        for number in 0..<UInt64(Self.sequences) {
+            var commands = RandomCommands(seed: testSeed &+ number)
+            try run(&commands, breaking: number % 4 == 3, &answers)
+        }
+        // A test that never reaches a row proves nothing about it.
+        let reasons: Set<ReasonCode> = [
+            .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
+            .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
+            .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
+        ]
+        #expect(reasons.subtracting(answers.keys) == [], "\(answers)")
+    }
+
+    private func run(_ commands: inout RandomCommands, breaking: Bool, _ answers: inout [ReasonCode: Int]) throws {
+        var state = LinkState()
+        var model = NaiveLinkModel()
+        var history = History()
+        for place in 0..<Self.length {
+            // From outside, something breaks "at most one active".
+            if breaking, place == Self.length / 2 { breakActivity(&state, &model) }
+            let step = commands.next(users: model.persons.keys.sorted())
+            let decision = LinkDecider.decide(step.command, state, step.context)
+            let again = LinkDecider.decide(step.command, state, step.context)
+            #expect(decision.changes == again.changes)
+            #expect(decision.told == again.told)
+            #expect(decision.answer == again.answer)
+            state = state.after(decision)
+            let (answer, events) = model.run(
+                step.command, app: step.context.app.id, linkingIsOn: step.context.app.linking.isEnabled,
+                newUser: step.context.newUserID)
+            let trace = Comment(rawValue: "seed \(testSeed), step \(place): \(step.command)")
+            try #require(decision.answer == answer, trace)
+            try #require(decision.told == events, trace)
+            try #require(rows(state) == model.installs, trace)
+            try #require(people(state) == model.persons, trace)
+            try history.check(model, answer, isBroken: breaking && place >= Self.length / 2, trace)
+            if case .rejected(let reason) = answer {
+                answers[reason, default: 0] += 1
+                #expect(decision.changes.isEmpty, trace)
+            }
+        }
+    }
+
+    private func breakActivity(_ state: inout LinkState, _ model: inout NaiveLinkModel) {
+        for (id, row) in model.installs where row.user != nil {
+            model.installs[id]?.activity = .active
+            if let install = state.install(id) { state.apply(.install(install.with(row.user, .active))) }
+        }
+    }
+
+    private func rows(_ state: LinkState) -> [String: NaiveLinkModel.InstallRow] {
+        state.installs.values.reduce(into: [:]) { rows, install in
+            rows[install.id] = NaiveLinkModel.InstallRow(
+                app: install.app, device: install.device, status: install.status, user: install.userID,
+                activity: install.activity)
+        }
+    }
+
+    private func people(_ state: LinkState) -> [String: NaiveLinkModel.PersonRow] {
+        state.persons.values.reduce(into: [:]) { rows, person in
+            rows[person.userID] = NaiveLinkModel.PersonRow(
+                app: person.app, externalID: person.externalID, isErased: person.isErased)
+        }
+    }
+
+    /// What must hold whatever happens.
+    private struct History {
+        var everGiven: Set<String> = []
+        var erased: Set<String> = []
+        var tombstones: Set<String> = []
+
+        mutating func check(_ model: NaiveLinkModel, _ answer: Answer, isBroken: Bool, _ trace: Comment) throws {
+            let active = Dictionary(grouping: model.installs.values.filter { $0.activity == .active }, by: \.user)
+            if !isBroken { try #require(active.values.allSatisfy { $0.count == 1 }, trace) }
+            let names = model.persons.values.compactMap { person in
+                person.externalID.map { [Array(person.app.utf8), Array($0.utf8)] }
+            }
+            try #require(Set(names).count == names.count, trace)
+            for user in erased { try #require(model.persons[user]?.isErased == true, trace) }
+            for id in tombstones {
+                try #require(model.installs[id]?.status == .deleted, trace)
+                try #require(model.installs[id]?.user == nil, trace)
+            }
+            if case .link(let result) = answer, result.personCreated {
+                try #require(everGiven.insert(result.userId).inserted, trace)
+            }
+            everGiven.formUnion(model.persons.keys)
+            erased.formUnion(model.persons.filter(\.value.isErased).keys)
+            tombstones.formUnion(model.installs.filter { $0.value.device.platform == "erased" }.keys)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Testing
+
+@testable import Runtime
+
+@Suite struct AppsFileTests {
+    private struct NoFile: Error {}
+
+    private func parse(_ text: String, files: [String: String] = [:]) throws -> AppDirectory {
+        try AppsFile.parse(text) { path in
+            guard let content = files[path] else { throw NoFile() }
+            return content
+        }
+    }
+
+    @Test func readsAGoodFile() throws {
+        let apps = try parse(
+            """
+            apps:
+              - id: demo
+                name: The demo
+                keys:
+                  - id: demo-backend
+                    secret: demo-secret-demo-backend
+                    scopes: [user.link, USER_DELETE]
+                  - { id: demo-expired, secret: "0123456789", scopes: [user.link], expires: 2020-01-01 }
+                  - { id: demo-later, secret: 0123456789, scopes: [sdk], expires: 2030-01-31T12:00:00+01:00, revoked: true }
+                  - { id: demo-file, secretFile: secrets/demo, scopes: [] }
+                linking: { enabled: false, blockedExternalIds: [nobody] }
+                sdk: { anything: [1, 2] }
+                sync: {}
+                verification: off
+              - id: other
+            """, files: ["secrets/demo": "from-the-file\r\n\n"])
+        #expect(apps.ids == ["demo", "other"])
+        let demo = try #require(apps["demo"])
+        #expect(demo.keys.count == 4)
+        #expect(demo.keys["demo-backend"]?.scopes == [.userLink, .userDelete])
+        #expect(demo.keys["demo-backend"]?.secret == Fixture.secret("demo-backend"))
+        #expect(demo.keys["demo-expired"]?.expires == Timestamp(rfc3339: "2020-01-01T00:00:00Z"))
+        #expect(demo.keys["demo-later"]?.expires == Timestamp(rfc3339: "2030-01-31T11:00:00Z"))
+        #expect(demo.keys["demo-later"]?.isRevoked == true)
+        #expect(demo.keys["demo-backend"]?.isRevoked == false)
+        #expect(demo.keys["demo-file"]?.secret.bitCount == "from-the-file".utf8.count * 8)
+        #expect(!demo.linking.isEnabled)
+        #expect(demo.linking.blockedExternalIDs == ["nobody"])
+        let other = try #require(apps["other"])
+        #expect(other.linking.isEnabled)
+        #expect(other.linking.blockedExternalIDs == AppSettings.Linking.defaultBlockedExternalIDs)
+        #expect(apps.ownsKey("demo-file"))
+        #expect(!apps.ownsKey("nobody"))
+        #expect(apps["nobody"] == nil)
+    }
+
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        var text: String
+        /// What the one line must name.
+        var names: [String]
+        var testDescription: String { names.joined(separator: ", ") }
+        init(_ names: String..., text: String) {
+            self.names = names
+            self.text = text
+        }
+        /// A mistake in the only key of app `demo`.
+        static func key(_ key: String, _ names: String...) -> Mistake {
+            var mistake = Mistake(text: "apps: [{id: demo, keys: [\(key)]}]")
+            mistake.names = names
+            return mistake
+        }
+    }
+
+    static let mistakes: [Mistake] = [
+        Mistake("the file", text: ""), Mistake("apps", text: "{}"), Mistake("no apps", text: "apps: []"),
+        Mistake("line 3", text: "apps:\n  - id: [hunter2hunter2\n"), Mistake("apps", text: "apps: demo"),
+        Mistake("id", text: "apps: [{name: x}]"), Mistake("id", text: "apps: [{id: ''}]"),
+        Mistake("slash", text: "apps: [{id: a/b}]"), Mistake("demo", "twice", text: "apps: [{id: demo}, {id: demo}]"),
+        Mistake("apps[0]", "keyz", text: "apps: [{id: demo, keyz: []}]"),
+        Mistake("apps[0].linking", "enable", text: "apps: [{id: demo, linking: {enable: true}}]"),
+        Mistake("apps[0].linking.enabled", text: "apps: [{id: demo, linking: {enabled: maybe}}]"),
+        Mistake("appz", text: "apps: [{id: demo}]\nappz: []"),
+        Mistake(
+            "key id k", "demo", "other",
+            text: "apps: [{id: demo, keys: [{id: k, secret: hunter2hunter2, scopes: []}]}, "
+                + "{id: other, keys: [{id: k, secret: hunter2hunter2, scopes: []}]}]"),
+        .key("{secret: hunter2hunter2, scopes: []}", "apps[0].keys[0]", "id"),
+        .key("{id: k, secret: hunter2hunter2}", "apps[0].keys[0]", "scopes"),
+        .key("{id: k, scopes: []}", "app demo, key k", "secretFile"),
+        .key("{id: k, secret: hunter2hunter2, secretFile: x, scopes: []}", "app demo, key k", "secretFile"),
+        .key("{id: k, secret: hunter2, scopes: []}", "app demo, key k", "8 bytes"),
+        .key("{id: k, secretFile: missing, scopes: []}", "app demo, key k", "missing"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [user.read]}", "app demo, key k", "user.read", "user.link"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [internal]}", "app demo, key k", "internal"),
+        .key("{id: k, secret: hunter2hunter2, scopes: user.link}", "apps[0].keys[0].scopes"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [], expires: soon}", "app demo, key k", "expires"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [], expires: 2023-02-29}", "app demo, key k", "expires"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [], revoked: perhaps}", "apps[0].keys[0].revoked"),
+        .key("{id: k, secret: hunter2hunter2, scopes: [], colour: red}", "apps[0].keys[0]", "colour"),
+        .key("{id: internal, secret: hunter2hunter2, scopes: []}", "app demo, key internal"),
+        .key("{id: 'a;b', secret: hunter2hunter2, scopes: []}", "app demo, key a;b", "semicolon"),
+        .key("{id: a.b, secret: hunter2hunter2, scopes: []}", "app demo, key a.b", "dot"),
+        .key("{id: '', secret: hunter2hunter2, scopes: []}", "app demo", "empty"),
+    ]
+
+    @Test(arguments: mistakes) func everyMistakeIsOneClearLine(_ mistake: Mistake) throws {
+        let problem = try #require(throws: AppsFile.Problem.self) { try parse(mistake.text) }
+        for name in mistake.names { #expect(problem.description.contains(name), "\(problem)") }
+        #expect(!problem.description.contains("\n"), "\(problem)")
+        #expect(!problem.description.contains("hunter2"), "\(problem)")
+    }
+
+    @Test func secretsAreNotShown() throws {
+        let apps = try parse("apps: [{id: demo, keys: [{id: k, secret: hunter2hunter2, scopes: []}]}]")
+        let key = try #require(apps["demo"]?.keys["k"])
+        #expect("\(key)" == "API key k")
+        #expect(!"\(key)".contains("hunter2"))
+    }
+
+    // MARK: External ids that cannot be one person's
+
+    @Test(arguments: [
+        ("anna", true), ("a b", true), ("Null", true), ("NULL", true), ("00a", true), ("1", true), ("-2", true),
+        ("--1", true), ("\u{1F44B}", true), ("nan", true),
+        ("", false), ("null", false), ("undefined", false), ("anonymous", false), ("guest", false), ("0", false),
+        ("-1", false), ("[object Object]", false), ("NaN", false), ("-", false), ("0000", false), ("0-0-0", false),
+        ("00000000-0000-0000-0000-000000000000", false), (" anna", false), ("anna ", false), ("anna\t", false),
+        ("anna\n", false), ("\u{A0}anna", false), ("anna\u{3000}", false), ("\u{2028}anna", false), (" ", false),
+    ]) func blockedExternalIDs(_ externalID: String, _ isGood: Bool) {
+        let linking = AppSettings.Linking()
+        if isGood {
+            #expect(throws: Never.self) { try linking.check(externalID: externalID) }
+        } else {
+            let rejection = #expect(throws: Rejection.self) { try linking.check(externalID: externalID) }
+            #expect(rejection?.reason == .invalidRequest)
+        }
+    }
+}

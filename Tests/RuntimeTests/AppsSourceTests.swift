@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Crypto
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+@testable import Runtime
+
+/// The apps file on disk, and its changes.
+@Suite struct AppsSourceTests {
+    private let folder: URL
+    private let lines = LogLines()
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-apps-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    private var path: String { folder.appending(path: "apps.yaml").path }
+
+    private func write(_ text: String, to name: String = "apps.yaml") throws {
+        try Data(text.utf8).write(to: folder.appending(path: name), options: .atomic)
+    }
+
+    private func source() throws -> AppsSource {
+        try AppsSource(path: path, logger: Logger(label: "test") { _ in LogLinesHandler(lines: lines) })
+    }
+
+    private func file(secret: String = "secret-one") -> String {
+        "apps: [{id: demo, keys: [{id: k, secret: \(secret), scopes: [sdk]}]}]"
+    }
+
+    @Test func aChangeIsTakenUp() throws {
+        try write(file())
+        let source = try source()
+        #expect(!source.reload())
+        try write("apps: [{id: demo}, {id: new}]")
+        #expect(source.reload())
+        #expect(source.apps.ids == ["demo", "new"])
+        #expect(!source.reload())
+        #expect(lines.all.count == 1)
+    }
+
+    @Test func anInvalidVersionIsRefusedOnceAndTheOldOneStays() throws {
+        try write(file())
+        let source = try source()
+        try write("apps: [{id: demo, keys: [{id: k, secret: hunter2, scopes: [sdk]}]}]")
+        for _ in 0..<3 { #expect(!source.reload()) }
+        #expect(source.apps["demo"]?.keys["k"] != nil)
+        #expect(lines.all.count == 1)
+        #expect(lines.all[0].contains("app demo, key k"))
+        #expect(!lines.all[0].contains("hunter2"))
+        // Another mistake is another line; back to what is in force is no news.
+        try write("apps: []")
+        #expect(!source.reload())
+        #expect(lines.all.count == 2)
+        try write(file())
+        #expect(!source.reload())
+        try write("apps: [{id: later}]")
+        #expect(source.reload())
+        #expect(source.apps.ids == ["later"])
+    }
+
+    @Test func aFileThatGoesAwayChangesNothing() throws {
+        try write(file())
+        let source = try source()
+        try FileManager.default.removeItem(atPath: path)
+        #expect(!source.reload())
+        #expect(source.apps["demo"] != nil)
+        try write("apps: [{id: back}]")
+        #expect(source.reload())
+    }
+
+    @Test func aRotatedSecretFileIsTakenUp() throws {
+        try write("apps: [{id: demo, keys: [{id: k, secretFile: k.txt, scopes: [sdk]}]}]")
+        try write("secret-one\n", to: "k.txt")
+        let source = try source()
+        let before = try #require(source.apps["demo"]?.keys["k"]?.secret)
+        #expect(!source.reload())
+        try write("secret-two\n", to: "k.txt")
+        #expect(source.reload())
+        #expect(source.apps["demo"]?.keys["k"]?.secret != before)
+        // A secret file that goes away keeps the key in force.
+        try FileManager.default.removeItem(at: folder.appending(path: "k.txt"))
+        #expect(!source.reload())
+        #expect(source.apps["demo"]?.keys["k"] != nil)
+    }
+
+    @Test func secretFilesMayHaveAbsolutePaths() throws {
+        try write("secret-one", to: "k.txt")
+        let secretPath = folder.appending(path: "k.txt").path
+        try write("apps: [{id: demo, keys: [{id: k, secretFile: \(secretPath), scopes: [sdk]}]}]")
+        #expect(try source().apps["demo"]?.keys["k"]?.secret.bitCount == 80)
+    }
+
+    @Test func theFirstVersionMustBeGood() throws {
+        let missing = try #require(throws: AppsFile.Problem.self) { try source() }
+        #expect(missing.description.contains(path))
+        try write("apps: []")
+        let empty = try #require(throws: AppsFile.Problem.self) { try source() }
+        #expect(empty.description.contains(path))
+        try Data([0xFF]).write(to: URL(filePath: path))
+        let bytes = try #require(throws: AppsFile.Problem.self) { try source() }
+        #expect(bytes.description.contains("UTF-8"))
+    }
+}
+
+/// What was logged.
+private final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+    var all: [String] { lines.withLock { $0 } }
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+}
+
+private struct LogLinesHandler: LogHandler {
+    let lines: LogLines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    init(lines: LogLines) { self.lines = lines }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.add("\(event.message) \(event.metadata ?? [:])") }
+}

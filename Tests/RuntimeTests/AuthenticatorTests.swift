@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Messaging
+import Testing
+
+@testable import Runtime
+
+/// Who sent a record (facts A5 rows 1 and 2; architecture.md section 7).
+@Suite struct AuthenticatorTests {
+    private func reason(
+        _ record: KafkaRecord, _ attributes: EventAttributes, _ authenticator: Authenticator = Fixture.authenticator(),
+        now: Timestamp = Fixture.now
+    ) -> AuthenticationFailure.Reason? {
+        do {
+            _ = try authenticator.authenticate(record, attributes, now: now)
+            return nil
+        } catch {
+            // What operators read never has a secret in it; what the sender reads neither.
+            for text in [error.detail, error.messageForSender] { #expect(!text.contains("secret")) }
+            return error.reason
+        }
+    }
+
+    private func withHeader(_ text: String?) throws -> KafkaRecord {
+        var record = try Fixture.record(signedBy: nil)
+        if let text { record.headers.append(KafkaHeader(name: HeaderName.signature, value: Array(text.utf8))) }
+        return record
+    }
+
+    @Test func aGoodSignatureNamesAppAndKey() throws {
+        let (app, principal) = try Fixture.authenticator().authenticate(
+            Fixture.record(), Fixture.attributes(), now: Fixture.now)
+        #expect(app.id == "demo")
+        #expect(principal == Principal(kind: .apiKey("demo-backend"), scopes: [.userLink, .userDelete]))
+    }
+
+    @Test func row1EveryFailureHasItsName() throws {
+        let mine = Fixture.attributes()
+        #expect(reason(try withHeader(nil), mine) == .signatureMissing)
+        #expect(reason(try withHeader("v1;kid=demo-backend;short"), mine) == .signatureMalformed)
+        #expect(reason(try Fixture.record(secret: Fixture.secret("x")), mine) == .signatureInvalid)
+        #expect(reason(try Fixture.record(signedBy: "nobody"), mine) == .keyUnknown)
+        #expect(reason(try Fixture.record(signedBy: "other-backend"), mine) == .keyOfOtherApp)
+        #expect(reason(try Fixture.record(signedBy: "demo-revoked"), mine) == .keyRevoked)
+        #expect(reason(try Fixture.record(signedBy: "demo-expired"), mine) == .keyExpired)
+        #expect(reason(try Fixture.record(signedBy: "demo-both"), mine) == .keyRevoked)
+        for app in ["unknown", "Demo", "", "demo "] {
+            let attributes = Fixture.attributes(app: app)
+            #expect(reason(try Fixture.record(attributes), attributes) == .appUnknown)
+        }
+    }
+
+    @Test func aKeyEndsExactlyAtItsInstant() throws {
+        let mine = Fixture.attributes()
+        #expect(reason(try Fixture.record(signedBy: "demo-now"), mine) == .keyExpired)
+        #expect(reason(try Fixture.record(signedBy: "demo-soon"), mine) == nil)
+        let before = Timestamp(milliseconds: Fixture.now.milliseconds - 1)
+        #expect(reason(try Fixture.record(signedBy: "demo-now"), mine, now: before) == nil)
+    }
+
+    @Test func everythingSignedIsCovered() throws {
+        let record = try Fixture.record()
+        var other = record
+        other.value?.append(0x20)
+        #expect(reason(other, Fixture.attributes()) == .signatureInvalid)
+        other = record
+        other.topicPartition = TopicPartition(topic: "identity.other.commands.v1", partition: 0)
+        #expect(reason(other, Fixture.attributes()) == .signatureInvalid)
+        other = record
+        other.headers.append(KafkaHeader(name: "ce_id", value: Array("c2".utf8)))
+        #expect(reason(other, Fixture.attributes()) == .signatureInvalid)
+        other = record
+        other.headers.append(KafkaHeader(name: "traceparent", value: Array("x".utf8)))
+        #expect(reason(other, Fixture.attributes()) == nil)
+    }
+
+    @Test func theLastSignatureHeaderCounts() throws {
+        var record = try Fixture.record()
+        record.headers.insert(KafkaHeader(name: HeaderName.signature, value: Array("junk".utf8)), at: 0)
+        #expect(reason(record, Fixture.attributes()) == nil)
+    }
+
+    // MARK: The internal key
+
+    private func speaking(_ type: String?, _ id: String?) -> EventAttributes {
+        var attributes = Fixture.attributes()
+        attributes.authType = type
+        attributes.authID = id
+        return attributes
+    }
+
+    private func principal(
+        _ attributes: EventAttributes, _ authenticator: Authenticator = Fixture.authenticator(),
+        signedBy key: String? = Signature.internalKeyID
+    ) throws -> Principal {
+        try authenticator.authenticate(Fixture.record(attributes, signedBy: key), attributes, now: Fixture.now)
+            .principal
+    }
+
+    @Test func theInternalKeySpeaksForItselfOrForOthers() throws {
+        #expect(
+            try principal(speaking(nil, nil)) == Principal(kind: .service, scopes: Set(Scope.allCases)))
+        #expect(
+            try principal(speaking("api_key", "demo-sdk")) == Principal(kind: .apiKey("demo-sdk"), scopes: [.sdk]))
+        #expect(try principal(speaking("app_user", "u1")) == Principal(kind: .user("u1"), scopes: [.sdk]))
+    }
+
+    @Test(
+        arguments: [
+            ("api_key", nil, .principalInvalid), (nil, "demo-sdk", .principalInvalid),
+            ("app_user", nil, .principalInvalid),
+            ("api_key", "nobody", .principalInvalid), ("api_key", "other-backend", .principalInvalid),
+            ("root", "x", .principalInvalid), ("", "", .principalInvalid), ("API_KEY", "demo-sdk", .principalInvalid),
+            ("app_user", "", .principalInvalid), ("api_key", "demo-expired", .keyExpired),
+            ("api_key", "demo-revoked", .keyRevoked),
+        ] as [(String?, String?, AuthenticationFailure.Reason)]) func theInternalKeyIsNotBelievedBlindly(
+            _ type: String?, _ id: String?, _ expected: AuthenticationFailure.Reason
+        ) throws
+    {
+        let attributes = speaking(type, id)
+        let record = try Fixture.record(attributes, signedBy: Signature.internalKeyID)
+        #expect(reason(record, attributes) == expected)
+        #expect(reason(record, attributes, Fixture.authenticator(.cluster)) == expected)
+    }
+
+    @Test func theInternalKeyMustMatchAndExist() throws {
+        let mine = Fixture.attributes()
+        let record = try Fixture.record(signedBy: Signature.internalKeyID)
+        #expect(reason(record, mine, Fixture.authenticator(internalKey: nil)) == .keyUnknown)
+        let other = SymmetricKey(data: Array("another internal key".utf8))
+        #expect(reason(record, mine, Fixture.authenticator(internalKey: other)) == .signatureInvalid)
+        let unknown = Fixture.attributes(app: "unknown")
+        #expect(reason(try Fixture.record(unknown, signedBy: Signature.internalKeyID), unknown) == .appUnknown)
+    }
+
+    @Test func anAPIKeyCannotSpeakForOthers() throws {
+        for attributes in [speaking("api_key", "demo-sdk"), speaking("app_user", "u1"), speaking("root", nil)] {
+            #expect(try principal(attributes, signedBy: "demo-backend").kind == .apiKey("demo-backend"))
+        }
+    }
+
+    @Test func clusterTrustBelievesTheEnvelope() throws {
+        let cluster = Fixture.authenticator(.cluster, internalKey: nil)
+        #expect(try principal(speaking(nil, nil), cluster, signedBy: nil).kind == .service)
+        #expect(try principal(speaking("api_key", "demo-sdk"), cluster, signedBy: nil).kind == .apiKey("demo-sdk"))
+        #expect(try principal(speaking("app_user", "u1"), cluster, signedBy: nil).kind == .user("u1"))
+        let unknown = Fixture.attributes(app: "unknown")
+        #expect(reason(try Fixture.record(unknown, signedBy: nil), unknown, cluster) == .appUnknown)
+    }
+
+    // MARK: What the sender is told
+
+    /// Who cannot prove to hold a key learns nothing about which apps and keys there are.
+    @Test func theSenderLearnsNoMoreThanItMay() {
+        func message(_ reason: AuthenticationFailure.Reason) -> String {
+            AuthenticationFailure(reason, "detail").messageForSender
+        }
+        let alike: [AuthenticationFailure.Reason] = [
+            .signatureInvalid, .appUnknown, .keyUnknown, .keyOfOtherApp, .principalInvalid,
+        ]
+        #expect(Set(alike.map(message)).count == 1)
+        for reason in AuthenticationFailure.Reason.allCases {
+            #expect(!message(reason).contains("detail"))
+            #expect(!message(reason).isEmpty)
+        }
+        #expect(
+            AuthenticationFailure.Reason.allCases.map(\.rawValue) == [
+                "SIGNATURE_MISSING", "SIGNATURE_MALFORMED", "SIGNATURE_INVALID", "APP_UNKNOWN", "KEY_UNKNOWN",
+                "KEY_OF_OTHER_APP", "KEY_EXPIRED", "KEY_REVOKED", "PRINCIPAL_INVALID",
+            ])
+    }
+
+    /// Expired and revoked are told only to who holds the key.
+    @Test func aForgedSignatureOfAnExpiredKeyIsJustInvalid() throws {
+        for key in ["demo-expired", "demo-revoked"] {
+            let record = try Fixture.record(signedBy: key, secret: Fixture.secret("guess"))
+            #expect(reason(record, Fixture.attributes()) == .signatureInvalid)
+        }
+    }
+
+    // MARK: Row 2
+
+    @Test func row2Scopes() {
+        func refusal(_ principal: Principal, _ scope: Scope) -> ReasonCode? {
+            do throws(Rejection) {
+                try principal.authorize(scope)
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+        let backend = Principal(kind: .apiKey("k"), scopes: [.userLink])
+        let user = Principal(kind: .user("u"), scopes: [.sdk])
+        let service = Principal(kind: .service, scopes: Set(Scope.allCases))
+        for scope in Scope.allCases {
+            #expect(refusal(backend, scope) == (scope == .userLink ? nil : .insufficientScope))
+            #expect(refusal(user, scope) == (scope == .sdk ? nil : .userTokenNotAllowed))
+            #expect(refusal(service, scope) == nil)
+        }
+    }
+}

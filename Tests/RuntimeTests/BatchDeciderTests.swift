@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Messaging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// Batches on a real database, as `ServiceLoop.commit` decides them.
+@Suite struct BatchDeciderTests {
+    private let store: FakeStore
+    private let service = FakeService()
+    private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+
+    init() throws { store = try FakeStore() }
+
+    /// One batch, its journal rows included.
+    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let decider = BatchDecider(
+            service: service, writer: writer, cluster: "cluster", incarnations: [records[0].topicPartition: 7])
+        let intakes = records.map { reader.read($0, now: now) }
+        return try store.database.transaction { transaction in
+            let conclusions = try decider.decide(intakes, in: transaction, now: now)
+            try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
+            return conclusions
+        }
+    }
+
+    private func put(
+        _ value: String, id: String, offset: Int64, change: (inout EventAttributes) -> Void = { _ in }
+    ) throws -> KafkaRecord {
+        var attributes = Fixture.attributes(id: id)
+        change(&attributes)
+        return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
+    }
+
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
+        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    }
+
+    @Test func eachCommandSeesTheOnesBeforeIt() throws {
+        let conclusions = try decide([put("a", id: "c1", offset: 0), put("b", id: "c2", offset: 1)])
+        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded"])
+        #expect(try reply(conclusions[0].messages.last).data.result == [:])
+        #expect(try reply(conclusions[1].messages.last).data.result == ["before": "a"])
+        let later = try decide([put("c", id: "c3", offset: 2)])
+        #expect(try reply(later[0].messages.last).data.result == ["before": "b"])
+        #expect(try store.values() == ["k": "c"])
+    }
+
+    @Test func eventsComeFirstThenTheReplyWithIDsByPlace() throws {
+        let record = try put("a", id: "c1", offset: 0) {
+            $0.correlationID = "c0"
+            $0.traceParent = "00-1-2-01"
+        }
+        let conclusion = try #require(try decide([record]).first)
+        #expect(conclusion.messages.map(\.role) == [.event, .event, .reply])
+        #expect(
+            conclusion.messages.map(\.topic) == [
+                "identity.fake.events.v1", "identity.fake.events.v1", "identity.replies.v1",
+            ])
+        for (index, message) in conclusion.messages.enumerated() {
+            let read = try EnvelopeReader.read(value: message.value, headers: message.headers).attributes
+            #expect(read.id == DerivedID.message(app: "demo", source: "test", commandID: "c1", index: index))
+            #expect(read.correlationID == "c0")
+            #expect(read.causationID == "c1")
+            #expect(read.source == "identitybus/fake")
+            #expect(read.appID == "demo")
+            #expect(read.traceParent == "00-1-2-01")
+            #expect(read.time == Fixture.now.rfc3339)
+        }
+        #expect(
+            conclusion.messages.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == [
+                "demo/k", "demo/k", "demo/k",
+            ])
+        #expect(conclusion.position == JournalPosition(topic: Fixture.topic, partition: 0, incarnation: 7, offset: 0))
+        #expect(conclusion.subject == "s1")
+    }
+
+    /// Services sign what they say to each other.
+    @Test func eventsAreSignedWithTheInternalKeyAndRepliesAreNot() throws {
+        let messages = try #require(try decide([put("a", id: "c1", offset: 0)]).first).messages
+        for message in messages {
+            let header = message.headers.first { $0.name == HeaderName.signature }?.value
+            guard message.role == .event else {
+                #expect(header == nil)
+                continue
+            }
+            let signature = try #require(Signature(header: header ?? []))
+            #expect(signature.keyID == Signature.internalKeyID)
+            let signed = Signature.signingString(
+                topic: message.topic, headers: message.headers, value: message.value ?? [])
+            #expect(signature.isValid(secret: Fixture.internalKey, signingString: signed))
+        }
+    }
+
+    // MARK: Repetition
+
+    @Test(arguments: [true, false]) func aRepetitionGetsTheSameReplyAndNoOtherEffect(_ inOneBatch: Bool) throws {
+        let first = try put("a", id: "c1", offset: 0)
+        let between = try put("b", id: "c2", offset: 1)
+        let again = try put("a", id: "c1", offset: 2) { $0.replyTo = "identity.replies.other" }
+        let conclusions: [Conclusion]
+        if inOneBatch {
+            conclusions = try decide([first, between, again])
+        } else {
+            conclusions = try decide([first]) + decide([between]) + decide([again])
+        }
+        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded", "repeated"])
+        let replies = conclusions[2].messages
+        #expect(replies.map(\.role) == [.reply])
+        #expect(replies[0].topic == "identity.replies.other")
+        #expect(replies[0].value == conclusions[0].messages.last?.value)
+        #expect(replies[0].headers == conclusions[0].messages.last?.headers)
+        #expect(conclusions[2].key == nil)
+        #expect(try store.values() == ["k": "b"])
+    }
+
+    @Test func aThirdRepetitionIsAnsweredToo() throws {
+        _ = try decide([put("a", id: "c1", offset: 0), put("a", id: "c1", offset: 1)])
+        let third = try decide([put("a", id: "c1", offset: 2)])
+        #expect(third[0].outcome == "repeated")
+        #expect(third[0].messages.count == 1)
+    }
+
+    @Test(arguments: [true, false]) func otherContentUnderTheSameIDIsRejected(_ inOneBatch: Bool) throws {
+        let first = try put("a", id: "c1", offset: 0)
+        let other = try put("b", id: "c1", offset: 1)
+        let conclusions = try inOneBatch ? decide([first, other]) : decide([first]) + decide([other])
+        #expect(conclusions[1].outcome == "rejected")
+        #expect(conclusions[1].reason == "ID_REUSED")
+        let answer = try reply(conclusions[1].messages.last)
+        #expect(answer.data.reason == .idReused)
+        #expect(answer.data.commandId == "c1")
+        #expect(
+            answer.attributes.id
+                == DerivedID.message(cluster: "cluster", topic: Fixture.topic, partition: 0, offset: 1, index: 0))
+        #expect(try store.values() == ["k": "a"])
+        // The first command's answer is still the one that is remembered.
+        #expect(try decide([put("a", id: "c1", offset: 2)])[0].outcome == "repeated")
+    }
+
+    @Test func anotherSourceOrAppIsAnotherCommand() throws {
+        let records = try [
+            put("a", id: "c1", offset: 0), put("b", id: "c1", offset: 1) { $0.source = "elsewhere" },
+            Fixture.record(
+                Fixture.attributes(id: "c1", app: "other"), ["key": "k", "value": "c"], signedBy: "other-backend",
+                offset: 2),
+        ]
+        #expect(try decide(records).map(\.outcome) == ["succeeded", "succeeded", "succeeded"])
+    }
+
+    /// Ids are bytes: Swift's own `==` takes these two for one, the database does not.
+    @Test(arguments: [true, false]) func idsThatLookAlikeAreDifferent(_ inOneBatch: Bool) throws {
+        let records = try [put("a", id: "\u{e9}", offset: 0), put("b", id: "e\u{301}", offset: 1)]
+        let conclusions = try inOneBatch ? decide(records) : decide([records[0]]) + decide([records[1]])
+        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded"])
+    }
+
+    /// Who lacks the scope learns nothing from repeating another's command.
+    @Test(arguments: [true, false]) func aRepetitionNeedsTheScopeToo(_ inOneBatch: Bool) throws {
+        let first = try put("a", id: "c1", offset: 0)
+        let again = try Fixture.record(
+            Fixture.attributes(id: "c1"), ["key": "k", "value": "a"], signedBy: "demo-sdk", offset: 1)
+        let conclusions = try inOneBatch ? decide([first, again]) : decide([first]) + decide([again])
+        let answer = try reply(conclusions[1].messages.last)
+        #expect(answer.data.status == .rejected)
+        #expect(answer.data.reason == .insufficientScope)
+        #expect(answer.data.result == nil)
+    }
+
+    /// Nor can it use up an id that the app's backend sends later.
+    @Test func aCommandWithoutScopeDoesNotUseUpTheID() throws {
+        let forged = try Fixture.record(
+            Fixture.attributes(id: "c1"), ["key": "k", "value": "a"], signedBy: "demo-sdk", offset: 0)
+        #expect(try decide([forged])[0].reason == "INSUFFICIENT_SCOPE")
+        #expect(try decide([put("a", id: "c1", offset: 1)])[0].outcome == "succeeded")
+    }
+}

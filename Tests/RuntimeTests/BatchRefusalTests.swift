@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Messaging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// Commands that are not carried out: rejected, expired, refused.
+@Suite struct BatchRefusalTests {
+    private let store: FakeStore
+    private let service = FakeService()
+
+    init() throws { store = try FakeStore() }
+
+    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {
+        let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+        let decider = BatchDecider(
+            service: service, writer: MessageWriter(service: "fake", topics: Topics(), internalKey: nil),
+            cluster: "cluster", incarnations: [:])
+        return try store.database.transaction { transaction in
+            let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
+            try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
+            return conclusions
+        }
+    }
+
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
+        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    }
+
+    @Test func aRejectedCommandChangesNothingAndIsRemembered() throws {
+        let record = try Fixture.record(Fixture.attributes(), ["key": "k", "value": "refuse"])
+        let conclusion = try #require(try decide([record]).first)
+        #expect(conclusion.outcome == "rejected")
+        #expect(conclusion.reason == "INSTALL_NOT_FOUND")
+        #expect(conclusion.messages.map(\.role) == [.event, .reply])
+        let answer = try reply(conclusion.messages.last).data
+        #expect(answer.status == .rejected)
+        #expect(answer.reason == .installNotFound)
+        #expect(try store.values().isEmpty)
+        let again = try Fixture.record(Fixture.attributes(), ["key": "k", "value": "refuse"], offset: 1)
+        #expect(try decide([again])[0].outcome == "repeated")
+    }
+
+    private func expiring(_ text: String, offset: Int64 = 0) throws -> KafkaRecord {
+        var attributes = Fixture.attributes(id: "e\(offset)")
+        attributes.expiryTime = text
+        return try Fixture.record(attributes, ["key": "k", "value": "v"], offset: offset)
+    }
+
+    @Test func anExpiredCommandChangesNothing() throws {
+        let conclusions = try decide([
+            expiring(Fixture.now.rfc3339), expiring("2000-01-01T00:00:00Z", offset: 1),
+        ])
+        #expect(conclusions.map(\.outcome) == ["expired", "expired"])
+        #expect(try store.values().isEmpty)
+        for conclusion in conclusions {
+            #expect(conclusion.messages.map(\.role) == [.reply])
+            #expect(try reply(conclusion.messages.last).data.status == .expired)
+        }
+        let later = Timestamp(milliseconds: Fixture.now.milliseconds + 1)
+        #expect(try decide([expiring(later.rfc3339, offset: 2)])[0].outcome == "succeeded")
+    }
+
+    /// A command that was decided in time is answered so again, however late the repetition comes.
+    @Test func aLateRepetitionIsNotExpired() throws {
+        let later = Timestamp(milliseconds: Fixture.now.milliseconds + 1)
+        #expect(try decide([expiring(later.rfc3339)])[0].outcome == "succeeded")
+        var attributes = Fixture.attributes(id: "e0")
+        attributes.expiryTime = later.rfc3339
+        let again = try Fixture.record(attributes, ["key": "k", "value": "v"], offset: 9)
+        let much = Timestamp(milliseconds: Fixture.now.milliseconds + 1_000_000)
+        #expect(try decide([again], now: much)[0].outcome == "repeated")
+    }
+
+    @Test func deadLettersHoldTheOriginalByteForByte() throws {
+        let original = KafkaRecord(
+            topicPartition: TopicPartition(topic: Fixture.topic, partition: 3), offset: 42, timestampMs: 77,
+            key: [0xFF, 0], value: [0xFE, 0x7B],
+            headers: [KafkaHeader(name: "a", value: nil), KafkaHeader(name: "a", value: [0xFF])])
+        let conclusion = try #require(try decide([original]).first)
+        #expect(conclusion.outcome == "dead-lettered")
+        #expect(conclusion.reason == "NOT_UTF8")
+        #expect(conclusion.key == nil)
+        let letter = try #require(conclusion.messages.first)
+        #expect(conclusion.messages.count == 1)
+        #expect(letter.role == .deadLetter)
+        #expect(letter.topic == "identity.fake.dlq.v1")
+        #expect(letter.key == original.key)
+        #expect(letter.value == original.value)
+        #expect(Array(letter.headers.prefix(2)) == [WireHeader("a", nil), WireHeader("a", [0xFF])])
+        let added = letter.headers.dropFirst(2).reduce(into: [:]) { texts, header in
+            texts[header.name] = String(decoding: header.value ?? [], as: UTF8.self)
+        }
+        #expect(added["dlq_reason"] == "NOT_UTF8")
+        #expect(added["dlq_step"] == "decode")
+        #expect(added["dlq_original_topic"] == Fixture.topic)
+        #expect(added["dlq_original_partition"] == "3")
+        #expect(added["dlq_original_offset"] == "42")
+        #expect(added["dlq_original_timestamp"] == "77")
+        #expect(added["dlq_group"] == "identity.fake")
+        #expect(added["dlq_attempts"] == "1")
+    }
+
+    /// Neither a stranger's record nor an unknown type takes the id from whoever sends it rightly later.
+    @Test func refusedRecordsAreNotRemembered() throws {
+        let refused = try decide([
+            Fixture.record(signedBy: "nobody"),
+            Fixture.record(Fixture.attributes("identity.fake.later.v1"), offset: 1),
+        ])
+        #expect(refused.map(\.reason) == ["KEY_UNKNOWN", "UNKNOWN_TYPE"])
+        #expect(refused.allSatisfy { $0.key == nil })
+        for (conclusion, reason) in zip(refused, [ReasonCode.unauthenticated, .unknownType]) {
+            #expect(conclusion.messages.map(\.role) == [.deadLetter, .reply])
+            let answer = try reply(conclusion.messages.last)
+            #expect(answer.data.status == .rejected)
+            #expect(answer.data.reason == reason)
+            #expect(answer.data.commandId == "c1")
+        }
+        #expect(try decide([Fixture.record(offset: 2)])[0].outcome == "succeeded")
+    }
+
+    @Test func refusedRecordsDoNotHoldUpTheOthers() throws {
+        let conclusions = try decide([
+            Fixture.record(signedBy: nil), Fixture.record(Fixture.attributes(id: "c2"), offset: 1),
+            Fixture.record(Fixture.attributes(id: "c3"), .null, offset: 2),
+            Fixture.record(Fixture.attributes(id: "c4"), ["key": "k", "value": "w"], offset: 3),
+        ])
+        #expect(conclusions.map(\.outcome) == ["dead-lettered", "succeeded", "rejected", "succeeded"])
+        #expect(conclusions.map(\.position.offset) == [0, 1, 2, 3])
+        #expect(try store.values() == ["k": "w"])
+    }
+
+    @Test func decidingTwiceGivesTheSameBytes() throws {
+        let record = try Fixture.record()
+        let first = try decide([record])
+        let other = try BatchRefusalTests()
+        let second = try other.decide([record])
+        #expect(first[0].messages == second[0].messages)
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Messaging
+import WireJSON
+
+@testable import Runtime
+
+/// Apps, keys and signed records for the tests of this target.
+enum Fixture {
+    static let topic = "identity.fake.commands.v1"
+    static let internalKey = SymmetricKey(data: Array("the-internal-key-of-the-tests".utf8))
+    static let now = Timestamp(milliseconds: 1_800_000_000_000)
+
+    static func key(
+        _ id: String, _ scopes: Set<Scope>, expires: Timestamp? = nil, isRevoked: Bool = false
+    ) -> APIKey {
+        APIKey(id: id, secret: secret(id), scopes: scopes, expires: expires, isRevoked: isRevoked)
+    }
+
+    static func secret(_ id: String) -> SymmetricKey { SymmetricKey(data: Array("demo-secret-\(id)".utf8)) }
+
+    static let apps = AppDirectory([
+        app(
+            "demo",
+            [
+                key("demo-backend", [.userLink, .userDelete]), key("demo-sdk", [.sdk]),
+                key("demo-expired", [.userLink], expires: Timestamp(milliseconds: 0)),
+                key("demo-now", [.userLink], expires: now),
+                key("demo-soon", [.userLink], expires: Timestamp(milliseconds: now.milliseconds + 1)),
+                key("demo-revoked", [.userLink], isRevoked: true),
+                key("demo-both", [.userLink], expires: Timestamp(milliseconds: 0), isRevoked: true),
+            ]),
+        app("other", [key("other-backend", [.userLink])]),
+    ])
+
+    private static func app(_ id: String, _ keys: [APIKey]) -> AppSettings {
+        AppSettings(id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }))
+    }
+
+    static func authenticator(_ trust: Authenticator.Trust = .signed, internalKey: SymmetricKey? = internalKey)
+        -> Authenticator
+    {
+        Authenticator(trust: trust, apps: apps, internalKey: internalKey)
+    }
+
+    /// An envelope about `data`.
+    static func attributes(_ type: String = FakeService.put, id: String = "c1", app: String = "demo") -> EventAttributes
+    {
+        var attributes = EventAttributes(id: id, source: "test", type: type, appID: app)
+        attributes.subject = "s1"
+        return attributes
+    }
+
+    /// A signed record as producers write it.
+    static func record(
+        _ attributes: EventAttributes = attributes(), _ data: JSONValue = ["key": "k", "value": "v"],
+        signedBy keyID: String? = "demo-backend", secret: SymmetricKey? = nil, offset: Int64 = 0, partition: Int32 = 0,
+        key: String = "demo/k"
+    ) throws -> KafkaRecord {
+        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
+        if let keyID {
+            let own = keyID == Signature.internalKeyID ? internalKey : Self.secret(keyID)
+            let signature = Signature(
+                keyID: keyID, secret: secret ?? own, topic: topic, headers: headers, value: value)
+            headers.append(WireHeader(HeaderName.signature, signature.header))
+        }
+        return KafkaRecord(
+            topicPartition: TopicPartition(topic: topic, partition: partition), offset: offset, timestampMs: 1,
+            key: Array(key.utf8), value: value, headers: headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+    }
+}

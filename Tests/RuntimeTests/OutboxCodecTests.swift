@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Testing
+
+@testable import Runtime
+
+@Suite struct OutboxCodecTests {
+    private static func message(_ random: inout SplitMix64) -> OutboundMessage {
+        func bytes(_ most: Int) -> [UInt8] {
+            (0..<Int.random(in: 0...most, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+        }
+        func maybe(_ bytes: [UInt8]) -> [UInt8]? { Bool.random(using: &random) ? bytes : nil }
+        let roles: [OutboundMessage.Role] = [.event, .reply, .deadLetter]
+        let names = ["", "content-type", "h\u{e9}ader", "a\0b"]
+        return OutboundMessage(
+            role: roles.randomElement(using: &random) ?? .event, topic: "t\(Int.random(in: 0...9, using: &random))",
+            key: maybe(bytes(20)),
+            headers: (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                WireHeader(names.randomElement(using: &random) ?? "", maybe(bytes(10)))
+            }, value: maybe(bytes(100)))
+    }
+
+    @Test func everyMessageComesBack() throws {
+        print("seed \(testSeed)")
+        var random = SplitMix64(seed: testSeed)
+        for _ in 0..<2000 {
+            let messages = (0..<Int.random(in: 0...5, using: &random)).map { _ in Self.message(&random) }
+            #expect(try OutboxCodec.decode(OutboxCodec.encode(messages)) == messages)
+        }
+    }
+
+    /// Rows that stand in databases: the bytes never change.
+    @Test func theBytesArePinned() {
+        let message = OutboundMessage(
+            role: .reply, topic: "t", key: nil, headers: [WireHeader("h", nil)], value: [7])
+        #expect(
+            OutboxCodec.encode([message]) == [
+                1, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0x74, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x68, 255, 255, 255,
+                255,
+                1, 0, 0, 0, 7,
+            ])
+        #expect(OutboxCodec.encode([]) == [1, 0, 0, 0, 0])
+    }
+
+    @Test func everyTruncationIsCorrupted() {
+        var random = SplitMix64(seed: testSeed)
+        let bytes = OutboxCodec.encode((0..<3).map { _ in Self.message(&random) })
+        for count in bytes.indices {
+            #expect(throws: OutboxCodec.Corrupted.self) { try OutboxCodec.decode(Array(bytes[..<count])) }
+        }
+        #expect(throws: OutboxCodec.Corrupted.self) { try OutboxCodec.decode(bytes + [0]) }
+    }
+
+    @Test func noBytesCrashTheReader() {
+        print("seed \(testSeed)")
+        var random = SplitMix64(seed: testSeed)
+        for _ in 0..<20_000 {
+            var bytes = OutboxCodec.encode([Self.message(&random)])
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            _ = try? OutboxCodec.decode(bytes)
+        }
+        // Counts and lengths that claim more than there is.
+        for bytes: [UInt8] in [
+            [1, 255, 255, 255, 127], [1, 255, 255, 255, 255], [1, 0, 0, 0, 128], [2, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0, 1, 255, 255, 255, 127], [1, 1, 0, 0, 0, 9], [1, 1, 0, 0, 0, 1, 254, 255, 255, 255],
+        ] {
+            #expect(throws: OutboxCodec.Corrupted.self) { try OutboxCodec.decode(bytes) }
+        }
+    }
+}

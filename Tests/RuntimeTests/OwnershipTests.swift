@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+import Testing
+
+@testable import Runtime
+@testable import Storage
+
+@Suite struct OwnershipTests {
+    private static let topic = "t"
+
+    private func claim(
+        _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1
+    ) -> PartitionClaim {
+        PartitionClaim(
+            topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next,
+            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, start: .resumed,
+            unpublished: [])
+    }
+
+    private func record(_ partition: Int32, _ offset: Int64) -> KafkaRecord {
+        KafkaRecord(topicPartition: place(partition), offset: offset, key: nil, value: nil)
+    }
+
+    private func place(_ partition: Int32) -> TopicPartition { TopicPartition(topic: Self.topic, partition: partition) }
+
+    @Test func onlyOwnedAndUndecidedRecordsAreWanted() {
+        var ownership = Ownership(batchSize: 500)
+        #expect(!ownership.wants(record(0, 0)))
+        ownership.add(claim(0, next: 5))
+        #expect(!ownership.wants(record(0, 4)))
+        #expect(ownership.wants(record(0, 5)))
+        #expect(!ownership.wants(record(1, 5)))
+        ownership.decided([record(0, 5), record(0, 6)])
+        #expect(!ownership.wants(record(0, 6)))
+        #expect(ownership.wants(record(0, 7)))
+        ownership.remove([place(0)])
+        #expect(!ownership.wants(record(0, 7)))
+        #expect(ownership.isEmpty)
+    }
+
+    @Test func aNewPartitionIsReadFromAnyOffset() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: nil))
+        #expect(ownership.wants(record(0, 0)))
+        #expect(ownership.wants(record(0, 1000)))
+    }
+
+    @Test func updatesNameEpochLastOffsetAndWhatIsPublished() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(1, next: 3, published: 2, epoch: 4))
+        ownership.add(claim(0, next: 0, epoch: 9))
+        ownership.published([place(1): 2, place(0): 5])
+        let updates = ownership.updates(for: [record(1, 3), record(0, 8), record(1, 4), record(2, 1)])
+        #expect(
+            updates == [
+                ProgressUpdate(topic: Self.topic, partition: 0, epoch: 9, nextOffset: 9, publishedThrough: 5),
+                ProgressUpdate(topic: Self.topic, partition: 1, epoch: 4, nextOffset: 5, publishedThrough: 2),
+            ])
+    }
+
+    @Test func publishingIsSavedAndCommittedOnce() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 3, published: 2))
+        #expect(ownership.unsaved.isEmpty)
+        #expect(ownership.uncommitted.isEmpty)
+        ownership.published([place(0): 9, place(5): 1])
+        #expect(
+            ownership.unsaved == [PublishedUpdate(topic: Self.topic, partition: 0, epoch: 1, publishedThrough: 9)])
+        #expect(ownership.uncommitted == [place(0): 10])
+        ownership.saved()
+        #expect(ownership.unsaved.isEmpty)
+        #expect(ownership.uncommitted == [place(0): 10])
+        ownership.committed()
+        #expect(ownership.uncommitted.isEmpty)
+    }
+
+    @Test func publishingNeverGoesBack() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 10, published: 9))
+        ownership.published([place(0): 4])
+        #expect(ownership[place(0)]?.publishedThrough == 9)
+        #expect(ownership.unsaved.isEmpty)
+    }
+
+    @Test func aPartitionThatNobodyGetsPastIsSuspicious() {
+        var ownership = Ownership(batchSize: 500)
+        for idle in Int64(1)...5 {
+            ownership.add(claim(0, next: 4, idle: idle))
+            #expect(ownership[place(0)]?.isSuspicious == (idle >= Ownership.suspiciousClaims))
+        }
+        #expect(Ownership.suspiciousClaims == 3)
+        ownership.add(claim(1, next: 4, idle: 9))
+        ownership.decided([record(0, 4)])
+        #expect(ownership[place(1)]?.isSuspicious == true)
+    }
+
+    /// The deadly record may be any of the batch: with one record passed the next one is as suspicious.
+    @Test func aPartitionStaysSuspiciousForAWholeBatch() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 4, idle: 3))
+        for offset in Int64(4)..<14 {
+            #expect(ownership[place(0)]?.isSuspicious == true, "\(offset)")
+            ownership.decided([record(0, offset)])
+        }
+        ownership.decided((14..<1000).map { record(0, $0) })
+        #expect(ownership[place(0)]?.isSuspicious == false)
+    }
+
+    /// Against a naive model: whatever happens, nothing that is not published counts as published, nothing is decided
+    /// twice, and in the end everything is saved.
+    @Test func randomSequences() {
+        print("seed \(testSeed)")
+        var random = SplitMix64(seed: testSeed)
+        for _ in 0..<300 {
+            var ownership = Ownership(batchSize: 500)
+            var next: [Int32: Int64] = [:]
+            var published: [Int32: Int64] = [:]
+            var stored: [Int32: (next: Int64, published: Int64)] = [:]
+            for _ in 0..<60 {
+                let partition = Int32.random(in: 0..<3, using: &random)
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0 where next[partition] == nil:
+                    let row = stored[partition] ?? (0, -1)
+                    ownership.add(claim(partition, next: row.next, published: row.published))
+                    (next[partition], published[partition]) = (row.next, row.published)
+                case 1:
+                    ownership.remove([place(partition)])
+                    (next[partition], published[partition]) = (nil, nil)
+                case 2, 3:
+                    let start = next[partition] ?? 0
+                    let records = (0..<3).map { record(partition, start + Int64($0) - 1) }.filter(ownership.wants)
+                    #expect(
+                        records.map(\.offset)
+                            == (next[partition].map { n in [n - 1, n, n + 1].filter { $0 >= n && $0 >= 0 } } ?? []))
+                    for update in ownership.updates(for: records) {
+                        stored[update.partition] = (
+                            update.nextOffset, max(stored[update.partition]?.published ?? -1, update.publishedThrough)
+                        )
+                    }
+                    ownership.decided(records)
+                    if let last = records.last { next[partition] = last.offset + 1 }
+                case 4:
+                    guard let upTo = next[partition], let from = published[partition], upTo - 1 > from else { continue }
+                    let through = Int64.random(in: from + 1...upTo - 1, using: &random)
+                    ownership.published([place(partition): through])
+                    published[partition] = through
+                default:
+                    for update in ownership.unsaved {
+                        stored[update.partition]?.published = update.publishedThrough
+                    }
+                    ownership.saved()
+                    for (partition, through) in published where through >= 0 {
+                        #expect(stored[partition]?.published == through)
+                    }
+                }
+                for (partition, state) in ownership.partitions {
+                    #expect(state.nextOffset == next[partition.partition])
+                    #expect(state.publishedThrough == published[partition.partition])
+                    #expect(state.savedThrough <= state.publishedThrough)
+                    #expect(state.publishedThrough < state.nextOffset)
+                }
+            }
+        }
+    }
+}

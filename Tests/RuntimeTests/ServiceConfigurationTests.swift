@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import Logging
+import Messaging
+import Observability
+import Testing
+
+@testable import Runtime
+
+@Suite struct ServiceConfigurationTests {
+    private static let least = [
+        "KAFKA_BOOTSTRAP_SERVERS": "localhost:9092", "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef",
+    ]
+
+    private func read(_ changes: [String: String?] = [:]) throws -> ServiceConfiguration {
+        var environment = Self.least
+        for (name, value) in changes { environment[name] = value }
+        return try ServiceConfiguration(environment: environment, service: "fake")
+    }
+
+    @Test func defaults() throws {
+        let configuration = try read()
+        #expect(configuration.kafka.bootstrapServers == "localhost:9092")
+        #expect(configuration.kafka.clientID == "identity.fake")
+        #expect(configuration.topics.prefix == "")
+        #expect(configuration.partitions == 12)
+        #expect(configuration.replicationFactor == -1)
+        #expect(configuration.database.description == "SQLite in .identitybus")
+        #expect(configuration.appsPath == "config/apps.yaml")
+        #expect(configuration.trust == .signed)
+        #expect(configuration.internalKey == SymmetricKey(data: Array("0123456789abcdef".utf8)))
+        #expect(configuration.batchSize == 1000)
+        #expect(configuration.journalRetention == .seconds(336 * 3600))
+        #expect(configuration.drainTimeout == .seconds(10))
+        #expect(configuration.httpHost == "127.0.0.1")
+        #expect(configuration.httpPort == 0)
+        #expect(configuration.logLevel == .info)
+        #expect(configuration.logFormat == .json)
+        #expect(!configuration.owner.isEmpty)
+    }
+
+    @Test func emptyCountsAsAbsent() throws {
+        let empty: [String: String?] = [
+            "TOPIC_PREFIX": "", "TOPIC_PARTITIONS": "", "DATABASE_URL": "", "DATA_DIR": "", "IDENTITYBUS_APPS": "",
+            "IDENTITYBUS_TRUST": "", "BATCH_SIZE": "", "HTTP_PORT": "", "HTTP_HOST": "", "LOG_LEVEL": "",
+            "LOG_FORMAT": "", "DATABASE_URL_FILE": "", "IDENTITYBUS_INTERNAL_KEY_FILE": "", "SQLITE_SYNCHRONOUS": "",
+        ]
+        let configuration = try read(empty)
+        #expect(configuration.partitions == 12)
+        #expect(configuration.database.description == "SQLite in .identitybus")
+    }
+
+    @Test func settings() throws {
+        let configuration = try read([
+            "TOPIC_PREFIX": "run-1_x.", "TOPIC_PARTITIONS": "3", "TOPIC_REPLICATION_FACTOR": "2", "DATA_DIR": "/data",
+            "IDENTITYBUS_APPS": "/apps.yaml", "IDENTITYBUS_TRUST": "cluster", "BATCH_SIZE": "1",
+            "JOURNAL_RETENTION_HOURS": "1", "DRAIN_TIMEOUT_SECONDS": "0", "HTTP_HOST": "0.0.0.0", "HTTP_PORT": "8080",
+            "LOG_LEVEL": "DEBUG", "LOG_FORMAT": "text", "KAFKA_CLIENT_ID": "me", "SQLITE_SYNCHRONOUS": "NORMAL",
+        ])
+        #expect(configuration.topics.commands("fake") == "run-1_x.identity.fake.commands.v1")
+        #expect(configuration.partitions == 3)
+        #expect(configuration.replicationFactor == 2)
+        #expect(configuration.database.description == "SQLite in /data")
+        #expect(configuration.appsPath == "/apps.yaml")
+        #expect(configuration.trust == .cluster)
+        #expect(configuration.batchSize == 1)
+        #expect(configuration.journalRetention == .seconds(3600))
+        #expect(configuration.drainTimeout == .zero)
+        #expect(configuration.httpHost == "0.0.0.0")
+        #expect(configuration.httpPort == 8080)
+        #expect(configuration.logLevel == .debug)
+        #expect(configuration.logFormat == .text)
+        #expect(configuration.kafka.clientID == "me")
+    }
+
+    @Test(arguments: [
+        ("TOPIC_PARTITIONS", 1, 1000), ("TOPIC_REPLICATION_FACTOR", -1, 100), ("BATCH_SIZE", 1, 10_000),
+        ("JOURNAL_RETENTION_HOURS", 1, 87_600), ("DRAIN_TIMEOUT_SECONDS", 0, 600), ("HTTP_PORT", 0, 65_535),
+    ]) func ranges(_ variable: String, _ least: Int, _ most: Int) throws {
+        #expect(throws: Never.self) { try read([variable: String(least)]) }
+        #expect(throws: Never.self) { try read([variable: String(most)]) }
+        for text in [String(least - 1), String(most + 1), "x", "1.0", " 1", "1e2", "99999999999999999999"] {
+            let problem = try #require(throws: ConfigurationProblem.self) { try read([variable: text]) }
+            #expect(problem.variable == variable)
+            #expect(problem.description.contains("\(least) to \(most)"))
+        }
+    }
+
+    @Test(arguments: [
+        ("IDENTITYBUS_TRUST", "none", "signed"), ("LOG_LEVEL", "loud", "warning"), ("LOG_FORMAT", "xml", "json"),
+        ("SQLITE_SYNCHRONOUS", "off", "normal"), ("TOPIC_PREFIX", "a b", "A-Z"), ("TOPIC_PREFIX", "\u{e9}", "A-Z"),
+        ("TOPIC_PREFIX", String(repeating: "x", count: 101), "100"),
+        ("DATABASE_URL", "mysql://user:hunter2@host/db", "postgresql://"), ("DATABASE_URL", "hunter2", "postgresql://"),
+        ("IDENTITYBUS_INTERNAL_KEY", "hunter2", "16 bytes"),
+        ("KAFKA_CONSUMER_ENABLE_AUTO_COMMIT", "true", "enable.auto.commit"),
+    ]) func mistakesAreNamed(_ variable: String, _ value: String, _ hint: String) throws {
+        let error = try #require(throws: (any Error).self) { try read([variable: value]) }
+        let text = "\(error)"
+        #expect(text.contains(variable))
+        #expect(text.contains(hint))
+        #expect(!text.contains("hunter2"))
+        #expect(!text.contains("\n"))
+        #expect(error is ConfigurationProblem || error is KafkaConfigurationError)
+    }
+
+    @Test func whatIsRequired() throws {
+        let kafka = try #require(throws: KafkaConfigurationError.self) { try read(["KAFKA_BOOTSTRAP_SERVERS": nil]) }
+        #expect(kafka.variable == "KAFKA_BOOTSTRAP_SERVERS")
+        let key = try #require(throws: ConfigurationProblem.self) { try read(["IDENTITYBUS_INTERNAL_KEY": nil]) }
+        #expect(key.variable == "IDENTITYBUS_INTERNAL_KEY")
+        let trusting = try read(["IDENTITYBUS_INTERNAL_KEY": nil, "IDENTITYBUS_TRUST": "cluster"])
+        #expect(trusting.internalKey == nil)
+    }
+
+    // MARK: Secrets in files
+
+    @Test(arguments: [
+        ("DATABASE_URL", "postgresql://u:hunter2@h/db"), ("IDENTITYBUS_INTERNAL_KEY", "hunter2hunter2hunter2"),
+    ])
+    func secretsMayStandInFiles(_ variable: String, _ secret: String) throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "identitybus-secret-\(UUID().uuidString)")
+            .path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try Data("\(secret)\r\n\n".utf8).write(to: URL(filePath: path))
+        var changes: [String: String?] = ["\(variable)_FILE": path, variable: nil]
+        let configuration = try read(changes)
+        if variable == "DATABASE_URL" {
+            guard case .postgresql(let url) = configuration.database else {
+                Issue.record("not PostgreSQL")
+                return
+            }
+            #expect(url == secret)
+            #expect(configuration.database.description == "PostgreSQL")
+        } else {
+            #expect(configuration.internalKey == SymmetricKey(data: Array(secret.utf8)))
+        }
+        changes[variable] = secret
+        let both = try #require(throws: ConfigurationProblem.self) { try read(changes) }
+        #expect(both.description.contains("\(variable)_FILE"))
+        #expect(!both.description.contains("hunter2"))
+        let missing = try #require(throws: ConfigurationProblem.self) {
+            try read(["\(variable)_FILE": "/does/not/exist", variable: nil])
+        }
+        #expect(missing.variable == "\(variable)_FILE")
+    }
+
+    /// Whatever a URL looks like, its password is in no message.
+    @Test(arguments: [
+        "postgresql://user:hunter2@", "postgresql://user:hunter2@host:port/db", "postgresql://us er:hunter2@host/db",
+        "postgresql://user:hunter2@host/db?nonsense=1", "postgresql://user:hunt%er2hunter2@host/db",
+        "postgres://user:hunter2@[::1/db",
+    ]) func noPasswordInMessages(_ url: String) throws {
+        do {
+            let configuration = try read(["DATABASE_URL": url])
+            #expect(!"\(configuration.database)".contains("hunter2"))
+            _ = try configuration.database.open(service: "fake", logger: Logger(label: "test"))
+        } catch {
+            #expect(!"\(error)".contains("hunter2"), "\(error)")
+        }
+    }
+
+    @Test func topicSpecs() throws {
+        let specs = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicSpecs(for: "fake")
+        #expect(
+            specs.map(\.name) == [
+                "p.identity.fake.commands.v1", "p.identity.fake.events.v1", "p.identity.replies.v1",
+                "p.identity.fake.dlq.v1",
+            ])
+        #expect(specs.allSatisfy { $0.partitions == 3 && $0.replicationFactor == -1 })
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Foundation
+import Messaging
+import Storage
+import Synchronization
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// The loop on a thread of its own, against the embedded broker and a SQLite file: records that cannot be decided.
+@Suite(.serialized) struct ServiceLoopTests {
+    private let broker: TestBroker
+    private let folder: URL
+
+    init() throws {
+        broker = try TestBroker()
+        folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-loop-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let apps =
+            "apps: [{id: demo, keys: [{id: demo-backend, secret: demo-secret-demo-backend, scopes: [user.link]}]}]"
+        try Data(apps.utf8).write(to: folder.appending(path: "apps.yaml"))
+    }
+
+    private func configuration() throws -> ServiceConfiguration {
+        var environment = KafkaConfiguration.embeddedEnvironment
+        environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.configuration.bootstrapServers
+        environment["IDENTITYBUS_INTERNAL_KEY"] = "the-internal-key-of-the-tests"
+        environment["IDENTITYBUS_APPS"] = folder.appending(path: "apps.yaml").path
+        environment["DATA_DIR"] = folder.path
+        environment["TOPIC_PARTITIONS"] = "1"
+        return try ServiceConfiguration(environment: environment, service: FakeService.name)
+    }
+
+    /// Runs the loop while `body` runs.
+    private func withLoop(_ service: FakeService, _ body: () throws -> Void) throws {
+        let configuration = try configuration()
+        let signals = LoopSignals()
+        let ended = DispatchSemaphore(value: 0)
+        let box = Box()
+        let thread = Thread {
+            do {
+                let start = try LoopStart.prepare(
+                    FakeService.self, configuration: configuration, health: LoopHealth(), signals: signals,
+                    logger: TestBroker.quiet)
+                if let start { try ServiceLoop(service: service, start: start).run() }
+            } catch {
+                box.set("\(error)")
+            }
+            ended.signal()
+        }
+        thread.stackSize = 8 << 20
+        thread.start()
+        defer {
+            signals.stop()
+            ended.wait()
+            #expect(box.value == nil)
+        }
+        try body()
+    }
+
+    private final class Box: Sendable {
+        private let mutex = Mutex<String?>(nil)
+        var value: String? { mutex.withLock { $0 } }
+        func set(_ text: String) { mutex.withLock { $0 = text } }
+    }
+
+    private func put(_ value: String, id: String) throws -> KafkaRecord {
+        try Fixture.record(Fixture.attributes(id: id), ["key": .string(id), "value": .string(value)])
+    }
+
+    private func replies(_ records: [KafkaRecord]) throws -> [String: Reply<JSONValue>] {
+        try records.reduce(into: [:]) { replies, record in
+            let event = try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: record.value ?? [])
+            replies[event.data.commandId] = event.data
+        }
+    }
+
+    /// `load` throws for one command: it is found by halving, set aside and answered; all others succeed.
+    @Test func poisonIsSetAsideAndTheOthersSucceed() throws {
+        let service = FakeService()
+        let commands = try (0..<20).map { try put($0 == 13 ? "poison" : "v\($0)", id: "c\($0)") }
+        try broker.send(commands)
+        try withLoop(service) {
+            let replies = try replies(broker.read("identity.replies.v1", 20))
+            #expect(replies.count == 20)
+            for number in 0..<20 {
+                let reply = replies["c\(number)"]
+                #expect(reply?.status == (number == 13 ? .rejected : .succeeded))
+                #expect(reply?.reason == (number == 13 ? .internalError : nil))
+            }
+            let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
+            #expect(letter.value == commands[13].value)
+            #expect(letter.header("dlq_reason") == Array("INTERNAL_ERROR".utf8))
+            #expect(letter.header("dlq_step") == Array("decide".utf8))
+            #expect(letter.header("dlq_original_offset") == Array("13".utf8))
+        }
+        #expect(service.log.loads.withLock { $0.contains(["poison"]) })
+    }
+
+    /// Replicas died on this record before: it is marked before each try, and the fourth time it is not tried at all.
+    @Test(arguments: [(2, false), (3, true)]) func aDeadlyRecordIsSetAside(_ deaths: Int, _ isSetAside: Bool) throws {
+        let service = FakeService()
+        try leaveTraces(of: deaths)
+        try broker.send([put("deadly", id: "c0"), put("v1", id: "c1")])
+        try withLoop(service) {
+            let replies = try replies(broker.read("identity.replies.v1", isSetAside ? 1 : 2))
+            #expect(replies["c1"]?.status == .succeeded)
+            #expect(replies["c0"]?.status == (isSetAside ? nil : .succeeded))
+            if isSetAside {
+                let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
+                #expect(letter.header("dlq_reason") == Array("INTERNAL_ERROR".utf8))
+                #expect(letter.header("dlq_original_offset") == Array("0".utf8))
+                #expect(letter.header("dlq_attempts") == Array("4".utf8))
+            }
+        }
+        let tried = service.log.loads.withLock { $0.contains { $0.contains("deadly") } }
+        #expect(tried == !isSetAside)
+    }
+
+    /// What is left in the database when replicas claimed the partition, marked offset 0 and died.
+    private func leaveTraces(of deaths: Int) throws {
+        let admin = try KafkaAdmin(configuration: broker.configuration, logger: TestBroker.quiet)
+        let cluster = try admin.clusterID(timeout: .seconds(10)) ?? ""
+        admin.close(timeout: .seconds(1))
+        let database = try configuration().database.open(service: FakeService.name, logger: TestBroker.quiet)
+        defer { database.close() }
+        try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
+        for number in 1...(deaths + 2) {
+            try database.transaction { (transaction) throws in
+                let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
+                let claims = try Storage.Progress.claim([request], clusterID: cluster, owner: "dead", in: transaction)
+                guard number > 2, let claim = claims.first else { return }
+                _ = try Storage.Progress.markSuspect(
+                    topic: Fixture.topic, partition: 0, epoch: claim.epoch, offset: 0, in: transaction)
+            }
+        }
+    }
+
+    /// After a restart nothing is decided again: the progress table says where to read on.
+    @Test func aRestartGoesOnWhereItStopped() throws {
+        try broker.send([put("v0", id: "c0")])
+        try withLoop(FakeService()) { _ = try broker.read("identity.replies.v1", 1) }
+        try broker.send([put("v1", id: "c1")])
+        let second = FakeService()
+        try withLoop(second) {
+            let replies = try broker.read("identity.replies.v1", 2)
+            #expect(replies.count == 2)
+        }
+        #expect(second.log.loads.withLock { $0.filter { !$0.isEmpty } } == [["v1"]])
+    }
+}
