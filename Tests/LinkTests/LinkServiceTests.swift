@@ -122,8 +122,9 @@ import WireJSON
         ])
         #expect(decisions[1].answer == .rejected(.userErased))
         try store.database.transaction { (transaction) throws in
-            let persons = try LinkStore(transaction: transaction)
-                .persons(userIDs: [ExactText(first), ExactText(second)])
+            let persons = try LinkStore(transaction: transaction).persons(userIDs: [
+                ExactText(first), ExactText(second),
+            ])
             #expect(persons.map(\.isErased) == [true, true])
         }
     }

@@ -83,6 +83,15 @@ import WireJSON
         #expect(notice.rejection.reason == .unknownType)
     }
 
+    @Test func aSenderWithoutTheScopeIsToldAndNotRemembered() throws {
+        guard case .forbidden(let notice) = verdict(try Fixture.record(signedBy: "demo-sdk")) else {
+            Issue.record("not forbidden")
+            return
+        }
+        #expect(notice.rejection.reason == .insufficientScope)
+        #expect(notice.attributes.id == "c1")
+    }
+
     @Test func authenticationComesBeforeTheType() throws {
         let record = try Fixture.record(Fixture.attributes("identity.fake.unknown.v1"), signedBy: nil)
         guard case .refused("SIGNATURE_MISSING", .authenticate, _, _, _) = verdict(record) else {

@@ -27,6 +27,9 @@ final class Publisher {
     private var producer: KafkaProducer?
     private var batches: [Batch] = []
     private var nextNumber = 0
+    /// Tokens that the producer would not take for the moment, in order. While there are any, everything new waits
+    /// behind them, so that the order holds.
+    private var unsent: [Int] = []
 
     /// Messages handed over and not yet delivered.
     private(set) var pending = 0
@@ -59,6 +62,7 @@ final class Publisher {
             return [:]
         }
         for report in producer.poll(timeout: timeout) { settle(report) }
+        sendUnsent()
         if producer.fatalError != nil { recreateProducer() }
         var moved: [TopicPartition: Int64] = [:]
         while let first = batches.first, first.undelivered == 0 {
@@ -83,10 +87,25 @@ final class Publisher {
     // MARK: Tokens: batch number and the message's place in it
 
     private static let placeBits = 24
+    private static let placeMask = 1 << placeBits - 1
 
     private func send(_ batch: Batch) {
         for (place, message) in batch.messages.enumerated() {
-            send(message, token: batch.number << Self.placeBits | place)
+            let token = batch.number << Self.placeBits | place
+            if unsent.isEmpty { send(message, token: token) } else { unsent.append(token) }
+        }
+    }
+
+    private func sendUnsent() {
+        let waiting = unsent
+        unsent = []
+        for (place, token) in waiting.enumerated() {
+            guard let index = index(ofBatch: token >> Self.placeBits) else { continue }
+            send(batches[index].messages[token & Self.placeMask], token: token)
+            if !unsent.isEmpty {
+                unsent += waiting[(place + 1)...]
+                return
+            }
         }
     }
 
@@ -115,13 +134,13 @@ final class Publisher {
 
     private func failed(_ token: Int, _ error: KafkaError) {
         guard let index = index(ofBatch: token >> Self.placeBits) else { return }
-        let place = token & (1 << Self.placeBits - 1)
+        let place = token & Self.placeMask
         let message = batches[index].messages[place]
         switch error.disposition {
         case .fatal:
             break  // poll makes a new producer and sends everything again
         case .retry:
-            send(message, token: token)
+            unsent.append(token)
         case .permanent:
             logger.error(
                 "a message cannot be delivered to its topic",
@@ -154,6 +173,7 @@ final class Publisher {
             return
         }
         // Reports of the old producer are gone with it; tokens of the new one count from scratch.
+        unsent = []
         for index in batches.indices {
             pending += batches[index].messages.count - batches[index].undelivered
             batches[index].undelivered = batches[index].messages.count

@@ -56,7 +56,7 @@ final class ServiceLoop<Service: CommandService> {
         let kafka = configuration.kafka
         let logger = start.logger
         publisher = try Publisher(logger: logger, undeliverable: writer.undeliverable) {
-            try KafkaProducer(configuration: kafka, logger: logger)
+            try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .seconds(1))
         }
         reader = IntakeReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
     }
