@@ -380,6 +380,7 @@ def test_architecture_3_the_embedded_broker_is_lost_while_commands_wait(up: Up) 
     second = Bus(up.start().wait_ready(), prefix)
     assert second.ask(c.query(install))["result"]["userId"] == user
     second.close()
+    assert up.stop() == 0
 
 
 def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
