@@ -30,16 +30,30 @@ struct Intake<Command: Sendable> {
     }
 }
 
-/// An authenticated command.
-struct Admitted<Command: Sendable> {
-    var attributes: EventAttributes
-    var key: CommandKey
-    var digest: [UInt8]
-    var app: AppSettings
-    var principal: Principal
-    var expiry: Timestamp?
+/// An authenticated command. A class, because it is handed around a lot and never changes: a copy is one reference
+/// instead of some thirty.
+final class Admitted<Command: Sendable>: Sendable {
+    let attributes: EventAttributes
+    let key: CommandKey
+    let digest: [UInt8]
+    let app: AppSettings
+    let principal: Principal
+    let expiry: Timestamp?
     /// The command, or why it is rejected whatever the state.
-    var body: Result<Command, Rejection>
+    let body: Result<Command, Rejection>
+
+    init(
+        attributes: EventAttributes, key: CommandKey, digest: [UInt8], app: AppSettings, principal: Principal,
+        expiry: Timestamp?, body: Result<Command, Rejection>
+    ) {
+        self.attributes = attributes
+        self.key = key
+        self.digest = digest
+        self.app = app
+        self.principal = principal
+        self.expiry = expiry
+        self.body = body
+    }
 
     func context(now: Timestamp) -> DecisionContext {
         DecisionContext(command: key, app: app, principal: principal, now: now)

@@ -15,7 +15,9 @@ public struct CommandKey: Sendable, Hashable {
 
     /// Compared by bytes, as the database does. Swift's own `==` also takes canonically equivalent spellings for equal.
     public static func == (left: CommandKey, right: CommandKey) -> Bool {
-        left.id.utf8.elementsEqual(right.id.utf8) && left.source.utf8.elementsEqual(right.source.utf8)
+        // What Swift takes for different has different bytes; the other way round they have to be looked at.
+        left.id == right.id && left.source == right.source && left.app == right.app
+            && left.id.utf8.elementsEqual(right.id.utf8) && left.source.utf8.elementsEqual(right.source.utf8)
             && left.app.utf8.elementsEqual(right.app.utf8)
     }
 
