@@ -15,7 +15,7 @@ public final class LoopHealth: Sendable {
     }
 
     private let state = Mutex(State())
-    /// A loop that has not turned for this long is stuck: it turns at least every 100 ms, also while it waits for the
+    /// A loop that has not turned for this long is stuck: it turns at least four times a second, also while it waits for the
     /// database.
     private static let stuckAfter = Duration.seconds(60)
 

@@ -112,8 +112,8 @@ final class ServiceLoop<Service: CommandService> {
         }
     }
 
-    /// Short while deliveries are awaited, so that they are noted soon; it costs nothing when idle.
-    private var pollTimeout: Duration { publisher.pending > 0 ? .milliseconds(20) : .milliseconds(100) }
+    /// Short while deliveries are awaited, so that they are noted soon. A record ends the wait at once.
+    private var pollTimeout: Duration { publisher.pending > 0 ? .milliseconds(20) : .milliseconds(250) }
 
     private func publisherTurn() {
         ownership.published(publisher.poll(timeout: .zero))
