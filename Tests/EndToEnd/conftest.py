@@ -23,6 +23,7 @@ _deployments: list[Deployment] = []
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
+    config.addinivalue_line("markers", "slow: waits for many seconds; left out of the inner loop")
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -89,6 +89,7 @@ def test_peers_bug_n_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
     assert statistics.median(times) < 0.1, f"milliseconds: {sorted(round(1000 * value) for value in times)}"
 
 
+@pytest.mark.slow
 def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
     make_deployment: Callable[..., Deployment], service: Service, unreachable: Service,
     send_to_nobody: subprocess.Popen[str]
@@ -170,6 +171,7 @@ def test_contracts_a_new_key_works_and_a_revoked_one_does_not_within_10_s(reload
     assert status_of(bus, c.request("unknown", "e")) == "INSTALL_NOT_FOUND", "the other keys are as they were"
 
 
+@pytest.mark.slow
 def test_contracts_an_invalid_apps_file_is_refused_and_the_old_one_stays(reloading: Deployment) -> None:
     bus, service, content = reloading.bus, reloading.services[0], apps.apps()
     apps.write(reloading.apps_file, content)
@@ -186,6 +188,7 @@ def test_contracts_an_invalid_apps_file_is_refused_and_the_old_one_stays(reloadi
     wait_for_status(bus, "demo-later", "INSTALL_NOT_FOUND")
 
 
+@pytest.mark.slow
 def test_contracts_a_secret_file_that_changes_is_read_again(reloading: Deployment) -> None:
     content, secret = apps.apps(), reloading.directory / "secret.txt"
     secret.write_text("demo-secret-demo-file\n")
@@ -290,6 +293,7 @@ def test_operations_a_second_process_on_one_sqlite_file_is_refused(
     assert bus.ask(c.register(fresh("install")))["status"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_architecture_7_cluster_trust_believes_what_stands_in_the_envelope(
     make_deployment: Callable[..., Deployment]
 ) -> None:
@@ -312,6 +316,7 @@ def test_architecture_7_cluster_trust_believes_what_stands_in_the_envelope(
 # Stops
 
 
+@pytest.mark.slow
 def test_architecture_3_sigterm_publishes_what_was_decided_and_nothing_twice(
     make_deployment: Callable[..., Deployment]
 ) -> None:
@@ -346,6 +351,7 @@ def up(directory: Path) -> Iterator[Up]:
     up.close()
 
 
+@pytest.mark.slow
 def test_architecture_3_up_again_on_the_same_data_dir_knows_everything(up: Up) -> None:
     """The embedded broker has forgotten all, the store has not."""
     prefix, install, external_id = up.environment["TOPIC_PREFIX"], fresh("install"), fresh("ext")
@@ -366,6 +372,7 @@ def test_architecture_3_up_again_on_the_same_data_dir_knows_everything(up: Up) -
     assert up.stop() == 0
 
 
+@pytest.mark.slow
 def test_architecture_3_the_embedded_broker_is_lost_while_commands_wait(up: Up) -> None:
     """What was decided and not seen is published to the next broker; killed, not stopped."""
     prefix = up.environment["TOPIC_PREFIX"]
@@ -383,6 +390,7 @@ def test_architecture_3_the_embedded_broker_is_lost_while_commands_wait(up: Up) 
     assert up.stop() == 0
 
 
+@pytest.mark.slow
 def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     bus = Bus(up.start().wait_ready(), up.environment["TOPIC_PREFIX"])
     bus.ask(c.register(fresh("install")))
@@ -395,6 +403,7 @@ def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     assert up.stop() == 0
 
 
+@pytest.mark.slow
 def test_operations_up_keeps_its_secrets_to_itself(up: Up) -> None:
     del up.environment["IDENTITYBUS_INTERNAL_KEY"]
     up.start().wait_ready()
