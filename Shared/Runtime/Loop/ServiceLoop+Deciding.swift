@@ -36,11 +36,14 @@ extension ServiceLoop {
     }
 
     private static var maxDeadlyAttempts: Int { 3 }
-    private static var maxConflicts: Int { 12 }
+    /// Conflicts in a row after which a lone record counts as one that cannot be decided. Many: in a conflict somebody
+    /// else got on, so under contention it is a matter of seconds, and only a defect conflicts for ever.
+    private static var maxConflicts: Int { 200 }
 
-    private func settle(_ records: [KafkaRecord], conflicts: Int = 0) {
-        var conflicts = conflicts
+    private func settle(_ records: [KafkaRecord]) {
+        var conflicts = 0
         while true {
+            health.turned()
             let mine = records.filter(ownership.wants)
             guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
             do {
@@ -49,23 +52,23 @@ extension ServiceLoop {
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
                 conflicts += 1
-                if conflicts.isMultiple(of: 3), mine.count > 1 { return halve(mine, conflicts) }
+                if conflicts == 3, mine.count > 1 { return halve(mine) }
                 signals.sleep(.milliseconds(Int.random(in: 0...(1 << min(conflicts, 6)))))
             } catch let error as StorageError where error.kind == .unavailable {
                 waitForDatabase(error)
             } catch let error as StorageError where error.isFenced {
                 return rejoin(because: error)
             } catch {
-                if mine.count > 1 { return halve(mine, 0) }
+                if mine.count > 1 { return halve(mine) }
                 return setAside(mine[0], "\(error)", attempts: 1)
             }
         }
     }
 
-    private func halve(_ records: [KafkaRecord], _ conflicts: Int) {
+    private func halve(_ records: [KafkaRecord]) {
         let middle = records.count / 2
-        settle(Array(records[..<middle]), conflicts: conflicts)
-        settle(Array(records[middle...]), conflicts: conflicts)
+        settle(Array(records[..<middle]))
+        settle(Array(records[middle...]))
     }
 
     /// Dead-letters a record that cannot be decided, and answers it.
