@@ -113,3 +113,11 @@ def deployment(make_deployment: Callable[..., Deployment]) -> Deployment:
     deployment = make_deployment("sqlite")
     deployment.service().start().wait_ready()
     return deployment
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    """One link process, on each engine in turn, ready."""
+    deployment = make_deployment(request.param)
+    deployment.service().start().wait_ready()
+    return deployment

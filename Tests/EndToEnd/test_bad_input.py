@@ -6,7 +6,6 @@ Guarantee 5: no secret comes out (the collector looks at every record, the deplo
 import json
 import random
 import re
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus
-from identitybus_testkit.commands import Command
+from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.secrets import Headers, assert_no_secrets_in_files, leaks, signature
 
@@ -29,20 +28,9 @@ DLQ_HEADERS = [
 STRUCTURED = ("content-type", b"application/cloudevents+json")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
-    deployment = make_deployment(request.param)
-    deployment.service().start().wait_ready()
-    return deployment
-
-
 @pytest.fixture
 def bus(link: Deployment) -> Bus:
     return link.bus
-
-
-def fresh(kind: str) -> str:
-    return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
 def good() -> Command:

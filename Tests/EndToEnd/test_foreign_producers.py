@@ -16,7 +16,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus, Record
-from identitybus_testkit.commands import Command
+from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.secrets import Headers, secret_of, signature
@@ -25,10 +25,6 @@ from identitybus_testkit.secrets import Headers, secret_of, signature
 @pytest.fixture
 def bus(deployment: Deployment) -> Bus:
     return deployment.bus
-
-
-def fresh(kind: str) -> str:
-    return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
 def new_install(bus: Bus) -> str:

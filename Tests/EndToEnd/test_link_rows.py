@@ -4,7 +4,6 @@
 stores. Every test uses its own installs and external ids."""
 
 import re
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -12,26 +11,15 @@ import pytest
 
 from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus
-from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command
+from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
 
 Reply = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
-    deployment = make_deployment(request.param)
-    deployment.service().start().wait_ready()
-    return deployment
-
-
 @pytest.fixture
 def bus(link: Deployment) -> Bus:
     return link.bus
-
-
-def fresh(kind: str) -> str:
-    return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
 def succeeded(reply: Reply) -> dict[str, Any]:

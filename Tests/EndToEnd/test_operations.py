@@ -20,7 +20,7 @@ from identitybus_testkit import apps
 from identitybus_testkit import commands as c
 from identitybus_testkit.broker import LINK_TOPICS
 from identitybus_testkit.bus import Bus
-from identitybus_testkit.commands import Command
+from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.secrets import INTERNAL_KEY, leaks
@@ -37,10 +37,6 @@ def bus(deployment: Deployment) -> Bus:
 @pytest.fixture
 def service(deployment: Deployment) -> Service:
     return deployment.services[0]
-
-
-def fresh(kind: str) -> str:
-    return f"{kind}-{uuid.uuid4().hex[:12]}"
 
 
 def status_of(bus: Bus, command: Command) -> str:

@@ -60,6 +60,11 @@ class Command:
         return replace(self, id=str(uuid.uuid4()))
 
 
+def fresh(kind: str) -> str:
+    """An id that no other test uses."""
+    return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+
 def _internal(type: str, subject: str, data: dict[str, Any], app: str) -> Command:
     return Command(type, data, subject, app=app, signer="internal")
 
