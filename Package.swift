@@ -14,6 +14,10 @@ let package = Package(
     products: [
         .executable(name: "identitybus", targets: ["CLI"]),
         .executable(name: "identitybus-link", targets: ["LinkMain"]),
+        .executable(name: "identitybus-user", targets: ["UserMain"]),
+        .executable(name: "identitybus-sync", targets: ["SyncMain"]),
+        .executable(name: "identitybus-verification", targets: ["VerificationMain"]),
+        .executable(name: "identitybus-gateway", targets: ["GatewayMain"]),
         // What Benchmarks/ measures; not an API for others.
         .library(name: "Contracts", targets: ["Contracts"]),
         .library(name: "Messaging", targets: ["Messaging"]),
@@ -30,6 +34,7 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.0"),
     ],
     targets: [
         // Shared
@@ -93,6 +98,50 @@ let package = Package(
         .executableTarget(
             name: "LinkMain", dependencies: ["Link", "Runtime"], path: "Services/Link/Main",
             swiftSettings: strict),
+        .target(
+            name: "User",
+            dependencies: [
+                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+            ],
+            path: "Services/User", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "UserMain", dependencies: ["User", "Runtime"], path: "Services/User/Main",
+            swiftSettings: strict),
+        .target(
+            name: "Sync",
+            dependencies: [
+                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Services/Sync", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "SyncMain", dependencies: ["Sync", "Runtime"], path: "Services/Sync/Main",
+            swiftSettings: strict),
+        .target(
+            name: "Verification",
+            dependencies: [
+                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+            ],
+            path: "Services/Verification", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "VerificationMain", dependencies: ["Verification", "Runtime"], path: "Services/Verification/Main",
+            swiftSettings: strict),
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            path: "Services/Gateway", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "GatewayMain", dependencies: ["Gateway"], path: "Services/Gateway/Main", swiftSettings: strict),
         .executableTarget(
             name: "CLI",
             dependencies: [
@@ -151,6 +200,38 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/LinkTests", swiftSettings: strict),
+        .testTarget(
+            name: "UserTests",
+            dependencies: [
+                "Contracts", "User", "Messaging", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/UserTests", swiftSettings: strict),
+        .testTarget(
+            name: "SyncTests",
+            dependencies: [
+                "Contracts", "Sync", "Messaging", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/SyncTests", swiftSettings: strict),
+        .testTarget(
+            name: "VerificationTests",
+            dependencies: [
+                "Contracts", "Verification", "Messaging", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/VerificationTests", swiftSettings: strict),
+        .testTarget(
+            name: "GatewayTests",
+            dependencies: [
+                "Contracts", "Gateway", "Messaging", "Runtime", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/GatewayTests", swiftSettings: strict),
         .testTarget(
             name: "CLITests", dependencies: ["CLI", "Contracts", "Messaging", "WireJSON"], path: "Tests/CLITests",
             swiftSettings: strict),

@@ -13,6 +13,9 @@ public struct Topics: Sendable, Hashable {
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
     public var replies: String { "\(prefix)identity.replies.v1" }
 
+    /// Where the replies to what a service forwards come back.
+    public func replies(to service: String) -> String { "\(prefix)identity.replies.\(service).v1" }
+
     /// The consumer group of a service. The prefix applies, so that runs do not share offsets either.
     public func group(_ service: String) -> String { "\(prefix)identity.\(service)" }
 

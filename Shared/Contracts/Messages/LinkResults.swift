@@ -2,7 +2,14 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 /// The `result` of a succeeded command.
-public protocol CommandResult: Codable, Sendable, Hashable {}
+public protocol CommandResult: Codable, Sendable, Hashable {
+    /// Whether it holds a secret, such as an authentication code or a token: a store keeps it only encrypted.
+    static var isConfidential: Bool { get }
+}
+
+extension CommandResult {
+    public static var isConfidential: Bool { false }
+}
 
 /// `link.request` and `link.establish`.
 public struct LinkResult: CommandResult {

@@ -16,6 +16,16 @@ public enum DerivedID {
         uuid5(domain("message", app, source, commandID, String(index)))
     }
 
+    /// The id of forward number `number` of a command.
+    public static func forward(app: String, source: String, commandID: String, number: Int) -> String {
+        uuid5(domain("forward", app, source, commandID, String(number)))
+    }
+
+    /// The id of the final answer to a command that was answered `pending` first.
+    public static func settlement(app: String, source: String, commandID: String) -> String {
+        uuid5(domain("settlement", app, source, commandID))
+    }
+
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
     /// made to collide with an id derived from a command.
     public static func message(cluster: String, topic: String, partition: Int32, offset: Int64, index: Int) -> String {

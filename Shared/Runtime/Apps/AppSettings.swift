@@ -8,11 +8,20 @@ public struct AppSettings: Sendable {
     public var id: String
     public var keys: [String: APIKey]
     public var linking: Linking
+    public var sdk: SDKSettings
+    public var sync: SyncSettings
+    public var verification: VerificationSettings
 
-    public init(id: String, keys: [String: APIKey] = [:], linking: Linking = Linking()) {
+    public init(
+        id: String, keys: [String: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
+        sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings()
+    ) {
         self.id = id
         self.keys = keys
         self.linking = linking
+        self.sdk = sdk
+        self.sync = sync
+        self.verification = verification
     }
 
     /// How installs are linked (domain.md "Link").

@@ -8,8 +8,7 @@ import Yams
 
 /// Reads `config/apps.yaml` (design/contracts.md). Every mistake is one line that names the app and the member.
 ///
-/// The sections `sdk`, `sync` and `verification` belong to services that read them themselves; here they are only
-/// known by name, so that a misspelt section is still refused.
+/// The sections `sdk`, `sync` and `verification` are read by the types of these names.
 public enum AppsFile {
     public struct Problem: Error, Sendable, CustomStringConvertible {
         public var description: String
@@ -19,7 +18,7 @@ public enum AppsFile {
     /// - Parameter readSecret: reads a `secretFile`; relative paths are relative to the apps file.
     /// - Throws: `Problem`.
     public static func parse(
-        _ text: String, readSecret: (String) throws -> String
+        _ text: String, readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
         let file: File
         do {
@@ -30,6 +29,7 @@ public enum AppsFile {
             throw Problem("is not YAML: \(String(describing: error).prefix { $0 != "\n" })")
         }
         guard !file.apps.isEmpty else { throw Problem("has no apps; list at least one under apps:") }
+        let secrets = SecretReader(readFile: readSecret)
         var apps: [AppSettings] = []
         var appIDs: Set<String> = []
         var keyOwners: [String: String] = [:]
@@ -43,32 +43,27 @@ public enum AppsFile {
                 if let owner = keyOwners.updateValue(app.id, forKey: key.id) {
                     throw Problem("uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique")
                 }
-                keys[key.id] = try apiKey(key, app: app.id, readSecret)
+                keys[key.id] = try apiKey(key, app: app.id, secrets)
             }
-            apps.append(AppSettings(id: app.id, keys: keys, linking: linking(app.linking)))
+            let place = "app \(app.id)"
+            apps.append(
+                AppSettings(
+                    id: app.id, keys: keys, linking: linking(app.linking),
+                    sdk: try SDKSettings.read(app.sdk, "\(place), sdk", secrets),
+                    sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
+                    verification: try VerificationSettings.read(app.verification, "\(place), verification", secrets)))
         }
         return AppDirectory(apps)
     }
 
     private static func apiKey(
-        _ key: Key, app: String, _ readSecret: (String) throws -> String
+        _ key: Key, app: String, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
         guard !key.id.isEmpty, key.id != Signature.internalKeyID, !key.id.contains(";"), !key.id.contains(".") else {
             throw Problem("\(place): the id must not be empty, 'internal', or have a semicolon or a dot")
         }
-        let secret: String
-        switch (key.secret, key.secretFile) {
-        case (let inline?, nil): secret = inline
-        case (nil, let path?):
-            do {
-                secret = try readSecret(path).trimmingSuffix { $0.isNewline }
-            } catch {
-                throw Problem("\(place): secretFile \(path) cannot be read")
-            }
-        default: throw Problem("\(place): give either secret or secretFile")
-        }
-        guard secret.utf8.count >= 8 else { throw Problem("\(place): the secret has less than 8 bytes") }
+        let secret = try secrets.read(inline: key.secret, file: key.secretFile, place)
         var scopes: Set<Scope> = []
         for name in key.scopes {
             guard let scope = Scope(spelling: name), scope != .internal else {
@@ -146,6 +141,9 @@ private struct App: Decodable {
     var id: String
     var keys: [Key]?
     var linking: LinkingSection?
+    var sdk: SDKSettings.Section?
+    var sync: SyncSettings.Section?
+    var verification: VerificationSettings.Section?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case id, name, keys, linking, sdk, sync, verification
@@ -157,6 +155,9 @@ private struct App: Decodable {
         id = try container.decode(String.self, forKey: .id)
         keys = try container.decodeIfPresent([Key].self, forKey: .keys)
         linking = try container.decodeIfPresent(LinkingSection.self, forKey: .linking)
+        sdk = try container.decodeIfPresent(SDKSettings.Section.self, forKey: .sdk)
+        sync = try container.decodeIfPresent(SyncSettings.Section.self, forKey: .sync)
+        verification = try container.decodeIfPresent(VerificationSettings.Section.self, forKey: .verification)
     }
 }
 
@@ -204,20 +205,12 @@ private struct AnyKey: CodingKey {
 }
 
 /// A misspelt setting must not be silently ignored.
-private func refuseUnknownMembers(_ decoder: any Decoder, _ known: [String]) throws {
+func refuseUnknownMembers(_ decoder: any Decoder, _ known: [String]) throws {
     let container = try decoder.container(keyedBy: AnyKey.self)
     for key in container.allKeys where !known.contains(key.stringValue) {
         throw DecodingError.dataCorrupted(
             .init(
                 codingPath: container.codingPath,
                 debugDescription: "unknown member \(key.stringValue); known are \(known.joined(separator: ", "))"))
-    }
-}
-
-extension StringProtocol {
-    fileprivate func trimmingSuffix(_ isTrimmed: (Character) -> Bool) -> String {
-        var end = endIndex
-        while end > startIndex, isTrimmed(self[index(before: end)]) { end = index(before: end) }
-        return String(self[startIndex..<end])
     }
 }

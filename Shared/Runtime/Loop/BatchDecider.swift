@@ -113,6 +113,8 @@ struct BatchDecider<Service: CommandService> {
         conclusion.subject = command.attributes.subject
         switch decision.outcome {
         case .succeeded: break
+        case .noted: conclusion.outcome = "noted"
+        case .pending: conclusion.outcome = "pending"
         case .expired: conclusion.outcome = "expired"
         case .rejected(let rejection):
             conclusion.outcome = "rejected"

@@ -102,6 +102,10 @@ struct MessageWriter {
         attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
         var reply = Reply<RawJSON>(commandId: command.id, commandType: command.type, status: .expired)
         switch outcome {
+        case .noted: break
+        case .pending(let result):
+            reply.status = .pending
+            reply.result = try result.map { RawJSON(try encoder.encode($0)) }
         case .succeeded(let result):
             reply.status = .succeeded
             reply.result = RawJSON(try encoder.encode(result))

@@ -18,9 +18,16 @@ public protocol CommandService: Sendable {
     /// The service's tables, beside the runtime's own. Numbers start at 100.
     static var migrations: [Migration] { get }
 
+    /// What it reads beside its commands topic. Nothing unless the service says so.
+    static var subscriptions: [Subscription] { get }
+    /// Whether it forwards commands, gives out secrets or sends itself due commands, which takes the internal key.
+    static var needsInternalKey: Bool { get }
+    /// Whether ``due(now:limit:in:)`` is to be asked.
+    static var hasDueCommands: Bool { get }
+
     /// The scope that a command of this `type` needs, or `nil` when this service does not know the type.
     static func scope(of type: String) -> Scope?
-    /// Reads a command's data.
+    /// Reads the data of a command, or of an event or a reply that is subscribed to.
     /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
     static func decode(type: String, data: JSONValue) throws -> Command
     /// Loads what the decider needs for all of these commands, in as few statements as it can.
@@ -29,6 +36,18 @@ public protocol CommandService: Sendable {
     func decide(_ command: Command, _ state: State, _ context: DecisionContext) -> Decision<State.Change>
     /// Writes what was changed since `load`.
     func save(_ state: State, in transaction: any SQLTransaction) throws
+    /// What has become due, at most `limit`. The loop asks about once a second, in every replica, and sends what it
+    /// gets to the service's own commands topic, signed with the internal key. The transaction should put the next
+    /// asking off (some 30 s), and what was decided must not come again; what comes twice is decided once.
+    func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand]
+}
+
+extension CommandService {
+    public static var subscriptions: [Subscription] { [] }
+    public static var needsInternalKey: Bool { !subscriptions.isEmpty || hasDueCommands }
+    public static var hasDueCommands: Bool { false }
+
+    public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] { [] }
 }
 
 /// The part of a service's state that a batch touches, as a value.

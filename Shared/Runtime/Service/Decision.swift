@@ -2,23 +2,61 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+public import Storage
 
 /// What a decider answers: the outcome, the changes to the service's state, and what to tell others.
-/// `events` are published in this order, before the reply.
+/// Published in this order: `events`, `forwards`, `settlements`, the reply.
 public struct Decision<Change: Sendable>: Sendable {
     public var outcome: Outcome
     public var changes: [Change]
     public var events: [any EventMessage]
+    public var forwards: [Forward]
+    public var settlements: [Settlement]
 
-    public init(_ outcome: Outcome, changes: [Change] = [], events: [any EventMessage] = []) {
+    public init(
+        _ outcome: Outcome, changes: [Change] = [], events: [any EventMessage] = [], forwards: [Forward] = [],
+        settlements: [Settlement] = []
+    ) {
         self.outcome = outcome
         self.changes = changes
         self.events = events
+        self.forwards = forwards
+        self.settlements = settlements
     }
 
     public static func rejected(
         _ reason: ReasonCode, _ message: String? = nil, events: [any EventMessage] = []
     ) -> Decision {
         Decision(.rejected(Rejection(reason, message)), events: events)
+    }
+}
+
+/// A command for another service, signed with the internal key. Its reply comes back to the sending service, which
+/// reads it when its ``CommandService/subscriptions`` name ``Subscription/replies``; the reply's `commandId` is `id`.
+public struct Forward: Sendable {
+    /// From ``DecisionContext/forwardID(_:)``, so that deciding twice sends the same command.
+    public var id: String
+    public var command: any CommandMessage
+    /// Past this instant the other service answers `expired` and changes nothing.
+    public var expiry: Timestamp?
+
+    public init(id: String, command: any CommandMessage, expiry: Timestamp? = nil) {
+        self.id = id
+        self.command = command
+        self.expiry = expiry
+    }
+}
+
+/// The final answer to a command that was answered ``Outcome/pending(_:)`` before. Sent to that command's `replyto`,
+/// and from then on the answer to its repetitions.
+public struct Settlement: Sendable {
+    /// The command that began the saga.
+    public var command: CommandKey
+    /// Succeeded, rejected or expired.
+    public var outcome: Outcome
+
+    public init(_ command: CommandKey, _ outcome: Outcome) {
+        self.command = command
+        self.outcome = outcome
     }
 }

@@ -13,16 +13,30 @@ public struct DecisionContext: Sendable {
     public var principal: Principal
     /// The instant of the decision; one for a whole batch.
     public var now: Timestamp
+    /// The command's `expirytime`, later than `now`.
+    public var expiry: Timestamp?
+    /// Where secrets that a decider gives out come from.
+    public var secrets: DerivedSecrets
 
-    public init(command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp) {
+    public init(
+        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, expiry: Timestamp? = nil,
+        secrets: DerivedSecrets = .none
+    ) {
         self.command = command
         self.app = app
         self.principal = principal
         self.now = now
+        self.expiry = expiry
+        self.secrets = secrets
     }
 
     /// The id of the person that this command would create.
     public var newUserID: String {
         DerivedID.user(app: command.app, source: command.source, commandID: command.id)
+    }
+
+    /// The id of the command's forward number `number`, counted by the decider.
+    public func forwardID(_ number: Int) -> String {
+        DerivedID.forward(app: command.app, source: command.source, commandID: command.id, number: number)
     }
 }

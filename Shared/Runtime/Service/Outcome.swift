@@ -10,4 +10,8 @@ public enum Outcome: Sendable {
     case rejected(Rejection)
     /// Too late by the command's `expirytime`; nothing changed.
     case expired
+    /// A saga has begun: the final answer follows as a ``Settlement``, to the same `replyto`.
+    case pending((any CommandResult)?)
+    /// Nobody waits for an answer: an event or a reply was taken in, or a command that the service sent to itself.
+    case noted
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// Takes secrets from the apps file: inline, or from the file that holds it.
+struct SecretReader {
+    var readFile: (String) throws -> String
+
+    /// - Parameter place: names the app and the member in a problem's text.
+    func read(inline: String?, file: String?, _ place: String) throws(AppsFile.Problem) -> String {
+        let secret: String
+        switch (inline, file) {
+        case (let inline?, nil): secret = inline
+        case (nil, let path?):
+            do {
+                secret = try readFile(path).trimmingSuffix { $0.isNewline }
+            } catch {
+                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read")
+            }
+        default: throw AppsFile.Problem("\(place): give either secret or secretFile")
+        }
+        guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has less than 8 bytes") }
+        return secret
+    }
+}
+
+extension StringProtocol {
+    fileprivate func trimmingSuffix(_ isTrimmed: (Character) -> Bool) -> String {
+        var end = endIndex
+        while end > startIndex, isTrimmed(self[index(before: end)]) { end = index(before: end) }
+        return String(self[startIndex..<end])
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// What a service reads beside its own commands. Only what the deployment's own services wrote is believed.
+public enum Subscription: Sendable, Hashable {
+    /// Events of another service, of these types; its other events are passed over.
+    case events(of: String, types: Set<String>)
+    /// The replies to what this service forwards.
+    case replies
+}
+
+/// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
+public struct DueCommand: Sendable {
+    public var app: String
+    /// The same each time the same thing is due: the journal then decides it once.
+    public var id: String
+    public var command: any CommandMessage
+
+    public init(app: String, id: String, command: any CommandMessage) {
+        self.app = app
+        self.id = id
+        self.command = command
+    }
+}
