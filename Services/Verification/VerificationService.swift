@@ -15,7 +15,9 @@ public struct VerificationService: CommandService {
 
     public static func scope(of type: String) -> Scope? { nil }
 
-    public static func decode(type: String, data: JSONValue) throws -> VerificationCommand { throw Rejection(.unknownType) }
+    public static func decode(type: String, data: JSONValue) throws -> VerificationCommand {
+        throw Rejection(.unknownType)
+    }
 
     public func load(
         _ commands: [(VerificationCommand, DecisionContext)], in transaction: any SQLTransaction

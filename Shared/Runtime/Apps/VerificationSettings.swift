@@ -13,7 +13,9 @@ extension VerificationSettings {
     }
 
     /// - Parameter place: names the app in a problem's text.
-    static func read(_ section: Section?, _ place: String, _ secrets: SecretReader) throws(AppsFile.Problem) -> VerificationSettings {
+    static func read(_ section: Section?, _ place: String, _ secrets: SecretReader) throws(AppsFile.Problem)
+        -> VerificationSettings
+    {
         VerificationSettings()
     }
 }

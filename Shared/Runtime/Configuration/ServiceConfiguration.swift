@@ -63,11 +63,20 @@ public struct ServiceConfiguration: Sendable {
     ///
     /// The commands topic takes messages well over our own limit, so that who sends too much is told by us, with a
     /// reason; a dead letter is larger than what it holds by its headers.
-    public func topicSpecs(for service: String) -> [TopicSpec] {
-        [
+    public func topicSpecs(for service: String, reading subscriptions: [Subscription] = []) -> [TopicSpec] {
+        let own = [
             spec(topics.commands(service), maxBytes: 2_000_000), spec(topics.events(service)), spec(topics.replies),
             spec(topics.deadLetters(service), maxBytes: 3_000_000),
         ]
+        return own
+            + subscriptions.flatMap { subscription in
+                switch subscription {
+                case .events: [spec(subscription.topic(topics, of: service))]
+                case .replies(let services):
+                    [spec(subscription.topic(topics, of: service))]
+                        + services.sorted().map { spec(topics.commands($0), maxBytes: 2_000_000) }
+                }
+            }
     }
 
     private func spec(_ name: String, maxBytes: Int? = nil) -> TopicSpec {

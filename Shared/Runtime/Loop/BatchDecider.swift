@@ -5,37 +5,23 @@ import Contracts
 import Messaging
 import Storage
 
-/// What one record came to: its row in the journal, and the messages in it.
-struct Conclusion {
-    var position: JournalPosition
-    var key: CommandKey?
-    var digest: [UInt8]
-    var type: String
-    var subject: String?
-    var outcome: String
-    var reason: String?
-    var messages: [OutboundMessage]
-
-    func entry(now: Timestamp) -> JournalEntry {
-        JournalEntry(
-            position: position, key: key, digest: digest, type: type, subject: subject, outcome: outcome,
-            reason: reason, messages: OutboxCodec.encode(messages), decidedAt: now.milliseconds)
-    }
-}
-
 /// Decides a batch inside its transaction: repeated commands get their first answer again, new ones are decided in
 /// order, each seeing the changes of those before it.
 struct BatchDecider<Service: CommandService> {
     typealias Incoming = Intake<Service.Command>
+    typealias Command = Admitted<Service.Command>
 
     var service: Service
     var writer: MessageWriter
+    var vault: OutboxVault
+    var secrets: DerivedSecrets
     /// The Kafka cluster's id, part of the ids of messages about records.
     var cluster: String
     /// The incarnation of each partition's log.
     var incarnations: [TopicPartition: Int64]
 
-    /// - Returns: a conclusion per intake, in order. The service's state is saved; the journal is not yet written.
+    /// - Returns: a conclusion per intake, in order, without those that were passed over. The service's state and its
+    ///   sagas are saved; the journal is not yet written.
     func decide(_ intakes: [Incoming], in transaction: any SQLTransaction, now: Timestamp) throws -> [Conclusion] {
         let admitted = intakes.compactMap { intake in
             if case .admitted(let command) = intake.verdict { command } else { nil }
@@ -43,117 +29,163 @@ struct BatchDecider<Service: CommandService> {
         let known = try Journal.find(admitted.map(\.key), in: transaction)
         let fresh = admitted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, case .success(let body) = command.body else { return nil }
-            return (body, command.context(now: now))
+            return (body, command.context(now: now, secrets: secrets))
         }
         var state = try service.load(fresh, in: transaction)
-        var seen: [CommandKey: First] = [:]
-        for (key, entry) in known {
-            seen[key] = First(digest: entry.digest, messages: try OutboxCodec.decode(entry.messages))
-        }
+        let steps = decide(intakes, known, &state, now)
+        try service.save(state, in: transaction)
+        var book = try AnswerBook(known: known, settled: settled(by: steps), vault: vault, in: transaction)
         var conclusions: [Conclusion] = []
         conclusions.reserveCapacity(intakes.count)
-        for intake in intakes {
-            let conclusion = try conclude(intake, &state, &seen, now)
-            if let key = conclusion.key { seen[key] = First(digest: conclusion.digest, messages: conclusion.messages) }
-            conclusions.append(conclusion)
+        for (intake, step) in zip(intakes, steps) {
+            if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
         }
-        try service.save(state, in: transaction)
+        try book.save(in: transaction)
         return conclusions
     }
 
-    /// How a command was answered the first time.
-    private struct First {
-        var digest: [UInt8]
-        var messages: [OutboundMessage]
+    // MARK: Deciding
+
+    private enum Step {
+        case passOn
+        case decided(Command, Decision<Service.State.Change>)
+        /// Seen before; with the digest of the first time.
+        case repeated(Command, first: [UInt8])
+    }
+
+    private func decide(
+        _ intakes: [Incoming], _ known: [CommandKey: JournalEntry], _ state: inout Service.State, _ now: Timestamp
+    ) -> [Step] {
+        var digests = known.mapValues(\.digest)
+        return intakes.map { intake in
+            guard case .admitted(let command) = intake.verdict else { return .passOn }
+            if let first = digests[command.key] { return .repeated(command, first: first) }
+            digests[command.key] = command.digest
+            let decision = decide(command, state, now)
+            decision.changes.forEach { state.apply($0) }
+            return .decided(command, decision)
+        }
+    }
+
+    private func decide(
+        _ command: Command, _ state: Service.State, _ now: Timestamp
+    ) -> Decision<Service.State.Change> {
+        if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
+        switch command.body {
+        case .failure(let rejection): return Decision(.rejected(rejection))
+        case .success(let body): return service.decide(body, state, command.context(now: now, secrets: secrets))
+        }
+    }
+
+    private func settled(by steps: [Step]) -> [CommandKey] {
+        steps.flatMap { step -> [CommandKey] in
+            if case .decided(_, let decision) = step { decision.settlements.map(\.command) } else { [] }
+        }
+    }
+
+    // MARK: Concluding
+
+    private func conclude(
+        _ intake: Incoming, _ step: Step, _ book: inout AnswerBook, _ now: Timestamp
+    ) throws -> Conclusion? {
+        let record = intake.record
+        switch (intake.verdict, step) {
+        case (_, .decided(let command, let decision)):
+            return try conclude(command, decision, record, &book, now)
+        case (_, .repeated(let command, let first)):
+            return try conclude(repeated: command, first, record, book, now)
+        case (.refused(let reason, let step, let detail, let attempts, let tell), _):
+            let letter = writer.deadLetter(
+                record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
+            let notices = try tell.map { try [notice($0, record, now)] } ?? []
+            return Conclusion(
+                position(of: record), type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
+                [letter] + notices)
+        case (.forbidden(let tell), _):
+            return Conclusion(
+                position(of: record), type: tell.attributes.type, outcome: "rejected",
+                reason: tell.rejection.reason.rawValue, [try notice(tell, record, now)])
+        case (.ignored, _), (.admitted, .passOn):
+            return nil
+        }
     }
 
     private func conclude(
-        _ intake: Incoming, _ state: inout Service.State, _ seen: inout [CommandKey: First], _ now: Timestamp
+        _ command: Command, _ decision: Decision<Service.State.Change>, _ record: KafkaRecord,
+        _ book: inout AnswerBook, _ now: Timestamp
     ) throws -> Conclusion {
-        switch intake.verdict {
-        case .refused(let reason, let step, let detail, let attempts, let tell):
-            let letter = writer.deadLetter(
-                intake.record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
-            let notices = try tell.map { try [notice($0, intake.record, now)] } ?? []
-            return conclusion(
-                of: intake.record, type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
-                [letter] + notices)
-        case .forbidden(let tell):
-            return conclusion(
-                of: intake.record, type: tell.attributes.type, outcome: "rejected",
-                reason: tell.rejection.reason.rawValue, [try notice(tell, intake.record, now)])
-        case .admitted(let command):
-            if let first = seen[command.key] { return try repeated(command, intake.record, first, now) }
-            return try answer(command, intake.record, &state, now)
-        }
-    }
-
-    private func answer(
-        _ command: Admitted<Service.Command>, _ record: KafkaRecord, _ state: inout Service.State, _ now: Timestamp
-    ) throws -> Conclusion {
-        let decision: Decision<Service.State.Change>
-        if let expiry = command.expiry, expiry <= now {
-            decision = Decision(.expired)
-        } else {
-            switch command.body {
-            case .failure(let rejection): decision = Decision(.rejected(rejection))
-            case .success(let body): decision = service.decide(body, state, command.context(now: now))
-            }
-        }
-        decision.changes.forEach { state.apply($0) }
+        if case .pending = decision.outcome { book.begin(try writer.saga(of: command, record: record, now: now)) }
         var messages: [OutboundMessage] = []
         for event in decision.events {
             messages.append(try writer.event(event, of: command, index: messages.count, now: now))
         }
-        messages.append(
-            try writer.reply(decision.outcome, to: command, record: record, index: messages.count, now: now))
-        var conclusion = self.conclusion(of: record, type: command.attributes.type, outcome: "succeeded", messages)
+        for forward in decision.forwards { messages.append(try writer.forward(forward, of: command, now: now)) }
+        for settlement in decision.settlements {
+            guard let saga = book.unsettledSaga(settlement.command) else { continue }
+            let reply = try writer.settlement(settlement.outcome, of: saga, now: now)
+            messages.append(reply)
+            try book.settle(saga, with: reply)
+        }
+        let answer =
+            command.isCommand
+            ? try writer.reply(decision.outcome, to: command, record: record, index: messages.count, now: now) : nil
+        if let answer { messages.append(answer) }
+        book.note(command.key, answer)
+        var conclusion = Conclusion(
+            position(of: record), type: command.attributes.type, outcome: decision.outcome.name, messages)
         conclusion.key = command.key
         conclusion.digest = command.digest
         conclusion.subject = command.attributes.subject
-        switch decision.outcome {
-        case .succeeded: break
-        case .noted: conclusion.outcome = "noted"
-        case .pending: conclusion.outcome = "pending"
-        case .expired: conclusion.outcome = "expired"
-        case .rejected(let rejection):
-            conclusion.outcome = "rejected"
-            conclusion.reason = rejection.reason.rawValue
-        }
+        if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }
         return conclusion
     }
 
     /// The same command again: the same reply, to where this one asks for it, and no other effect.
-    private func repeated(
-        _ command: Admitted<Service.Command>, _ record: KafkaRecord, _ first: First, _ now: Timestamp
+    private func conclude(
+        repeated command: Command, _ digest: [UInt8], _ record: KafkaRecord, _ book: AnswerBook, _ now: Timestamp
     ) throws -> Conclusion {
-        guard first.digest == command.digest else {
-            let tell = Incoming.Notice(attributes: command.attributes, rejection: Rejection(.idReused))
-            return conclusion(
-                of: record, type: command.attributes.type, outcome: "rejected", reason: tell.rejection.reason.rawValue,
-                [try notice(tell, record, now)])
+        let type = command.attributes.type
+        guard digest == command.digest else {
+            guard command.isCommand else {
+                let letter = writer.deadLetter(
+                    record, reason: ReasonCode.idReused.rawValue, step: .decide,
+                    detail: "an event with this source and id but other content was read before", now: now)
+                return Conclusion(
+                    position(of: record), type: type, outcome: "dead-lettered", reason: ReasonCode.idReused.rawValue,
+                    [letter])
+            }
+            return try refuse(command, Rejection(.idReused), record, now)
         }
-        let replies = first.messages.filter { $0.role == .reply }.map { reply in
-            var reply = reply
-            reply.key = record.key
-            reply.topic = writer.topics.replyTopic(command.attributes.replyTo) ?? writer.topics.replies
-            return reply
+        guard command.isCommand else { return Conclusion(position(of: record), type: type, outcome: "repeated", []) }
+        if let answer = try book.answer(to: command.key) {
+            let reply = writer.readdressed(answer, to: command.attributes.replyTo, key: record.key)
+            return Conclusion(position(of: record), type: type, outcome: "repeated", [reply])
         }
-        return conclusion(of: record, type: command.attributes.type, outcome: "repeated", replies)
+        guard book.owesAnswer(to: command.key) else {
+            return Conclusion(position(of: record), type: type, outcome: "repeated", [])
+        }
+        let lost = Rejection(
+            .internalError, "The first answer can no longer be read: it was stored under another internal key.")
+        return try refuse(command, lost, record, now)
+    }
+
+    private func refuse(
+        _ command: Command, _ rejection: Rejection, _ record: KafkaRecord, _ now: Timestamp
+    ) throws -> Conclusion {
+        let tell = Incoming.Notice(attributes: command.attributes, rejection: rejection)
+        return Conclusion(
+            position(of: record), type: command.attributes.type, outcome: "rejected",
+            reason: rejection.reason.rawValue, [try notice(tell, record, now)])
     }
 
     private func notice(_ tell: Incoming.Notice, _ record: KafkaRecord, _ now: Timestamp) throws -> OutboundMessage {
         try writer.notice(tell.rejection, to: tell.attributes, record: record, cluster: cluster, now: now)
     }
 
-    private func conclusion(
-        of record: KafkaRecord, type: String, outcome: String, reason: String? = nil, _ messages: [OutboundMessage]
-    ) -> Conclusion {
+    private func position(of record: KafkaRecord) -> JournalPosition {
         let partition = record.topicPartition
-        return Conclusion(
-            position: JournalPosition(
-                topic: partition.topic, partition: partition.partition, incarnation: incarnations[partition] ?? 0,
-                offset: record.offset),
-            key: nil, digest: [], type: type, subject: nil, outcome: outcome, reason: reason, messages: messages)
+        return JournalPosition(
+            topic: partition.topic, partition: partition.partition, incarnation: incarnations[partition] ?? 0,
+            offset: record.offset)
     }
 }

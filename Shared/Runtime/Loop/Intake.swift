@@ -21,6 +21,8 @@ struct Intake<Command: Sendable> {
         /// The sender is known and may not send this: told so, and not remembered. The command's id stays free for
         /// those who may use it.
         case forbidden(Notice)
+        /// Of a topic that is subscribed to, and of a type that is not: passed over.
+        case ignored
     }
 
     /// What to tell the sender of a record that is not admitted.
@@ -39,12 +41,14 @@ final class Admitted<Command: Sendable>: Sendable {
     let app: AppSettings
     let principal: Principal
     let expiry: Timestamp?
+    /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
+    let isCommand: Bool
     /// The command, or why it is rejected whatever the state.
     let body: Result<Command, Rejection>
 
     init(
         attributes: EventAttributes, key: CommandKey, digest: [UInt8], app: AppSettings, principal: Principal,
-        expiry: Timestamp?, body: Result<Command, Rejection>
+        expiry: Timestamp?, isCommand: Bool, body: Result<Command, Rejection>
     ) {
         self.attributes = attributes
         self.key = key
@@ -52,11 +56,12 @@ final class Admitted<Command: Sendable>: Sendable {
         self.app = app
         self.principal = principal
         self.expiry = expiry
+        self.isCommand = isCommand
         self.body = body
     }
 
-    func context(now: Timestamp) -> DecisionContext {
-        DecisionContext(command: key, app: app, principal: principal, now: now)
+    func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
+        DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
     }
 }
 
@@ -64,6 +69,16 @@ final class Admitted<Command: Sendable>: Sendable {
 struct IntakeReader<Service: CommandService> {
     var authenticator: Authenticator
     var topics: Topics
+    /// The types to read on each topic that is subscribed to.
+    private let subscribed: [String: Set<String>]
+
+    init(authenticator: Authenticator, topics: Topics) {
+        self.authenticator = authenticator
+        self.topics = topics
+        subscribed = Service.subscriptions.reduce(into: [:]) { types, subscription in
+            types[subscription.topic(topics, of: Service.name), default: []].formUnion(subscription.types)
+        }
+    }
 
     func read(_ record: KafkaRecord, now: Timestamp) -> Intake<Service.Command> {
         Intake(record: record, verdict: verdict(record, now))
@@ -77,6 +92,9 @@ struct IntakeReader<Service: CommandService> {
         } catch {
             return .refused(reason: error.reason.rawValue, step: .decode, detail: error.detail, tell: nil)
         }
+        if let types = subscribed[record.topicPartition.topic] {
+            return types.contains(event.attributes.type) ? notification(event, record, now) : .ignored
+        }
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event.attributes) }
@@ -85,11 +103,35 @@ struct IntakeReader<Service: CommandService> {
             } catch {
                 return .forbidden(Intake.Notice(attributes: event.attributes, rejection: error))
             }
-            return .admitted(admit(event, app, principal))
+            return .admitted(admit(event, app, principal, isCommand: true))
         } catch {
             let notice = Intake<Service.Command>.Notice(
                 attributes: event.attributes, rejection: Rejection(.unauthenticated, error.messageForSender))
             return .refused(reason: error.reason.rawValue, step: .authenticate, detail: error.detail, tell: notice)
+        }
+    }
+
+    /// An event or a reply that is subscribed to: only the deployment's own services write those.
+    private func notification(
+        _ event: CloudEvent<JSONValue>, _ record: KafkaRecord, _ now: Timestamp
+    ) -> Intake<Service.Command>.Verdict {
+        let refuse = { (reason: String, step: DeadLetter.Step, detail: String) in
+            Intake<Service.Command>.Verdict.refused(reason: reason, step: step, detail: detail, tell: nil)
+        }
+        do {
+            let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
+            guard principal.kind == .service else {
+                return refuse(
+                    AuthenticationFailure.Reason.principalInvalid.rawValue, .authenticate,
+                    "only the deployment's own services write events and replies")
+            }
+            let command = admit(event, app, principal, isCommand: false)
+            if case .failure(let rejection) = command.body {
+                return refuse(rejection.reason.rawValue, .decode, rejection.message)
+            }
+            return .admitted(command)
+        } catch {
+            return refuse(error.reason.rawValue, .authenticate, error.detail)
         }
     }
 
@@ -102,7 +144,7 @@ struct IntakeReader<Service: CommandService> {
     }
 
     private func admit(
-        _ event: CloudEvent<JSONValue>, _ app: AppSettings, _ principal: Principal
+        _ event: CloudEvent<JSONValue>, _ app: AppSettings, _ principal: Principal, isCommand: Bool
     ) -> Admitted<Service.Command> {
         let attributes = event.attributes
         var hash = SHA256()
@@ -113,7 +155,7 @@ struct IntakeReader<Service: CommandService> {
             attributes: attributes,
             key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
             digest: Array(hash.finalize()), app: app, principal: principal,
-            expiry: attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)),
+            expiry: isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil, isCommand: isCommand,
             body: body(event))
     }
 

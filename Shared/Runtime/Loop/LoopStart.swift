@@ -34,7 +34,7 @@ struct LoopStart {
         guard isMigrated != nil else { return nil }
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         defer { admin.close(timeout: .seconds(2)) }
-        let specs = configuration.topicSpecs(for: Service.name)
+        let specs = configuration.topicSpecs(for: Service.name, reading: Service.subscriptions)
         let cluster = try wait(signals, logger, "broker") { problem in
             health.turned()
             health.broker(problem)

@@ -7,7 +7,7 @@ import Messaging
 import Storage
 import WireJSON
 
-/// Writes replies, events and dead letters. Deterministic: the same command, outcome and instant give the same bytes.
+/// Writes replies, events, commands and dead letters, signed with the internal key. Deterministic: the same command, outcome and instant give the same bytes.
 struct MessageWriter {
     var service: String
     var topics: Topics
@@ -33,20 +33,52 @@ struct MessageWriter {
             attributes.id = id(command.key, index)
             attributes.subject = event.subject
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
-            return try message(
-                .event, topic: topics.events(service), attributes, event,
-                key: attributes.partitionKey.map { Array($0.utf8) },
-                isSigned: true)
+            return try message(.event, topic: topics.events(service), attributes, event)
         }
         return try write(event)
     }
 
+    /// - Throws: `NoSuchService` for a command type that names no service.
+    func forward(_ forward: Forward, of command: Admitted<some Sendable>, now: Timestamp) throws -> OutboundMessage {
+        var attributes = follow(command.attributes, type: "", now: now)
+        attributes.id = forward.id
+        attributes.replyTo = topics.replies(to: service)
+        attributes.expiryTime = forward.expiry?.rfc3339
+        return try self.command(forward.command, app: command.key.app, attributes)
+    }
+
+    /// A command to the service itself that nobody sent: it is due.
+    func due(_ due: DueCommand, now: Timestamp) throws -> OutboundMessage {
+        var attributes = EventAttributes(id: due.id, source: source, type: "", appID: due.app)
+        attributes.time = now.rfc3339
+        attributes.dataContentType = "application/json"
+        return try command(due.command, app: due.app, attributes)
+    }
+
+    /// - Returns: `nil` when nobody waits for an answer.
     func reply(_ outcome: Outcome, to command: Admitted<some Sendable>, record: KafkaRecord, index: Int, now: Timestamp)
-        throws -> OutboundMessage
+        throws -> OutboundMessage?
     {
+        if case .noted = outcome { return nil }
         var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
         attributes.id = id(command.key, index)
         return try reply(outcome, attributes, to: command.attributes, key: record.key)
+    }
+
+    // MARK: Of a saga
+
+    /// What the final reply will be written from.
+    func saga(of command: Admitted<some Sendable>, record: KafkaRecord, now: Timestamp) throws -> Saga {
+        Saga(
+            key: command.key, origin: try encoder.encode(command.attributes), recordKey: record.key,
+            begunAt: now.milliseconds)
+    }
+
+    func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboundMessage {
+        let command = try WireJSONDecoder().decode(EventAttributes.self, from: saga.origin)
+        var attributes = follow(command, type: Reply<RawJSON>.type, now: now)
+        attributes.id = DerivedID.settlement(app: saga.key.app, source: saga.key.source, commandID: saga.key.id)
+        return try reply(outcome, attributes, to: command, key: saga.recordKey)
     }
 
     // MARK: Of a record
@@ -101,14 +133,17 @@ struct MessageWriter {
         attributes.subject = command.subject
         attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
         var reply = Reply<RawJSON>(commandId: command.id, commandType: command.type, status: .expired)
+        var isConfidential = false
         switch outcome {
         case .noted: break
         case .pending(let result):
             reply.status = .pending
             reply.result = try result.map { RawJSON(try encoder.encode($0)) }
+            isConfidential = result.map { type(of: $0).isConfidential } ?? false
         case .succeeded(let result):
             reply.status = .succeeded
             reply.result = RawJSON(try encoder.encode(result))
+            isConfidential = type(of: result).isConfidential
         case .rejected(let rejection):
             reply.status = .rejected
             reply.reason = rejection.reason
@@ -117,21 +152,61 @@ struct MessageWriter {
             reply.message = "The command's expirytime had passed before it could be decided."
         }
         let topic = topics.replyTopic(command.replyTo) ?? topics.replies
-        return try message(.reply, topic: topic, attributes, reply, key: key, isSigned: false)
+        return try message(isConfidential ? .confidentialReply : .reply, topic: topic, attributes, reply, key: key)
+    }
+
+    struct NoSuchService: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private func command(
+        _ command: any CommandMessage, app: String, _ attributes: EventAttributes
+    ) throws -> OutboundMessage {
+        func write<Command: CommandMessage>(_ command: Command) throws -> OutboundMessage {
+            guard let service = CommandCatalog.service(of: Command.type) else {
+                throw NoSuchService(description: "the type \(Command.type) names no service")
+            }
+            var attributes = attributes
+            attributes.type = Command.type
+            attributes.subject = command.partitionSubject
+            attributes.partitionKey = partitionKey(app: app, subject: command.partitionSubject)
+            return try message(.command, topic: topics.commands(service), attributes, command)
+        }
+        return try write(command)
+    }
+
+    /// The same reply, for where a repetition of its command asks for it.
+    func readdressed(_ reply: OutboundMessage, to replyTo: String?, key: [UInt8]?) -> OutboundMessage {
+        let headers = reply.headers.filter { $0.name != HeaderName.signature }
+        return signed(
+            OutboundMessage(
+                role: reply.role, topic: topics.replyTopic(replyTo) ?? topics.replies, key: key, headers: headers,
+                value: reply.value))
     }
 
     private func message(
         _ role: OutboundMessage.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable,
-        key: [UInt8]?, isSigned: Bool
+        key: [UInt8]?
     ) throws -> OutboundMessage {
         let value = try encoder.encode(CloudEvent(attributes: attributes, data: data))
         var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
         if let traceParent = attributes.traceParent { headers.append(WireHeader("traceparent", traceParent)) }
-        if isSigned, let internalKey {
-            let signature = Signature(
-                keyID: Signature.internalKeyID, secret: internalKey, topic: topic, headers: headers, value: value)
-            headers.append(WireHeader(HeaderName.signature, signature.header))
-        }
-        return OutboundMessage(role: role, topic: topic, key: key, headers: headers, value: value)
+        return signed(OutboundMessage(role: role, topic: topic, key: key, headers: headers, value: value))
+    }
+
+    private func message(
+        _ role: OutboundMessage.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable
+    ) throws -> OutboundMessage {
+        try message(role, topic: topic, attributes, data, key: attributes.partitionKey.map { Array($0.utf8) })
+    }
+
+    private func signed(_ message: OutboundMessage) -> OutboundMessage {
+        guard let internalKey else { return message }
+        let signature = Signature(
+            keyID: Signature.internalKeyID, secret: internalKey, topic: message.topic, headers: message.headers,
+            value: message.value ?? [])
+        var message = message
+        message.headers.append(WireHeader(HeaderName.signature, signature.header))
+        return message
     }
 }

@@ -10,7 +10,13 @@ public struct OutboundMessage: Sendable, Hashable {
         case event = 1
         case reply = 2
         case deadLetter = 3
+        /// For another service, or for this one later.
+        case command = 4
+        /// A reply with a secret in it, which the journal keeps encrypted.
+        case confidentialReply = 5
     }
+
+    var isReply: Bool { role == .reply || role == .confidentialReply }
 
     public var role: Role
     public var topic: String

@@ -88,7 +88,8 @@ extension ServiceLoop {
         if attempts == 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
             intake.verdict = .refused(
                 reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem,
-                tell: Intake.Notice(attributes: command.attributes, rejection: Rejection(.internalError)))
+                tell: command.isCommand
+                    ? Intake.Notice(attributes: command.attributes, rejection: Rejection(.internalError)) : nil)
         }
         _ = persist { try commit([record], [intake]) }
     }
@@ -101,11 +102,12 @@ extension ServiceLoop {
         let started = ContinuousClock.now
         let now = Timestamp.now
         let decider = BatchDecider(
-            service: service, writer: writer, cluster: cluster, incarnations: ownership.incarnations)
+            service: service, writer: writer, vault: vault, secrets: secrets, cluster: cluster,
+            incarnations: ownership.incarnations)
         let conclusions = try database.transaction { transaction in
             try Progress.advance(ownership.updates(for: records), in: transaction)
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
-            try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
+            try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
             return conclusions
         }
         health.database(nil)

@@ -98,7 +98,7 @@ extension ServiceLoop: RebalanceHandler {
             guard let last = entries.last else { return true }
             let messages = entries.flatMap { entry -> [OutboundMessage] in
                 do {
-                    return try OutboxCodec.decode(entry.messages)
+                    return try vault.open(entry.messages)
                 } catch {
                     logger.critical("\(error)", metadata: ["position": "\(entry.position)"])
                     return []

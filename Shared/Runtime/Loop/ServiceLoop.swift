@@ -22,6 +22,8 @@ final class ServiceLoop<Service: CommandService> {
     let topics: Topics
     let cluster: String
     let writer: MessageWriter
+    let vault: OutboxVault
+    let secrets: DerivedSecrets
     let publisher: Publisher
     var reader: IntakeReader<Service>
     var ownership: Ownership
@@ -53,6 +55,8 @@ final class ServiceLoop<Service: CommandService> {
         cluster = start.clusterID
         let writer = MessageWriter(service: Service.name, topics: topics, internalKey: configuration.internalKey)
         self.writer = writer
+        vault = OutboxVault(internalKey: configuration.internalKey)
+        secrets = configuration.internalKey.map { DerivedSecrets(internalKey: $0) } ?? .none
         let kafka = configuration.kafka
         let logger = start.logger
         publisher = try Publisher(logger: logger, undeliverable: writer.undeliverable) {
@@ -84,10 +88,14 @@ final class ServiceLoop<Service: CommandService> {
         if let consumer { return consumer }
         let consumer = try KafkaConsumer(
             configuration: configuration.kafka, groupID: topics.group(Service.name),
-            topics: [topics.commands(Service.name)], handler: self, logger: logger)
+            topics: inputTopics, handler: self, logger: logger)
         self.consumer = consumer
         mustRejoin = false
         return consumer
+    }
+
+    private var inputTopics: [String] {
+        [topics.commands(Service.name)] + Service.subscriptions.map { $0.topic(topics, of: Service.name) }
     }
 
     /// Leaving calls `partitionsRevoked`, which saves what is published.
@@ -133,6 +141,7 @@ final class ServiceLoop<Service: CommandService> {
         lastHousekeeping = now
         metrics.outbox(publisher.pending)
         saveProgress(wait: false, consumer)
+        if Service.hasDueCommands { sendDueCommands() }
         if now - lastReload >= .seconds(2) {
             lastReload = now
             if apps.reload() {
@@ -164,13 +173,30 @@ final class ServiceLoop<Service: CommandService> {
         }
     }
 
+    /// Sends the service the commands whose time has come. A crash in between loses nothing: they stay due.
+    private func sendDueCommands() {
+        guard !ownership.isEmpty, publisher.pending < Self.maxPending else { return }
+        let now = Timestamp.now
+        do {
+            let due = try database.transaction {
+                try service.due(now: now, limit: configuration.batchSize, in: $0)
+            }
+            publisher.publish(try due.map { try writer.due($0, now: now) }, through: [:])
+        } catch {
+            note(error)
+        }
+    }
+
     /// Small steps between batches. While there is more to prune, every turn takes twice as much as a batch can add, so
     /// the journal cannot outgrow it.
     private func prune() {
         let horizon = Timestamp.now.milliseconds - configuration.journalRetention.milliseconds
         let limit = 2 * configuration.batchSize
         do {
-            let count = try database.transaction { try Journal.prune(olderThan: horizon, limit: limit, in: $0) }
+            let count = try database.transaction {
+                _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0)
+                return try Journal.prune(olderThan: horizon, limit: limit, in: $0)
+            }
             hasMoreToPrune = count >= limit
             health.database(nil)
         } catch {

@@ -32,7 +32,7 @@ public struct Decision<Change: Sendable>: Sendable {
 }
 
 /// A command for another service, signed with the internal key. Its reply comes back to the sending service, which
-/// reads it when its ``CommandService/subscriptions`` name ``Subscription/replies``; the reply's `commandId` is `id`.
+/// reads it when its ``CommandService/subscriptions`` name ``Subscription/replies(from:)``; the reply's `commandId` is `id`.
 public struct Forward: Sendable {
     /// From ``DecisionContext/forwardID(_:)``, so that deciding twice sends the same command.
     public var id: String

@@ -12,12 +12,19 @@ import UnixSignals
 
 /// The `main` of every service: settings, logs, metrics, health server, the loop; SIGTERM and SIGINT drain and end it.
 public enum ServiceMain {
-    /// Runs until a signal ends it. Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
-    public static func run<Service: CommandService>(_ service: Service) async {
+    /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
+    /// Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
+    public static func run<Service: CommandService>(_ makeService: @autoclosure () throws -> Service) async {
         let environment = ProcessInfo.processInfo.environment
         HealthServer.useOneThread()
         do {
             let configuration = try ServiceConfiguration(environment: environment, service: Service.name)
+            if Service.needsInternalKey, configuration.internalKey == nil {
+                throw ConfigurationProblem(
+                    "IDENTITYBUS_INTERNAL_KEY",
+                    "is not set; the \(Service.name) service signs what it sends to other services with it")
+            }
+            let service = try makeService()
             let registry = PrometheusRegistry()
             MetricsSystem.bootstrap(registry)
             LoggingSystem.bootstrap(

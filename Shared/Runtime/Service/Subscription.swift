@@ -2,13 +2,30 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import WireJSON
 
 /// What a service reads beside its own commands. Only what the deployment's own services wrote is believed.
 public enum Subscription: Sendable, Hashable {
     /// Events of another service, of these types; its other events are passed over.
     case events(of: String, types: Set<String>)
-    /// The replies to what this service forwards.
-    case replies
+    /// The replies to what this service forwards, and to whom it forwards: their commands topics are created too when
+    /// they are missing, so that services may start in any order.
+    case replies(from: Set<String>)
+
+    func topic(_ topics: Topics, of service: String) -> String {
+        switch self {
+        case .events(let other, _): topics.events(other)
+        case .replies: topics.replies(to: service)
+        }
+    }
+
+    /// The CloudEvents types that are read.
+    var types: Set<String> {
+        switch self {
+        case .events(_, let types): types
+        case .replies: [Reply<RawJSON>.type]
+        }
+    }
 }
 
 /// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.

@@ -5,7 +5,9 @@
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
-        Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal])
+        Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal]),
+        Migration(
+            number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
     ]
 
     private static let progress = """
@@ -57,6 +59,20 @@ public enum StorageSchema {
             decided_at BIGINT NOT NULL,
             PRIMARY KEY (topic, partition, incarnation, log_offset),
             UNIQUE (app, source, id)
+        )
+        """
+
+    /// Commands that were answered `pending`, and the final reply once there is one.
+    private static let saga = """
+        CREATE TABLE saga (
+            app TEXT NOT NULL,
+            source TEXT NOT NULL,
+            id TEXT NOT NULL,
+            origin BYTEA NOT NULL,
+            record_key BYTEA,
+            reply BYTEA,
+            begun_at BIGINT NOT NULL,
+            PRIMARY KEY (app, source, id)
         )
         """
 }

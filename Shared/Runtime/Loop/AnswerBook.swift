@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Messaging
+import Storage
+
+/// The answers that a batch needs: those given before to commands that come again, and the sagas that it begins or
+/// settles. A value inside one transaction.
+struct AnswerBook {
+    private let vault: OutboxVault
+    private let known: [CommandKey: JournalEntry]
+    /// What this batch answered.
+    private var answers: [CommandKey: OutboundMessage] = [:]
+    private var sagas: [CommandKey: Saga]
+    private var changed: Set<CommandKey> = []
+
+    /// Loads the sagas in question. One round trip, none when there are no sagas.
+    init(
+        known: [CommandKey: JournalEntry], settled: [CommandKey], vault: OutboxVault, in transaction: any SQLTransaction
+    ) throws {
+        self.vault = vault
+        self.known = known
+        let pending = known.filter { $0.value.outcome == Outcome.pending(nil).name }.keys
+        let wanted = Set(settled).union(pending)
+        sagas = wanted.isEmpty ? [:] : try Sagas.find(Array(wanted), in: transaction)
+    }
+
+    /// - Parameter answer: nil when nobody waits for one.
+    mutating func note(_ command: CommandKey, _ answer: OutboundMessage?) {
+        answers[command] = answer
+    }
+
+    mutating func begin(_ saga: Saga) {
+        sagas[saga.key] = saga
+        changed.insert(saga.key)
+    }
+
+    /// `nil` when there is none, or it has its final answer already.
+    func unsettledSaga(_ command: CommandKey) -> Saga? {
+        sagas[command].flatMap { $0.reply == nil ? $0 : nil }
+    }
+
+    mutating func settle(_ saga: Saga, with reply: OutboundMessage) throws {
+        sagas[saga.key]?.reply = try vault.close([reply])
+        changed.insert(saga.key)
+    }
+
+    /// The final answer if there is one, otherwise the first.
+    /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
+    func answer(to command: CommandKey) throws -> OutboundMessage? {
+        if let reply = sagas[command]?.reply { return try vault.open(reply).first }
+        if let answer = answers[command] { return answer }
+        guard owesAnswer(to: command), let entry = known[command] else { return nil }
+        // The reply is the last message; what stands before it answers other commands.
+        return try vault.open(entry.messages).last.flatMap { $0.isReply ? $0 : nil }
+    }
+
+    /// Whether the command was one that is answered.
+    func owesAnswer(to command: CommandKey) -> Bool {
+        known[command].map { $0.outcome != Outcome.noted.name } ?? false
+    }
+
+    /// One round trip, none when no saga changed.
+    func save(in transaction: any SQLTransaction) throws {
+        guard !changed.isEmpty else { return }
+        try Sagas.save(changed.compactMap { sagas[$0] }, in: transaction)
+    }
+}
+
+extension Outcome {
+    /// As it stands in the journal and in metrics.
+    var name: String {
+        switch self {
+        case .succeeded: "succeeded"
+        case .rejected: "rejected"
+        case .expired: "expired"
+        case .pending: "pending"
+        case .noted: "noted"
+        }
+    }
+}

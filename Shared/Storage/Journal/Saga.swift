@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// A command whose final answer comes later: what that answer is written from, and the answer once it is there.
+public struct Saga: Sendable, Hashable {
+    public let key: CommandKey
+    /// The command's envelope attributes, encoded by the caller.
+    public let origin: [UInt8]
+    /// The Kafka key of the command's record.
+    public let recordKey: [UInt8]?
+    /// The final reply, encoded by the caller. Nil while the saga goes on.
+    public var reply: [UInt8]?
+    /// In milliseconds since 1970.
+    public let begunAt: Int64
+
+    public init(key: CommandKey, origin: [UInt8], recordKey: [UInt8]?, reply: [UInt8]? = nil, begunAt: Int64) {
+        self.key = key
+        self.origin = origin
+        self.recordKey = recordKey
+        self.reply = reply
+        self.begunAt = begunAt
+    }
+}
+
+/// The sagas that a service began, beside the ``Journal``, which has their first decision.
+///
+/// All functions work inside the caller's transaction and on its thread.
+public enum Sagas {
+    /// One round trip.
+    public static func find(
+        _ keys: [CommandKey], in transaction: any SQLTransaction
+    ) throws(StorageError) -> [CommandKey: Saga] {
+        let answers = try transaction.queryEach(
+            "SELECT origin, record_key, reply, begun_at FROM saga WHERE app = $1 AND source = $2 AND id = $3",
+            keys.map { [.text($0.app), .text($0.source), .text($0.id)] })
+        var found: [CommandKey: Saga] = [:]
+        for (key, rows) in zip(keys, answers) {
+            guard let row = rows.first else { continue }
+            found[key] = Saga(
+                key: key, origin: try row.blob(0), recordKey: try row.optionalBlob(1), reply: try row.optionalBlob(2),
+                begunAt: try row.integer(3))
+        }
+        return found
+    }
+
+    /// Writes sagas that began, or that got their final reply. One round trip.
+    public static func save(_ sagas: [Saga], in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.executeEach(
+            """
+            INSERT INTO saga (app, source, id, origin, record_key, reply, begun_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (app, source, id) DO UPDATE SET reply = excluded.reply
+            """,
+            sagas.map { saga in
+                [
+                    .text(saga.key.app), .text(saga.key.source), .text(saga.key.id), .blob(saga.origin),
+                    saga.recordKey.map { .blob($0) } ?? .null, saga.reply.map { .blob($0) } ?? .null,
+                    .integer(saga.begunAt),
+                ]
+            })
+    }
+
+    /// Forgets sagas that began before `cutoff` (milliseconds since 1970), at most `limit` of them.
+    /// - Returns: how many.
+    public static func prune(
+        olderThan cutoff: Int64, limit: Int, in transaction: any SQLTransaction
+    ) throws(StorageError) -> Int {
+        try transaction.execute(
+            """
+            DELETE FROM saga WHERE (app, source, id) IN
+                (SELECT app, source, id FROM saga WHERE begun_at < $1 ORDER BY begun_at LIMIT $2)
+            """,
+            [.integer(cutoff), SQLValue(limit)])
+    }
+}
