@@ -20,10 +20,12 @@ import WireJSON
         let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
         let decider = BatchDecider(
             service: service, writer: MessageWriter(service: "fake", topics: Topics(), internalKey: nil),
+            vault: OutboxVault(internalKey: nil), secrets: .none,
             cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
             let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
-            try Journal.append(conclusions.map { $0.entry(now: now) }, in: transaction)
+            try Journal.append(
+                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(internalKey: nil)) }, in: transaction)
             return conclusions
         }
     }

@@ -41,7 +41,7 @@ import WireJSON
             return
         }
         #expect(body == FakeService.Put(key: "k", value: "v"))
-        let context = command.context(now: Fixture.now)
+        let context = command.context(now: Fixture.now, secrets: .none)
         #expect(context.now == Fixture.now)
         #expect(context.app.id == "demo")
     }

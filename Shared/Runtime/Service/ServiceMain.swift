@@ -14,7 +14,7 @@ import UnixSignals
 public enum ServiceMain {
     /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
     /// Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
-    public static func run<Service: CommandService>(_ makeService: @autoclosure () throws -> Service) async {
+    public static func run<Service: CommandService>(_ makeService: @autoclosure @Sendable () throws -> Service) async {
         let environment = ProcessInfo.processInfo.environment
         HealthServer.useOneThread()
         do {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Runtime
+import Storage
+import WireJSON
+
+/// The smallest service with a saga: `begin` asks the service `peer` and is answered when `peer` has answered. A begun
+/// saga whose command is not answered becomes due.
+struct SagaService: CommandService {
+    static let begin = "identity.saga.begin.v1"
+    static let name = "saga"
+    static let subscriptions: [Subscription] = [
+        .replies(from: ["peer"]), .events(of: "peer", types: ["identity.peer.happened.v1"]),
+    ]
+    static let hasDueCommands = true
+    static let migrations = [
+        Migration(
+            number: 100, name: "open sagas",
+            statements: [
+                "CREATE TABLE open (id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, source TEXT NOT NULL, "
+                    + "command TEXT NOT NULL, asked BIGINT NOT NULL)"
+            ])
+    ]
+
+    enum Command: Sendable {
+        case begin(String)
+        case answer(Reply<JSONValue>)
+        case happened
+        case remind(String)
+    }
+
+    struct Ask: CommandMessage {
+        static let type = "identity.peer.ask.v1"
+        static let scope = Scope.internal
+        var question: String
+        var partitionSubject: String { question }
+        func validate() throws(Rejection) {}
+    }
+
+    struct Remind: CommandMessage {
+        static let type = "identity.saga.remind.v1"
+        static let scope = Scope.internal
+        var id: String
+        var partitionSubject: String { id }
+        func validate() throws(Rejection) {}
+    }
+
+    struct Secret: CommandResult {
+        static let isConfidential = true
+        var secret: String
+    }
+
+    struct State: ServiceState {
+        var open: [String: CommandKey] = [:]
+        var begun: [String: CommandKey] = [:]
+        var ended: Set<String> = []
+
+        mutating func apply(_ change: Change) {
+            switch change {
+            case .begun(let id, let key):
+                open[id] = key
+                begun[id] = key
+            case .ended(let id):
+                open[id] = nil
+                ended.insert(id)
+            }
+        }
+
+        enum Change: Sendable {
+            case begun(String, CommandKey)
+            case ended(String)
+        }
+    }
+
+    static func scope(of type: String) -> Scope? {
+        type == begin ? .userLink : type == Remind.type ? .internal : nil
+    }
+
+    static func decode(type: String, data: JSONValue) throws -> Command {
+        switch type {
+        case begin: .begin(try WireJSONDecoder().decode(Ask.self, from: data).question)
+        case Remind.type: .remind(try WireJSONDecoder().decode(Remind.self, from: data).id)
+        case Reply<JSONValue>.type: .answer(try WireJSONDecoder().decode(Reply<JSONValue>.self, from: data))
+        default: .happened
+        }
+    }
+
+    func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
+        var state = State()
+        for row in try transaction.query("SELECT id, app, source, command FROM open") {
+            state.open[try row.text(0)] = CommandKey(
+                app: try row.text(1), source: try row.text(2), id: try row.text(3))
+        }
+        return state
+    }
+
+    func decide(_ command: Command, _ state: State, _ context: DecisionContext) -> Decision<State.Change> {
+        switch command {
+        case .begin("twice"):
+            let settled = state.open.values.map { Settlement($0, .expired) }
+            return Decision(.succeeded(Secret(secret: "own")), settlements: settled)
+        case .begin(let question):
+            let id = context.forwardID(0)
+            return Decision(
+                .pending(Secret(secret: "first of \(question)")), changes: [.begun(id, context.command)],
+                forwards: [Forward(id: id, command: Ask(question: question), expiry: context.expiry)])
+        case .answer(let reply):
+            guard let key = state.open[reply.commandId] else { return Decision(.noted) }
+            let outcome: Outcome =
+                reply.status == .succeeded
+                ? .succeeded(Secret(secret: "final")) : .rejected(Rejection(reply.reason ?? .internalError))
+            return Decision(.noted, changes: [.ended(reply.commandId)], settlements: [Settlement(key, outcome)])
+        case .happened: return Decision(.noted)
+        case .remind(let id):
+            guard let key = state.open[id] else { return Decision(.noted) }
+            return Decision(.noted, changes: [.ended(id)], settlements: [Settlement(key, .expired)])
+        }
+    }
+
+    func save(_ state: State, in transaction: any SQLTransaction) throws {
+        for (id, key) in state.begun where state.open[id] != nil {
+            try transaction.execute(
+                "INSERT INTO open (id, app, source, command, asked) VALUES ($1, $2, $3, $4, 0)",
+                [.text(id), .text(key.app), .text(key.source), .text(key.id)])
+        }
+        for id in state.ended.sorted() { try transaction.execute("DELETE FROM open WHERE id = $1", [.text(id)]) }
+    }
+
+    func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
+        let rows = try transaction.query(
+            "UPDATE open SET asked = $1 WHERE asked = 0 AND command LIKE 'due%' RETURNING id, app",
+            [.integer(now.milliseconds)])
+        return try rows.map { row in
+            let id = try row.text(0)
+            return DueCommand(app: try row.text(1), id: "remind-\(id)", command: Remind(id: id))
+        }
+    }
+}

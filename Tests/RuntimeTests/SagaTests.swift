@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import Messaging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// Sagas on a real database, as `ServiceLoop.commit` decides them: pending, forwards, settlements, notifications.
+@Suite struct SagaTests {
+    private let directory: URL
+    private let database: SQLiteDatabase
+    private let topics = Topics()
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        database = try SQLiteDatabase(path: directory.appending(path: "saga.sqlite").path, synchronous: .normal)
+        try Migrator(StorageSchema.migrations + SagaService.migrations).run(on: database)
+    }
+
+    private func decide(
+        _ records: [KafkaRecord], key: SymmetricKey = Fixture.internalKey, now: Timestamp = Fixture.now
+    ) throws -> [Conclusion] {
+        let reader = IntakeReader<SagaService>(authenticator: Fixture.authenticator(), topics: topics)
+        let vault = OutboxVault(internalKey: key)
+        let decider = BatchDecider(
+            service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, internalKey: key),
+            vault: vault, secrets: DerivedSecrets(internalKey: key), cluster: "cluster", incarnations: [:])
+        return try database.transaction { transaction in
+            let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
+            try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
+            return conclusions
+        }
+    }
+
+    private func begin(
+        _ question: String = "why", id: String = "c1", offset: Int64 = 0,
+        change: (inout EventAttributes) -> Void = { _ in }
+    ) throws -> KafkaRecord {
+        var attributes = Fixture.attributes(SagaService.begin, id: id)
+        attributes.correlationID = "root"
+        attributes.replyTo = "identity.replies.mine"
+        change(&attributes)
+        return try record(attributes, ["question": .string(question)], topics.commands("saga"), "demo-backend", offset)
+    }
+
+    /// The peer's reply to the forward of command `id`.
+    private func answer(
+        to id: String = "c1", _ status: String = "succeeded", offset: Int64 = 0, replyID: String = "r1",
+        signedBy: String? = Signature.internalKeyID
+    ) throws -> KafkaRecord {
+        var attributes = EventAttributes(
+            id: replyID, source: "identitybus/peer", type: "identity.reply.v1", appID: "demo")
+        attributes.correlationID = "root"
+        let forward = DerivedID.forward(app: "demo", source: "test", commandID: id, number: 0)
+        let data: JSONValue = [
+            "commandId": .string(forward), "commandType": "identity.peer.ask.v1", "status": .string(status),
+        ]
+        return try record(attributes, data, topics.replies(to: "saga"), signedBy, offset)
+    }
+
+    private func record(
+        _ attributes: EventAttributes, _ data: JSONValue, _ topic: String, _ keyID: String?, _ offset: Int64
+    ) throws -> KafkaRecord {
+        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
+        if let keyID {
+            let secret = keyID == Signature.internalKeyID ? Fixture.internalKey : Fixture.secret(keyID)
+            let signature = Signature(keyID: keyID, secret: secret, topic: topic, headers: headers, value: value)
+            headers.append(WireHeader(HeaderName.signature, signature.header))
+        }
+        return KafkaRecord(
+            topicPartition: TopicPartition(topic: topic, partition: 0), offset: offset, timestampMs: 1,
+            key: Array("demo/k".utf8), value: value,
+            headers: headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+    }
+
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
+        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    }
+
+    @Test func aPendingCommandForwardsAndIsAnsweredTwice() throws {
+        let first = try #require(try decide([begin { $0.expiryTime = "2099-01-01T00:00:00Z" }]).first)
+        #expect(first.outcome == "pending")
+        #expect(first.messages.map(\.role) == [.command, .confidentialReply])
+        let command = try EnvelopeReader.read(value: first.messages[0].value, headers: first.messages[0].headers)
+        #expect(first.messages[0].topic == "identity.peer.commands.v1")
+        #expect(first.messages[0].key == Array("demo/why".utf8))
+        #expect(command.attributes.id == DerivedID.forward(app: "demo", source: "test", commandID: "c1", number: 0))
+        #expect(command.attributes.type == "identity.peer.ask.v1")
+        #expect(command.attributes.source == "identitybus/saga")
+        #expect(command.attributes.replyTo == "identity.replies.saga.v1")
+        #expect(command.attributes.correlationID == "root")
+        #expect(command.attributes.causationID == "c1")
+        #expect(Timestamp(rfc3339: command.attributes.expiryTime ?? "") == Timestamp(rfc3339: "2099-01-01T00:00:00Z"))
+        #expect(try reply(first.messages.last).data.status == .pending)
+
+        let settled = try #require(try decide([answer()]).first)
+        #expect(settled.outcome == "noted")
+        #expect(settled.messages.map(\.role) == [.confidentialReply])
+        #expect(settled.messages[0].topic == "identity.replies.mine")
+        let final = try reply(settled.messages[0])
+        #expect(final.attributes.id == DerivedID.settlement(app: "demo", source: "test", commandID: "c1"))
+        #expect(final.attributes.causationID == "c1" && final.attributes.correlationID == "root")
+        #expect(final.data.commandId == "c1" && final.data.status == .succeeded)
+        #expect(final.data.result == ["secret": "final"])
+    }
+
+    /// While the saga goes on a repetition is told `pending`, afterwards it gets the final answer.
+    @Test(arguments: [true, false]) func aRepetitionGetsWhatIsKnown(_ inOneBatch: Bool) throws {
+        let records = [
+            try begin(), try begin(offset: 1), try answer(),
+            try begin(offset: 2) { $0.replyTo = "identity.replies.other" },
+        ]
+        let conclusions = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(conclusions.map(\.outcome) == ["pending", "repeated", "noted", "repeated"])
+        #expect(try reply(conclusions[1].messages.first).data.status == .pending)
+        #expect(conclusions[1].messages.count == 1)
+        let last = try #require(conclusions[3].messages.first)
+        #expect(try reply(last).data.status == .succeeded)
+        #expect(last.topic == "identity.replies.other")
+        #expect(last.value == conclusions[2].messages[0].value)
+    }
+
+    @Test func theSameReplyAgainChangesNothing() throws {
+        _ = try decide([begin(), answer()])
+        let again = try decide([answer(offset: 1), answer("rejected", offset: 2, replyID: "r2")])
+        #expect(again.map(\.outcome) == ["repeated", "noted"])
+        #expect(again.flatMap(\.messages).isEmpty)
+    }
+
+    @Test func onlyTheFirstSettlementCounts() throws {
+        _ = try decide([begin()])
+        let both = try decide([begin("twice", id: "c2", offset: 1), answer()])
+        #expect(both[0].messages.map(\.role) == [.reply, .confidentialReply])
+        #expect(try reply(both[0].messages[0]).data.status == .expired)
+        #expect(try reply(both[0].messages[1]).data.result == ["secret": "own"])
+        #expect(both[1].messages.isEmpty)
+        // A repetition gets its own answer, not the one it gave to another command.
+        let again = try decide([begin("twice", id: "c2", offset: 3)])
+        #expect(try reply(again[0].messages.first).data.result == ["secret": "own"])
+        #expect(again[0].messages.count == 1)
+    }
+
+    /// Guarantee 5: what stands in the store does not give the secret away, and comes out as it went in.
+    @Test func confidentialRepliesAreEncryptedAtRest() throws {
+        let first = try decide([begin(), answer()])
+        let stored = try database.transaction { transaction in
+            try transaction.query("SELECT messages FROM journal").map { try $0.blob(0) }
+                + transaction.query("SELECT reply FROM saga").map { try $0.blob(0) }
+        }
+        #expect(stored.count == 3)
+        for bytes in stored {
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("first of"))
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("final"))
+        }
+        let vault = OutboxVault(internalKey: Fixture.internalKey)
+        let opened = try stored.map { try vault.open($0) }
+        #expect(opened.contains(first[0].messages) && opened.contains(first[1].messages))
+    }
+
+    @Test func anotherInternalKeyIsAnInternalErrorAndNotSilence() throws {
+        _ = try decide([begin("twice", id: "c2")])
+        let other = SymmetricKey(data: Array("another-key-of-the-tests".utf8))
+        let again = try decide([begin("twice", id: "c2", offset: 1)], key: other)
+        #expect(again[0].reason == "INTERNAL_ERROR")
+        #expect(try reply(again[0].messages.first).data.reason == .internalError)
+    }
+
+    @Test(arguments: [nil, "demo-backend"]) func aForgedReplyIsSetAside(_ keyID: String?) throws {
+        _ = try decide([begin()])
+        let forged = try #require(try decide([answer(signedBy: keyID)]).first)
+        #expect(forged.outcome == "dead-lettered")
+        #expect(forged.messages.map(\.role) == [.deadLetter])
+        #expect(try decide([answer(offset: 1)])[0].messages.count == 1)
+    }
+
+    @Test func otherEventsOfASubscribedTopicArePassedOver() throws {
+        let attributes = EventAttributes(
+            id: "e1", source: "identitybus/peer", type: "identity.peer.other.v1", appID: "demo")
+        let known = EventAttributes(
+            id: "e2", source: "identitybus/peer", type: "identity.peer.happened.v1", appID: "demo")
+        let topic = topics.events("peer")
+        let conclusions = try decide([
+            record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.internalKeyID, 1),
+            record(known, [:], topic, Signature.internalKeyID, 2), record(known, [:], topic, "demo-backend", 3),
+        ])
+        #expect(conclusions.map(\.outcome) == ["noted", "repeated", "dead-lettered"])
+        #expect(conclusions[0].messages.isEmpty && conclusions[1].messages.isEmpty)
+    }
+
+    @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {
+        _ = try decide([begin(id: "due1")])
+        let writer = MessageWriter(service: "saga", topics: topics, internalKey: Fixture.internalKey)
+        let due = try database.transaction { try SagaService().due(now: Fixture.now, limit: 10, in: $0) }
+        let messages = try due.map { try writer.due($0, now: Fixture.now) }
+        #expect(messages.map(\.topic) == ["identity.saga.commands.v1"])
+        let records = [5, 6].map { offset in
+            KafkaRecord(
+                topicPartition: TopicPartition(topic: messages[0].topic, partition: 0), offset: offset, timestampMs: 1,
+                key: messages[0].key, value: messages[0].value,
+                headers: messages[0].headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+        }
+        let conclusions = try decide(records)
+        #expect(conclusions.map(\.outcome) == ["noted", "repeated"])
+        #expect(conclusions[0].messages.map(\.role) == [.reply])
+        #expect(try reply(conclusions[0].messages[0]).data.status == .expired)
+        #expect(conclusions[1].messages.isEmpty)
+    }
+
+    @Test func oldSagasAreForgotten() throws {
+        _ = try decide([begin()])
+        let prune = { (horizon: Int64) in
+            try database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
+        }
+        #expect(try prune(Fixture.now.milliseconds) == 0)
+        #expect(try prune(Fixture.now.milliseconds + 1) == 1)
+    }
+}
