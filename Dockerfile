@@ -12,12 +12,11 @@ RUN swift package resolve
 COPY Shared Shared
 COPY Services Services
 # Swift's own libraries go into the executables; C libraries come from the runtime image.
-RUN mkdir /out \
-    && for product in identitybus identitybus-link; do \
-         swift build -c release --static-swift-stdlib --product "$product" \
-         && install -s ".build/release/$product" /out/ \
-         || exit 1; \
-       done
+RUN swift build -c release --static-swift-stdlib \
+    && mkdir /out \
+    && cd .build/release \
+    && install -s identitybus identitybus-link identitybus-user identitybus-sync identitybus-verification \
+         identitybus-gateway /out/
 
 FROM debian:bookworm-slim
 RUN apt-get update \

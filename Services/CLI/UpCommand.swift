@@ -19,7 +19,7 @@ struct UpCommand: ParsableCommand {
 
     @OptionGroup var deployment: Deployment
 
-    private static let services = ["link"]
+    private static let services = ["link", "user", "sync", "verification"]
 
     func run() throws {
         let interruption = Interruption()
@@ -62,8 +62,9 @@ struct UpCommand: ParsableCommand {
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         environment["IDENTITYBUS_INTERNAL_KEY"] =
             environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
-        let specs = try Self.services.flatMap {
-            try ServiceConfiguration(environment: environment, service: $0).topicSpecs(for: $0)
+        let specs = try (Self.services + ["gateway"]).flatMap {
+            try ServiceConfiguration(environment: environment, service: $0)
+                .topicSpecs(for: $0, reading: [.replies(from: [])])
         }
         environment["IDENTITYBUS_INTERNAL_KEY"] = ProcessInfo.processInfo.environment["IDENTITYBUS_INTERNAL_KEY"]
         let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
