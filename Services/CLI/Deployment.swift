@@ -26,6 +26,7 @@ struct Deployment: ParsableArguments {
     var topics: Topics { Topics(prefix: environment["TOPIC_PREFIX"] ?? "") }
 
     var bootstrapFile: String { "\(dataDir)/bootstrap" }
+    var gatewayFile: String { "\(dataDir)/gateway" }
     var internalKeyFile: String { "\(dataDir)/internal-key" }
     var appsPath: String { apps ?? environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml" }
 

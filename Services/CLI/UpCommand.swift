@@ -13,13 +13,14 @@ struct UpCommand: ParsableCommand {
         commandName: "up",
         abstract: "Runs a whole deployment on this machine until Ctrl-C.",
         discussion: """
-            Starts an embedded Kafka broker (or uses $KAFKA_BOOTSTRAP_SERVERS) and every service as a child process \
-            with SQLite under --data-dir. A child that dies is started again.
+            Starts an embedded Kafka broker (or uses $KAFKA_BOOTSTRAP_SERVERS), and every service and the HTTP \
+            gateway as child processes with SQLite under --data-dir. A child that dies is started again.
             """)
 
     @OptionGroup var deployment: Deployment
 
     private static let services = ["link", "user", "sync", "verification"]
+    private static let gateway = "gateway"
 
     func run() throws {
         let interruption = Interruption()
@@ -33,10 +34,14 @@ struct UpCommand: ParsableCommand {
         environment["IDENTITYBUS_APPS"] = deployment.appsPath
         environment["LOG_FORMAT"] = environment["LOG_FORMAT"] ?? "text"
         environment["IDENTITYBUS_PARENT"] = String(ProcessInfo.processInfo.processIdentifier)
-        let children = Self.services.map {
+        let gatewayPort = environment["GATEWAY_PORT"] ?? String(HealthProbe.freePort())
+        environment["GATEWAY_PORT"] = gatewayPort
+        let children = (Self.services + [Self.gateway]).map {
             ChildService(name: $0, environment: environment, logDirectory: "\(deployment.dataDir)/logs")
         }
+        let gateway = "http://127.0.0.1:\(gatewayPort)"
         try write("\(address)\n", to: deployment.bootstrapFile)
+        try write("\(gateway)\n", to: deployment.gatewayFile)
         say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
         var isAnnounced = false
         while !interruption.isRequested {
@@ -44,13 +49,16 @@ struct UpCommand: ParsableCommand {
             if !isAnnounced, children.allSatisfy(\.isReady) {
                 isAnnounced = true
                 for child in children { say("service   \(child.name)  pid \(child.processID)  log \(child.logPath)") }
+                say("gateway   \(gateway)")
                 say("ready     address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
             }
             usleep(100_000)
         }
         say("stopping")
         children.forEach { $0.stop() }
-        try? FileManager.default.removeItem(atPath: deployment.bootstrapFile)
+        for path in [deployment.bootstrapFile, deployment.gatewayFile] {
+            try? FileManager.default.removeItem(atPath: path)
+        }
     }
 
     /// The embedded broker, unless the environment names one.
@@ -62,9 +70,11 @@ struct UpCommand: ParsableCommand {
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         environment["IDENTITYBUS_INTERNAL_KEY"] =
             environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
-        let specs = try (Self.services + ["gateway"]).flatMap {
-            try ServiceConfiguration(environment: environment, service: $0)
-                .topicSpecs(for: $0, reading: [.replies(from: [])])
+        let gatewayReplies = deployment.topics.replies(to: Self.gateway)
+        let specs = try (Self.services + [Self.gateway]).flatMap { name in
+            try ServiceConfiguration(environment: environment, service: name)
+                .topicSpecs(for: name, reading: [.replies(from: [])])
+                .filter { name != Self.gateway || $0.name == gatewayReplies }
         }
         environment["IDENTITYBUS_INTERNAL_KEY"] = ProcessInfo.processInfo.environment["IDENTITYBUS_INTERNAL_KEY"]
         let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
