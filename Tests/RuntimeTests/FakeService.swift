@@ -53,6 +53,8 @@ struct FakeService: CommandService {
     }
 
     let log = Log()
+    /// How many of the first loads do not get a lock.
+    var lockTimeouts = 0
 
     static func scope(of type: String) -> Scope? { type == put ? .userLink : nil }
 
@@ -63,7 +65,11 @@ struct FakeService: CommandService {
     }
 
     func load(_ commands: [(Put, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
-        log.loads.withLock { $0.append(commands.map(\.0.value)) }
+        let count = log.loads.withLock { loads in
+            loads.append(commands.map(\.0.value))
+            return loads.count
+        }
+        if count <= lockTimeouts { throw StorageError(kind: .conflict, message: "locked", sqlState: "55P03") }
         if commands.contains(where: { $0.0.value == "poison" }) { throw Poison() }
         var state = State()
         for (command, _) in commands {

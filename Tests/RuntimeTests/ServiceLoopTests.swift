@@ -101,6 +101,19 @@ import WireJSON
         #expect(service.log.loads.withLock { $0.contains(["poison"]) })
     }
 
+    /// Somebody keeps a lock, for longer than a record may conflict.
+    @Test func recordsWaitForALockForAsLongAsItTakes() throws {
+        var service = FakeService()
+        service.lockTimeouts = 300
+        try broker.send([put("v0", id: "c0"), put("v1", id: "c1")])
+        try withLoop(service) {
+            let replies = try replies(broker.read("identity.replies.v1", 2))
+            #expect(replies["c0"]?.status == .succeeded)
+            #expect(replies["c1"]?.status == .succeeded)
+        }
+        #expect(service.log.loads.withLock { $0.count } > 300)
+    }
+
     /// Replicas died on this record before: it is marked before each try, and the fourth time it is not tried at all.
     @Test(arguments: [(2, false), (3, true)]) func aDeadlyRecordIsSetAside(_ deaths: Int, _ isSetAside: Bool) throws {
         let service = FakeService()

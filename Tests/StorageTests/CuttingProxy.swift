@@ -12,8 +12,20 @@ final class CuttingProxy: Sendable {
         case loseAnswerTo(String)
         /// Hands nothing on from this request of the client on, and keeps the connections open.
         case silentFrom(String)
+        /// The client freezes in the middle of writing this: from then on nothing is handed on in either direction,
+        /// until the fault is another one.
+        case freezeBefore(String)
+        /// The client freezes when it has written this, before it reads more.
+        case freezeAfter(String)
         /// Accepts and cuts off.
         case refuse
+
+        var freezes: Bool {
+            switch self {
+            case .freezeBefore, .freezeAfter: true
+            default: false
+            }
+        }
     }
 
     let url: String
@@ -72,17 +84,29 @@ final class CuttingProxy: Sendable {
         }
         var isLosing = false
         var isSilent = false
+        var isFrozen = false
         copying: while true {
+            while isFrozen {
+                usleep(10_000)
+                isFrozen = fault.withLock { $0.freezes }
+            }
             var descriptors = [
                 pollfd(fd: client, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: server, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&descriptors, 2, 20_000) > 0 else { break }
             if descriptors[0].revents != 0 {
-                guard let bytes = Self.read(client) else { break }
+                guard var bytes = Self.read(client) else { break }
                 switch fault.withLock({ $0 }) {
                 case .loseAnswerTo(let text): isLosing = isLosing || Self.contains(bytes, text)
                 case .silentFrom(let text): isSilent = isSilent || Self.contains(bytes, text)
+                case .freezeBefore(let text):
+                    if let start = Data(bytes).range(of: Data(text.utf8))?.lowerBound {
+                        Self.write(server, Array(bytes[..<start]))
+                        while fault.withLock({ $0.freezes }) { usleep(10_000) }
+                        bytes.removeFirst(start)
+                    }
+                case .freezeAfter(let text): isFrozen = Self.contains(bytes, text)
                 case .none, .refuse: break
                 }
                 if !isSilent { Self.write(server, bytes) }

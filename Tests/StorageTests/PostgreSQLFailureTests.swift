@@ -3,6 +3,7 @@
 
 import Foundation
 import Logging
+import Synchronization
 import Testing
 
 @testable import Storage
@@ -117,6 +118,135 @@ import Testing
         }
         #expect(error?.kind == .unavailable)
         #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    // MARK: Locks that somebody keeps
+
+    private static let update = "UPDATE items SET name = $1 WHERE id = 1"
+
+    /// Runs a transaction on a thread of its own, and `body` as soon as that transaction holds row 1.
+    /// - Returns: what the transaction failed with.
+    private func whileLocked(
+        _ store: TestStore, by url: String, _ work: @escaping @Sendable (any SQLTransaction) throws -> Void,
+        body: () throws -> Void
+    ) throws -> StorageError? {
+        let name = store.name
+        let quiet = quiet
+        let outcome = Mutex<StorageError?>(nil)
+        let end = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let error = failure {
+                try PostgreSQLDatabase(url: url, schema: name, logger: quiet).transaction { try work($0) }
+            }
+            outcome.withLock { $0 = error }
+            end.signal()
+        }
+        let watcher = try store.open()
+        let deadline = ContinuousClock.now + .seconds(10)
+        let look = "SELECT id FROM items WHERE id = 1 FOR UPDATE SKIP LOCKED"
+        while try !watcher.read(look).isEmpty, .now < deadline { usleep(10_000) }
+        let bodys = Result { try body() }
+        end.wait()
+        try bodys.get()
+        return outcome.withLock { $0 }
+    }
+
+    /// Tries until the row is got. Returns how often a lock was not free in time.
+    private func updatePatiently(_ database: any SQLDatabase, _ name: SQLValue) throws -> Int {
+        let deadline = ContinuousClock.now + .seconds(10)
+        var timeouts = 0
+        while true {
+            do {
+                try database.transaction { try $0.execute(Self.update, [name]) }
+                return timeouts
+            } catch let error as StorageError where error.kind == .conflict && .now < deadline {
+                if error.isLockTimeout { timeouts += 1 }
+            }
+        }
+    }
+
+    /// Until a session that uses the table is seen in this state.
+    private func waitUntil(_ watcher: any SQLDatabase, _ state: String, _ waitEvent: String) throws {
+        let sessions = """
+            SELECT 1 FROM pg_stat_activity WHERE state = $1 AND wait_event = $2
+                AND pid IN (SELECT pid FROM pg_locks WHERE relation = CAST('items' AS REGCLASS))
+            """
+        let deadline = ContinuousClock.now + .seconds(5)
+        while try watcher.read(sessions, [.text(state), .text(waitEvent)]).isEmpty {
+            try #require(.now < deadline, "no session waits in \(waitEvent)")
+            usleep(10_000)
+        }
+    }
+
+    private func openImpatient(_ store: TestStore) throws -> PostgreSQLDatabase {
+        try PostgreSQLDatabase(
+            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(600), logger: quiet)
+    }
+
+    /// The server waits for the client (`ClientRead`), or to write to it (`ClientWrite`). Neither counts as idle.
+    @Test(arguments: ["ClientRead", "ClientWrite"])
+    func aClientFrozenWithinAPipelineDoesNotKeepItsLocks(_ waitEvent: String) throws {
+        let store = try TestStore(.postgresql)
+        let watcher = try store.openWithItems()
+        try watcher.transaction { try $0.execute("INSERT INTO items (id, name) VALUES (1, 'zero')") }
+        let proxy = try CuttingProxy(to: TestStore.serverURL())
+        defer { proxy.stop() }
+        proxy.set(waitEvent == "ClientRead" ? .freezeBefore("freeze") : .freezeAfter("freeze"))
+        let error = try whileLocked(store, by: proxy.url) { transaction in
+            if waitEvent == "ClientRead" {
+                // More than one read of the server, so that it has run the first one.
+                let names: [SQLValue] = (0..<500).map { .text(String(repeating: "x", count: 1000) + "\($0)") }
+                try transaction.executeEach(Self.update, (names + ["freeze"] + names).map { [$0] })
+            } else {
+                // More than the buffers of two sockets and the proxy.
+                let answer = "RETURNING repeat(CAST($1 AS TEXT), 10000000)"
+                _ = try transaction.query("UPDATE items SET name = 'large' WHERE id = 1 \(answer)", ["freeze"])
+            }
+        } body: {
+            try waitUntil(watcher, "active", waitEvent)
+            let clock = ContinuousClock()
+            let start = clock.now
+            #expect(try updatePatiently(openImpatient(store), "two") > 0)
+            #expect(clock.now - start < .seconds(5))
+            proxy.set(.none)
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.endsPostgreSQLSession == true)
+        #expect(try watcher.read("SELECT name FROM items") == [SQLRow(["two"])])
+    }
+
+    /// Neither who works in its transaction, however long, nor who only reads.
+    @Test func whoDoesNotStandInTheWayIsNotEnded() throws {
+        let store = try TestStore(.postgresql)
+        let reader = try store.openWithItems()
+        try reader.transaction { try $0.execute("INSERT INTO items (id, name) VALUES (1, 'zero')") }
+        let error = try whileLocked(store, by: try TestStore.serverURL()) { transaction in
+            try transaction.execute(Self.update, ["slow"])
+            _ = try transaction.query("SELECT 1 FROM pg_sleep(2)")
+        } body: {
+            try reader.transaction { transaction in
+                _ = try transaction.query("SELECT name FROM items")
+                #expect(try updatePatiently(openImpatient(store), "two") > 3)
+                #expect(try transaction.query("SELECT name FROM items") == [SQLRow(["zero"])])
+            }
+        }
+        #expect(error == nil)
+        #expect(try reader.read("SELECT name FROM items") == [SQLRow(["two"])])
+    }
+
+    /// A migration waits for as long as it takes.
+    @Test func anExclusiveTransactionWaitsForItsLocks() throws {
+        let store = try TestStore(.postgresql)
+        let watcher = try store.openWithItems()
+        try watcher.transaction { try $0.execute("INSERT INTO items (id, name) VALUES (1, 'zero')") }
+        let error = try whileLocked(store, by: try TestStore.serverURL()) { transaction in
+            try transaction.execute(Self.update, ["slow"])
+            _ = try transaction.query("SELECT 1 FROM pg_sleep(1)")
+        } body: {
+            _ = try openImpatient(store).exclusiveTransaction { try $0.execute(Self.update, ["two"]) }
+        }
+        #expect(error == nil)
+        #expect(try watcher.read("SELECT name FROM items") == [SQLRow(["two"])])
     }
 
     /// Another replica's migration changes a table that is in use.

@@ -51,7 +51,8 @@ extension ServiceLoop {
                 return
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
-                conflicts += 1
+                // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
+                if !error.isLockTimeout { conflicts += 1 }
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
                 signals.sleep(.milliseconds(Int.random(in: 0...(1 << min(conflicts, 6)))))
             } catch let error as StorageError where error.kind == .unavailable {

@@ -91,6 +91,40 @@ final class PostgreSQLConnection {
         }
     }
 
+    /// Ends sessions like this one that are in a transaction, may hold locks that others wait for, and have waited for
+    /// their client for as long as an idle transaction may. One that is busy, or whose client makes requests, is left
+    /// alone, and so is one that only reads, like a back-up.
+    /// - Returns: their process ids.
+    func endSessionsThatStandStill() throws(StorageError) -> [Int64] {
+        let (statement, _) = try statement(Self.endSessionsThatStandStill, after: nil)
+        let limit = settings.idleTransactionTimeout.wholeMilliseconds
+        var rows: [SQLRow] = []
+        try run(statement, [[.text(settings.schema), .integer(limit)]], after: nil) { (result) throws(StorageError) in
+            rows = try statement.rows(result)
+        }
+        var ended: [Int64] = []
+        for row in rows where try row.integer(1) == 1 { ended.append(try row.integer(0)) }
+        return ended
+    }
+
+    /// A row lock shows only as the lock on its table.
+    private static let endSessionsThatStandStill = """
+        SELECT session.pid, pg_catalog.pg_terminate_backend(session.pid)
+        FROM pg_catalog.pg_stat_activity AS session
+        WHERE session.datname = pg_catalog.current_database() AND session.usename = SESSION_USER
+            AND session.pid <> pg_catalog.pg_backend_pid() AND session.xact_start IS NOT NULL
+            AND session.wait_event_type = 'Client' AND session.wait_event IN ('ClientRead', 'ClientWrite')
+            AND session.state_change
+                < pg_catalog.clock_timestamp() - CAST($2 AS BIGINT) * INTERVAL '1 millisecond'
+            AND EXISTS (
+                SELECT 1
+                FROM pg_catalog.pg_locks AS lock
+                    JOIN pg_catalog.pg_class AS relation ON relation.oid = lock.relation
+                    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relation.relnamespace
+                WHERE lock.pid = session.pid AND lock.granted AND lock.mode <> 'AccessShareLock'
+                    AND namespace.nspname = CAST($1 AS TEXT))
+        """
+
     /// Marks the session as unusable.
     func abandon() {
         isBroken = true

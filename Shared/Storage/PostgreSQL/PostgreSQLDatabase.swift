@@ -33,8 +33,9 @@ public final class PostgreSQLDatabase: SQLDatabase {
     ///   - url: as libpq takes it (`postgresql://…`). May name several hosts; the one that takes writes is used.
     ///   - schema: created when missing. Lower-case letters, digits and underscores.
     ///   - statementTimeout: after which the server gives up a statement, and a little later the client the server.
-    ///   - idleTransactionTimeout: after which the server ends a transaction whose client stands still, so that a
-    ///     frozen replica does not keep its locks.
+    ///   - idleTransactionTimeout: after which a transaction whose client stands still is ended, so that a frozen
+    ///     replica does not keep its locks. The server sees to it between round trips; within one, who waits for
+    ///     the locks does. A lock is waited for half as long, which is a `conflict`.
     /// - Throws: `invalid` for an unusable URL or schema name.
     public init(
         url: String, schema: String, isolation: Isolation = .repeatableRead,
@@ -55,8 +56,8 @@ public final class PostgreSQLDatabase: SQLDatabase {
         }
     }
 
-    /// Runs at READ COMMITTED, where each statement sees all that was committed before it, without a statement
-    /// timeout.
+    /// Runs at READ COMMITTED, where each statement sees all that was committed before it, without timeouts for
+    /// statements and locks.
     @discardableResult
     public func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try exclusively { connection in
@@ -65,6 +66,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
             return try run(
                 { transaction in
                     try transaction.execute("SET LOCAL statement_timeout TO 0")
+                    try transaction.execute("SET LOCAL lock_timeout TO 0")
                     _ = try transaction.query(
                         "SELECT 1 FROM pg_catalog.pg_advisory_xact_lock($1)", [.integer(settings.lockKey)])
                     return try body(transaction)
@@ -101,6 +103,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
             if let failure = transaction.failure { throw failure }
         } catch {
             rollBack(transaction, on: connection)
+            if transaction.failure?.isLockTimeout == true { endSessionsThatStandStill(connection) }
             throw error
         }
         if transaction.hasBegun { try commit(connection) }
@@ -127,6 +130,30 @@ public final class PostgreSQLDatabase: SQLDatabase {
             // The server rolls back when the session ends.
             connection.abandon()
         }
+    }
+
+    /// The idle timeout is not armed while the server waits for the rest of a pipeline, or for a client that reads
+    /// its answers: a client frozen just then would keep its locks until its host goes away.
+    private func endSessionsThatStandStill(_ connection: PostgreSQLConnection) {
+        guard !connection.isBroken else { return }
+        let ended: [Int64]
+        do {
+            ended = try connection.endSessionsThatStandStill()
+        } catch {
+            // What the transaction failed with is the news; the next one that waits in vain tries again.
+            logger.warning("cannot end the sessions that stand still", metadata: ["error": "\(error)"])
+            return
+        }
+        guard !ended.isEmpty else {
+            logger.info("a lock was not free in time", metadata: ["schema": "\(settings.schema)"])
+            return
+        }
+        logger.warning(
+            "ended sessions that stood still and kept locks",
+            metadata: [
+                "schema": "\(settings.schema)", "count": "\(ended.count)",
+                "pids": "\(ended.map(String.init).joined(separator: " "))",
+            ])
     }
 
     // MARK: Connection

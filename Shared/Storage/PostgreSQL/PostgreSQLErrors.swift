@@ -28,9 +28,9 @@ extension StorageError {
 
     private static func kind(sqlState: String) -> Kind {
         switch sqlState {
-        case "40001", "40P01", "23505", "23P01": return .conflict
-        // Statement gone, read-only server, idle too long, lock not got, no such database, no right, no such schema.
-        case "26000", "25006", "25P03", "55P03", "3D000", "42501", "3F000", "40003": return .unavailable
+        case "40001", "40P01", "55P03", "23505", "23P01": return .conflict
+        // Statement gone, read-only server, idle too long, no such database, no right, no such schema.
+        case "26000", "25006", "25P03", "3D000", "42501", "3F000", "40003": return .unavailable
         default: break
         }
         switch sqlState.prefix(2) {

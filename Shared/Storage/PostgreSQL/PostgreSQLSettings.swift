@@ -55,6 +55,8 @@ struct PostgreSQLSettings {
             "SET statement_timeout TO \(statementTimeout.wholeMilliseconds)",
             // A replica that stands still in the middle of a transaction must not hold its locks for long.
             "SET idle_in_transaction_session_timeout TO \(idleTransactionTimeout.wholeMilliseconds)",
+            // Shorter than that, so that waiting for a lock does not make a session look as if it stood still.
+            "SET lock_timeout TO \((idleTransactionTimeout / 2).wholeMilliseconds)",
         ]
     }
 

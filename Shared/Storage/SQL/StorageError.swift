@@ -7,7 +7,8 @@
 public struct StorageError: Error, Sendable, Hashable {
     /// What the caller should do about it.
     public enum Kind: Sendable, Hashable {
-        /// A concurrent writer won (serialisation failure, deadlock, unique violation). Read again, decide again.
+        /// A concurrent writer won (serialisation failure, deadlock, unique violation) or holds a lock for too long.
+        /// Read again, decide again.
         case conflict
         /// The store cannot work now: connection lost, server stopping, busy, full, damaged, access refused, and all
         /// else that an operator or time has to mend. Nothing is wrong with the request: back off and try again.
@@ -39,6 +40,9 @@ public struct StorageError: Error, Sendable, Hashable {
     static func unavailable(_ message: String, sqlState: String? = nil) -> StorageError {
         StorageError(kind: .unavailable, message: message, sqlState: sqlState)
     }
+
+    /// Whether this conflict came of a lock that was not free in time: nobody has won yet, and waiting is done.
+    public var isLockTimeout: Bool { sqlState == "55P03" }
 
     /// The same error as the answer to a COMMIT: unless the store said that it refused, nobody knows.
     var atCommit: StorageError {
