@@ -19,6 +19,9 @@ struct UpCommand: ParsableCommand {
 
     @OptionGroup var deployment: Deployment
 
+    @Flag(help: "Start the broker and no service.")
+    var brokerOnly = false
+
     private static let services = ["link", "user", "sync", "verification"]
     private static let gateway = "gateway"
 
@@ -36,12 +39,12 @@ struct UpCommand: ParsableCommand {
         environment["IDENTITYBUS_PARENT"] = String(ProcessInfo.processInfo.processIdentifier)
         let gatewayPort = environment["GATEWAY_PORT"] ?? String(HealthProbe.freePort())
         environment["GATEWAY_PORT"] = gatewayPort
-        let children = (Self.services + [Self.gateway]).map {
+        let children = (brokerOnly ? [] : Self.services + [Self.gateway]).map {
             ChildService(name: $0, environment: environment, logDirectory: "\(deployment.dataDir)/logs")
         }
         let gateway = "http://127.0.0.1:\(gatewayPort)"
         try write("\(address)\n", to: deployment.bootstrapFile)
-        try write("\(gateway)\n", to: deployment.gatewayFile)
+        if !brokerOnly { try write("\(gateway)\n", to: deployment.gatewayFile) }
         say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
         var isAnnounced = false
         while !interruption.isRequested {
@@ -49,7 +52,7 @@ struct UpCommand: ParsableCommand {
             if !isAnnounced, children.allSatisfy(\.isReady) {
                 isAnnounced = true
                 for child in children { say("service   \(child.name)  pid \(child.processID)  log \(child.logPath)") }
-                say("gateway   \(gateway)")
+                if !brokerOnly { say("gateway   \(gateway)") }
                 say("ready     address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
             }
             usleep(100_000)

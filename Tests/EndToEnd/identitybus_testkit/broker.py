@@ -3,7 +3,6 @@
 """The Kafka broker of the tests: the one in the environment, or the embedded one of `identitybus up`."""
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -23,7 +22,6 @@ _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10",
     "KAFKA_CONSUMER_ALLOW_AUTO_CREATE_TOPICS": "true",
 }
-_IDLE_CHILD = "#!/bin/sh\nexec tail --pid=$PPID -f /dev/null\n"
 
 
 class Broker:
@@ -44,21 +42,14 @@ class Broker:
 
     @classmethod
     def embedded(cls, directory: Path, prefix: str = "") -> "Broker":
-        """Runs `identitybus up` for its broker alone: beside it stands, in the service's place, a child that idles.
-
-        The broker makes topics with `prefix` with 12 partitions, every other one that is asked for with 4.
+        """The broker makes topics with `prefix` with 12 partitions, every other one that is asked for with 4.
         """
-        folder = directory / "bin"
-        folder.mkdir(parents=True)
-        _link_or_copy(binary("identitybus"), folder / "identitybus")
-        child = folder / "identitybus-link"
-        child.write_text(_IDLE_CHILD)
-        child.chmod(0o755)
+        directory.mkdir(parents=True, exist_ok=True)
         data = directory / "data"
         environment = clean_environment() | ({"TOPIC_PREFIX": prefix} if prefix else {})
         log = (directory / "up.log").open("wb")
         process = subprocess.Popen(
-            [folder / "identitybus", "up", "--data-dir", data], env=environment, stdout=log, stderr=log)
+            [binary("identitybus"), "up", "--broker-only", "--data-dir", data], env=environment, stdout=log, stderr=log)
         address = data / "bootstrap"
 
         def servers() -> str:
@@ -131,11 +122,3 @@ def _exists(admin: AdminClient, topic: str) -> bool:
     except KafkaException:
         return False
     return known.error is None and bool(known.partitions)
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """Not a symbolic link: `up` looks for its children beside the file that runs."""
-    try:
-        os.link(source.resolve(), target)
-    except OSError:
-        shutil.copy2(source, target)
