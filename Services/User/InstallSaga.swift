@@ -62,6 +62,8 @@ public struct InstallSaga: Codable, Sendable, Hashable {
     public var deadline: Int64?
     /// What `commands` and `confirmations` are told once the install is clean.
     public var failure: Failure?
+    /// Who was on the install when its reset began.
+    public var userID: String?
     /// What was left on the install by an earlier life is being taken off first.
     public var isCleaning = false
     /// Nothing is left any more: a second refusal stands.

@@ -58,7 +58,7 @@ extension UserDecider {
         var decision = Decision(.noted, settlements: settle(waiting, outcome(failure)))
         if waiting.saga?.purpose == .create {
             decision.events = [UserCreationFailed(installId: waiting.id, reason: failure.reason)]
-            decision.changes = remove(waiting)
+            decision.changes = [.remove(waiting.key)]
         } else {
             var install = waiting
             install.phase = .present
@@ -98,13 +98,13 @@ extension UserDecider {
             var install = waiting
             install.phase = .present
             install.saga = nil
-            decision.changes = install.facts.userID == nil ? remove(install) : put(install)
+            decision.changes = install.facts.userID == nil ? [.remove(install.key)] : put(install)
         } else {
             decision.settlements += settleResets(waiting, .succeeded(ResetResult(installId: waiting.id)))
             if waiting.saga?.resets.isEmpty == false {
-                decision.events.append(UserReset(installId: waiting.id, userId: waiting.facts.userID))
+                decision.events.append(UserReset(installId: waiting.id, userId: waiting.saga?.userID))
             }
-            decision.changes = remove(waiting)
+            decision.changes = [.remove(waiting.key)]
         }
         return decision
     }
@@ -120,7 +120,7 @@ extension UserDecider {
                 UserReset(installId: install.id, userId: install.facts.userID)
             }
         return Decision(
-            .noted, changes: remove(install) + settleCode(of: install, isUsed: false, state), events: [event],
+            .noted, changes: [.remove(install.key)] + settleCode(of: install, isUsed: false, state), events: [event],
             settlements: settle(install, .rejected(Rejection(loss)))
                 + settleResets(install, .succeeded(ResetResult(installId: install.id))))
     }

@@ -82,10 +82,6 @@ extension UserDecider {
         [.install(install)] + (install.facts.userID.map { [.user(id: $0, isErased: false)] } ?? [])
     }
 
-    static func remove(_ install: Installation) -> [UserState.Change] {
-        [.remove(install.key)] + (install.facts.userID.map { [.forgetUser(id: $0)] } ?? [])
-    }
-
     // MARK: Commands to the link service
 
     /// - Parameter expiry: in milliseconds since 1970.
@@ -117,6 +113,7 @@ extension UserDecider {
         }
         var saga = InstallSaga(.reset)
         saga.resets = install.saga?.resets ?? []
+        saga.userID = install.facts.userID
         install.saga = saga
         decision.forwards = [clean(&install, nil, context)]
         return decision

@@ -14,8 +14,6 @@ public struct UserState: ServiceState, Sendable {
         /// The user is on an install, or is erased. Written by every decision that relies on the user not being
         /// erased, so that an erasure at the same moment meets it (docs/decisions/0003-isolation.md).
         case user(id: String, isErased: Bool)
-        /// The user has left an install. Unless it is erased, nothing has to be kept.
-        case forgetUser(id: String)
     }
 
     private(set) var installs: [InstallKey: Installation] = [:]
@@ -79,9 +77,11 @@ public struct UserState: ServiceState, Sendable {
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install):
+            release(install.key, unless: install.facts.userID)
             installs[install.key] = install
             changedInstalls.insert(install.key)
         case .remove(let key):
+            release(key)
             installs[key] = nil
             changedInstalls.insert(key)
         case .code(let code):
@@ -90,8 +90,13 @@ public struct UserState: ServiceState, Sendable {
         case .user(let id, let isErased):
             if isErased { erased.insert(ExactText(id)) }
             changedUsers[ExactText(id)] = true
-        case .forgetUser(let id):
-            if !self.isErased(id) { changedUsers[ExactText(id)] = false }
         }
+    }
+
+    /// The user leaves the install. Unless it is erased, nothing of it has to be kept.
+    private mutating func release(_ key: InstallKey, unless stays: String? = nil) {
+        guard let userID = installs[key]?.facts.userID.map({ ExactText($0) }), userID != stays.map({ ExactText($0) })
+        else { return }
+        changedUsers[userID] = erased.contains(userID)
     }
 }

@@ -14,8 +14,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from .places import binary, clean_environment
 from .waiting import until
 
-# What contracts.md calls the link service's topics, without the prefix.
-LINK_TOPICS = [f"identity.link.{kind}.v1" for kind in ("commands", "events", "dlq")] + ["identity.replies.v1"]
+
+
+def topics_of(*services: str) -> list[str]:
+    """What contracts.md calls the services' topics, without the prefix."""
+    own = [f"identity.{service}.{kind}.v1" for service in services for kind in ("commands", "events", "dlq")]
+    return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1"]
+
+
+LINK_TOPICS = topics_of("link")
 
 _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",
@@ -44,16 +51,17 @@ class Broker:
 
     @classmethod
     def embedded(cls, directory: Path, prefix: str = "") -> "Broker":
-        """Runs `identitybus up` for its broker alone: beside it stands, in the service's place, a child that idles.
+        """Runs `identitybus up` for its broker alone: beside it stand, in the services' places, children that idle.
 
         The broker makes topics with `prefix` with 12 partitions, every other one that is asked for with 4.
         """
         folder = directory / "bin"
         folder.mkdir(parents=True)
         _link_or_copy(binary("identitybus"), folder / "identitybus")
-        child = folder / "identitybus-link"
-        child.write_text(_IDLE_CHILD)
-        child.chmod(0o755)
+        for name in ("link", "user", "sync", "verification", "gateway"):
+            child = folder / f"identitybus-{name}"
+            child.write_text(_IDLE_CHILD)
+            child.chmod(0o755)
         data = directory / "data"
         environment = clean_environment() | ({"TOPIC_PREFIX": prefix} if prefix else {})
         log = (directory / "up.log").open("wb")
