@@ -23,10 +23,14 @@ public struct Install: Sendable, Hashable {
     public var status: InstallStatus
     public var userID: String?
     public var activity: Activity
+    /// Whether the person came to life on this install.
+    public var isUsersFirst: Bool
+    /// Counts the changes of status, person and activity, so that whoever hears of two knows which one is newer.
+    public var version: Int64
 
     public init(
         id: String, app: String, device: Device, status: InstallStatus = .enabled, userID: String? = nil,
-        activity: Activity = .none
+        activity: Activity = .none, isUsersFirst: Bool = false, version: Int64 = 0
     ) {
         self.id = id
         self.app = app
@@ -34,20 +38,25 @@ public struct Install: Sendable, Hashable {
         self.status = status
         self.userID = userID
         self.activity = activity
+        self.isUsersFirst = isUsersFirst
+        self.version = version
     }
 
     public var isActive: Bool { activity == .active }
 
-    /// The same install with `userID` on it.
-    public func with(_ userID: String?, _ activity: Activity) -> Install {
+    /// The same install with `userID` on it. `isNew` says that the person comes to life with this change.
+    public func with(_ userID: String?, _ activity: Activity, isNew: Bool = false) -> Install {
         var install = self
+        install.isUsersFirst = isNew || userID != nil && self.userID != nil && isUsersFirst
         install.userID = userID
         install.activity = activity
+        install.version += 1
         return install
     }
 
     /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person.
     public var tombstone: Install {
-        Install(id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted)
+        Install(
+            id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version + 1)
     }
 }

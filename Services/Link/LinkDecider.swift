@@ -42,7 +42,7 @@ public enum LinkDecider {
             if let refusal = refusalOfNewUser(state, context) { return .rejected(refusal) }
             let person = Person(userID: context.newUserID, app: context.app.id)
             changes.append(.person(person))
-            install = install.with(person.userID, .active)
+            install = install.with(person.userID, .active, isNew: true)
             isNew = true
         }
         guard isNew else { return Decision(.succeeded(result(install, state))) }
@@ -66,7 +66,7 @@ public enum LinkDecider {
         return Decision(
             .succeeded(result(detached, state)),
             changes: [.install(detached)] + touch(userID, state),
-            events: [InstallDetached(installId: install.id, userId: userID)])
+            events: [InstallDetached(installId: install.id, userId: userID, version: detached.version)])
     }
 
     private static func setStatus(
@@ -77,10 +77,12 @@ public enum LinkDecider {
         guard install.status != command.status else { return Decision(.succeeded(result(install, state))) }
         guard install.status != .deleted else { return .rejected(.installDeleted) }
         install.status = command.status
+        install.version += 1
         if command.status == .deleted, install.isActive { install.activity = .deactivated }
+        let person = install.userID.flatMap { state.person(userID: $0) }
         let event = InstallStatusChanged(
             installId: install.id, status: install.status, isActive: install.isActive, userId: install.userID,
-            cause: .command)
+            isLinked: person?.externalID != nil, cause: .command, version: install.version)
         return Decision(
             .succeeded(result(install, state)),
             changes: [.install(install)] + (install.userID.map { touch($0, state) } ?? []), events: [event])
@@ -190,15 +192,16 @@ public enum LinkDecider {
         }
         let previous = active.first
         let phoneStays = previous?.device.kind == .phone && install.device.kind == .tablet
-        let linked = install.with(person.userID, phoneStays ? .standby : .active)
+        let linked = install.with(person.userID, phoneStays ? .standby : .active, isNew: isNew)
         let superseded = phoneStays ? [] : active.map { $0.with(person.userID, .deactivated) }
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
             activeInstallId: phoneStays ? previous?.id ?? install.id : install.id,
-            deactivatedInstallIds: superseded.map(\.id))
+            deactivatedInstallIds: superseded.map(\.id), version: linked.version)
         let deactivations = superseded.map {
             InstallStatusChanged(
-                installId: $0.id, status: $0.status, isActive: false, userId: person.userID, cause: .superseded)
+                installId: $0.id, status: $0.status, isActive: false, userId: person.userID, isLinked: true,
+                cause: .superseded, version: $0.version)
         }
         return Decision(
             .succeeded(linkResult(linked, person, isNew: isNew)),
@@ -258,13 +261,14 @@ public enum LinkDecider {
 
     private static func linkResult(_ install: Install, _ person: Person, isNew: Bool) -> LinkResult {
         LinkResult(
-            userId: person.userID, installId: install.id, isActive: install.isActive, personCreated: isNew)
+            userId: person.userID, installId: install.id, isActive: install.isActive, personCreated: isNew,
+            version: install.version)
     }
 
     private static func result(_ install: Install, _ state: LinkState) -> InstallResult {
         InstallResult(
             installId: install.id, appId: install.app, userId: install.userID,
             externalId: install.userID.flatMap { state.person(userID: $0)?.externalID }, status: install.status,
-            isActive: install.isActive)
+            isActive: install.isActive, isUsersFirst: install.isUsersFirst, version: install.version)
     }
 }

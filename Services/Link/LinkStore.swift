@@ -24,14 +24,22 @@ public struct LinkStore {
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
                   is_erased BIGINT NOT NULL, UNIQUE (app, external_key))
                 """,
-            ])
+            ]),
+        Migration(
+            number: 101, name: "versions of installs",
+            statements: [
+                "ALTER TABLE installs ADD COLUMN is_users_first BIGINT NOT NULL DEFAULT 0",
+                "ALTER TABLE installs ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
+            ]),
     ]
 
     let transaction: any SQLTransaction
 
     // MARK: Reading
 
-    private static let installColumns = "install_id, app, kind, platform, model, os_version, status, user_id, activity"
+    private static let installColumns = """
+        install_id, app, kind, platform, model, os_version, status, user_id, activity, is_users_first, version
+        """
     private static let personColumns = "user_id, app, external_id, is_erased"
 
     func installs(ids: Set<ExactText>) throws -> [Install] {
@@ -78,7 +86,8 @@ public struct LinkStore {
             device: Device(
                 kind: kind, platform: try row.text(3), model: try row.optionalText(4),
                 osVersion: try row.optionalText(5)),
-            status: status, userID: try row.optionalText(7), activity: activity)
+            status: status, userID: try row.optionalText(7), activity: activity,
+            isUsersFirst: try row.integer(9) != 0, version: try row.integer(10))
     }
 
     private static func person(_ row: SQLRow) throws -> Person {
@@ -107,10 +116,11 @@ public struct LinkStore {
             })
         try transaction.executeEach(
             """
-            INSERT INTO installs (\(Self.installColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            INSERT INTO installs (\(Self.installColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             ON CONFLICT (install_id) DO UPDATE SET kind = excluded.kind, platform = excluded.platform,
             model = excluded.model, os_version = excluded.os_version, status = excluded.status,
-            user_id = excluded.user_id, activity = excluded.activity
+            user_id = excluded.user_id, activity = excluded.activity, is_users_first = excluded.is_users_first,
+            version = excluded.version
             """,
             state.changedInstalls.sorted().compactMap { state.installs[$0] }.map { install in
                 [
@@ -118,6 +128,7 @@ public struct LinkStore {
                     .text(install.device.platform), Self.text(install.device.model),
                     Self.text(install.device.osVersion),
                     .text(install.status.rawValue), Self.text(install.userID), .text(install.activity.rawValue),
+                    .integer(install.isUsersFirst ? 1 : 0), .integer(install.version),
                 ]
             })
     }

@@ -2,40 +2,103 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Crypto
 public import Runtime
 public import Storage
 public import WireJSON
 
-/// User creation and restoration.
+/// User creation, restoration, linking and reset (seeds 001, 002). Owns authentication codes and what goes on with an
+/// install; every fact about links is asked of the link service.
 public struct UserService: CommandService {
     public static let name = "user"
-    public static let migrations: [Migration] = []
+    public static let migrations = UserStore.migrations
+    public static let hasDueCommands = true
+    public static let subscriptions: [Subscription] = [
+        .replies(from: ["link"]),
+        .events(
+            of: "link",
+            types: [Linked.type, InstallStatusChanged.type, InstallDetached.type, UserErased.type]),
+    ]
+
+    /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
+    /// accepted, and after that only that it is not known.
+    static let codesKept: Int64 = 3_600_000
+    /// When a linker's end is sent again that was not decided meanwhile, in milliseconds.
+    static let dueAgain: Int64 = 30_000
 
     public init() {}
 
-    public static func scope(of type: String) -> Scope? { nil }
+    public static func scope(of type: String) -> Scope? { UserCommand.types[type]?.scope }
 
-    public static func decode(type: String, data: JSONValue) throws -> UserCommand { throw Rejection(.unknownType) }
+    public static func decode(type: String, data: JSONValue) throws -> UserCommand {
+        if let command = UserCommand.types[type] { return try command.read(data) }
+        guard let read = UserCommand.notices[type] else { throw Rejection(.unknownType) }
+        return try read(data)
+    }
 
     public func load(
         _ commands: [(UserCommand, DecisionContext)], in transaction: any SQLTransaction
-    ) throws -> UserState { UserState() }
+    ) throws -> UserState {
+        let store = UserStore(transaction: transaction)
+        var state = UserState()
+        var wanted = Wanted()
+        for (command, context) in commands { wanted.add(command, context) }
+        state.load(try store.installs(wanted.installs))
+        state.load(try store.installs(awaiting: wanted.forwards))
+        state.load(try store.installs(of: wanted.erased))
+        wanted.digests.formUnion(state.installs.values.compactMap { $0.saga?.digest })
+        wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
+        state.load(try store.codes(wanted.digests))
+        state.load(try store.codes(of: wanted.externalIDs))
+        state.load(erased: try store.erased(among: wanted.users))
+        return state
+    }
+
+    /// What a batch has to know.
+    private struct Wanted {
+        var installs: Set<InstallKey> = []
+        var forwards: Set<ExactText> = []
+        var erased: Set<ExactText> = []
+        var digests: Set<CodeDigest> = []
+        /// Of apps, as installs are.
+        var externalIDs: Set<InstallKey> = []
+        var users: Set<ExactText> = []
+
+        mutating func add(_ command: UserCommand, _ context: DecisionContext) {
+            if let id = command.installID { installs.insert(InstallKey(app: context.app.id, id: id)) }
+            if let digest = command.digest { digests.insert(digest) }
+            if let userID = command.userID { users.insert(ExactText(userID)) }
+            switch command {
+            case .answered(let answer): forwards.insert(ExactText(answer.forward))
+            case .erased(let event): erased.insert(ExactText(event.userId))
+            case .requestAuthCode(let request):
+                externalIDs.insert(InstallKey(app: context.app.id, id: request.externalId))
+                digests.insert(CodeDigest(of: UserDecider.newCode(context)))
+            default: break
+            }
+        }
+    }
 
     public func decide(
         _ command: UserCommand, _ state: UserState, _ context: DecisionContext
-    ) -> Decision<UserState.Change> { Decision(.noted) }
-
-    public func save(_ state: UserState, in transaction: any SQLTransaction) throws {}
-}
-
-public enum UserCommand: Sendable {
-    case placeholder
-}
-
-public struct UserState: ServiceState {
-    public enum Change: Sendable {
-        case placeholder
+    ) -> Decision<UserState.Change> {
+        UserDecider.decide(command, state, context)
     }
 
-    public mutating func apply(_ change: Change) {}
+    public func save(_ state: UserState, in transaction: any SQLTransaction) throws {
+        try UserStore(transaction: transaction).save(state)
+    }
+
+    public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
+        let store = UserStore(transaction: transaction)
+        try store.prune(before: Timestamp(milliseconds: now.milliseconds - Self.codesKept), limit: limit)
+        return try store.due(now: now, postponed: Self.dueAgain, limit: limit).compactMap { install in
+            guard let first = install.saga?.commands.first else { return nil }
+            return DueCommand(
+                app: install.app,
+                id: DerivedID.forward(app: install.app, source: first.source, commandID: first.id, number: 1_000_000),
+                command: ExpireLinker(
+                    installId: install.id, commandSource: first.source, commandId: first.id))
+        }
+    }
 }

@@ -21,6 +21,17 @@ import Testing
             (.cannotLinkExistingPersonToOtherPerson, "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON", 403),
             (.multipleInstallsActive, "MULTIPLE_INSTALLS_ACTIVE", 409), (.userNotFound, "USER_NOT_FOUND", 404),
             (.userErased, "USER_ERASED", 410),
+            (.noUser, "NO_USER", 404), (.userAlreadyExists, "USER_ALREADY_EXISTS", 409),
+            (.userAlreadyLinked, "USER_ALREADY_LINKED", 409),
+            (.userCreationInProgress, "USER_CREATION_IN_PROGRESS", 409),
+            (.userLinkingInProgress, "USER_LINKING_IN_PROGRESS", 409),
+            (.noLinkingInProgress, "NO_LINKING_IN_PROGRESS", 409),
+            (.sdkResetInProgress, "SDK_RESET_IN_PROGRESS", 409),
+            (.userDisabledRemotely, "USER_DISABLED_REMOTELY", 403),
+            (.appSideLinkingFailed, "APP_SIDE_LINKING_FAILED", 409),
+            (.authCodeInvalid, "AUTH_CODE_INVALID", 403), (.authCodeExpired, "AUTH_CODE_EXPIRED", 403),
+            (.authCodeUsed, "AUTH_CODE_USED", 403), (.authCodeLimitReached, "AUTH_CODE_LIMIT_REACHED", 429),
+            (.appSecretInvalid, "APP_SECRET_INVALID", 403), (.serverError, "SERVER_ERROR", 502),
         ]
         #expect(table.map(\.0) == ReasonCode.allCases)
         for (code, name, status) in table {

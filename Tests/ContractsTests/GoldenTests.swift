@@ -64,7 +64,7 @@ import WireJSON
     }
 
     private static let linkResult = LinkResult(
-        userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true)
+        userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true, version: 3)
 
     static let samples: [Sample] = [
         message(
@@ -91,15 +91,19 @@ import WireJSON
             "event-link-linked",
             Linked(
                 installId: "i1", externalId: "anna", userId: "u1", personCreated: false, activeInstallId: "i1",
-                deactivatedInstallIds: ["i2", "i3"])),
+                deactivatedInstallIds: ["i2", "i3"], version: 3)),
         message("event-link-refused", LinkRefused(installId: "i1", reason: .installNotFound)),
-        message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1")),
+        message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1", version: 3)),
         message(
             "event-link-install-status-changed",
-            InstallStatusChanged(installId: "i1", status: .deleted, isActive: false, userId: nil, cause: .command)),
+            InstallStatusChanged(
+                installId: "i1", status: .deleted, isActive: false, userId: nil, isLinked: false, cause: .command,
+                version: 3)),
         message(
             "event-link-install-superseded",
-            InstallStatusChanged(installId: "i1", status: .enabled, isActive: false, userId: "u1", cause: .superseded)),
+            InstallStatusChanged(
+                installId: "i1", status: .enabled, isActive: false, userId: "u1", isLinked: true, cause: .superseded,
+                version: 3)),
         message("event-link-user-erased", UserErased(userId: "u1")),
         reply(
             "reply-link-request-succeeded",
@@ -109,7 +113,8 @@ import WireJSON
             Reply(
                 commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
                 result: InstallResult(
-                    installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false))),
+                    installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false,
+                    isUsersFirst: false, version: 3))),
         reply(
             "reply-link-erase-user-succeeded",
             Reply(
@@ -123,6 +128,58 @@ import WireJSON
         reply(
             "reply-expired",
             Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .expired, message: "Too late.")),
+        message("command-user-request-auth-code", RequestAuthCode(externalId: "anna")),
+        message(
+            "command-user-create-code",
+            CreateUser(
+                installId: "i1", device: device, sdkVersion: "6.1.0", appVersion: "2.0", authCode: "c0de")),
+        message(
+            "command-user-create-linker",
+            CreateUser(installId: "i1", device: device, appSecret: "demo-app-secret", linking: .linker)),
+        message(
+            "command-user-create-unlinked",
+            CreateUser(installId: "i1", device: device, appSecret: "demo-app-secret", linking: Linking.none)),
+        message("command-user-link-code", LinkUser(installId: "i1", authCode: "c0de")),
+        message("command-user-link-linker", LinkUser(installId: "i1", linking: .linker)),
+        message("command-user-confirm-link", ConfirmLink(installId: "i1", success: true)),
+        message("command-user-reset", ResetUser(installId: "i1")),
+        message("command-user-get", GetUser(installId: "i1")),
+        message(
+            "command-user-expire-linker", ExpireLinker(installId: "i1", commandSource: "phone", commandId: "c1")),
+        message(
+            "event-user-auth-code-issued", AuthCodeIssued(externalId: "anna", expiresAt: "2026-11-21T10:34:04.123Z")),
+        message(
+            "event-user-created", UserCreated(installId: "i1", userId: "u1", isLinked: true, isRemoteEnabled: true)),
+        message("event-user-restored", UserRestored(installId: "i1", userId: "u1", isRemoteEnabled: false)),
+        message("event-user-linked", UserLinked(installId: "i1", userId: "u1")),
+        message("event-user-creation-failed", UserCreationFailed(installId: "i1", reason: .authCodeUsed)),
+        message("event-user-creation-expired", UserCreationFailed(installId: "i1", reason: nil)),
+        message("event-user-deactivated", UserDeactivated(installId: "i1", userId: "u1", cause: .superseded)),
+        message("event-user-deactivated-erased", UserDeactivated(installId: "i1", userId: nil, cause: .erased)),
+        message("event-user-reset", UserReset(installId: "i1", userId: "u1")),
+        reply(
+            "reply-user-request-auth-code-succeeded",
+            Reply(
+                commandId: "c1", commandType: RequestAuthCode.type, status: .succeeded,
+                result: AuthCodeResult(authenticationCode: "c0de", expiresAt: "2026-11-21T10:34:04.123Z"))),
+        reply(
+            "reply-user-create-pending",
+            Reply(
+                commandId: "c1", commandType: CreateUser.type, status: .pending,
+                result: PendingUser(installId: "i1", awaiting: .linker))),
+        reply(
+            "reply-user-create-succeeded",
+            Reply(
+                commandId: "c1", commandType: CreateUser.type, status: .succeeded,
+                result: UserResult(
+                    userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
+                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z"),
+                    configuration: ["detections": true]))),
+        reply(
+            "reply-user-reset-succeeded",
+            Reply(
+                commandId: "c1", commandType: ResetUser.type, status: .succeeded,
+                result: ResetResult(installId: "i1"))),
         reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
     ]
 

@@ -88,9 +88,9 @@ def make_deployment(
     mine: list[Deployment] = []
 
     def make(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
-             database: Database | None = None) -> Deployment:
+             database: Database | None = None, services: tuple[str, ...] = ("link",)) -> Deployment:
         folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=directory))
-        deployment = Deployment(on, folder, database or new_database(engine), prefix)
+        deployment = Deployment(on, folder, database or new_database(engine), prefix, services)
         mine.append(deployment)
         _deployments.append(deployment)
         return deployment

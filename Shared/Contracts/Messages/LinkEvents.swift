@@ -26,10 +26,12 @@ public struct Linked: EventMessage {
     /// The install that is active from now on; another than `installId` when a phone kept the person.
     public var activeInstallId: String
     public var deactivatedInstallIds: [String]
+    /// Counts the changes of the install, see ``LinkResult/version``.
+    public var version: Int64
 
     public init(
         installId: String, externalId: String, userId: String, personCreated: Bool, activeInstallId: String,
-        deactivatedInstallIds: [String]
+        deactivatedInstallIds: [String], version: Int64
     ) {
         self.installId = installId
         self.externalId = externalId
@@ -37,6 +39,7 @@ public struct Linked: EventMessage {
         self.personCreated = personCreated
         self.activeInstallId = activeInstallId
         self.deactivatedInstallIds = deactivatedInstallIds
+        self.version = version
     }
 
     public var subject: String { installId }
@@ -60,10 +63,13 @@ public struct InstallDetached: EventMessage {
     public static let type = "identity.link.install-detached.v1"
     public var installId: String
     public var userId: String
+    /// Counts the changes of the install, see ``LinkResult/version``.
+    public var version: Int64
 
-    public init(installId: String, userId: String) {
+    public init(installId: String, userId: String, version: Int64) {
         self.installId = installId
         self.userId = userId
+        self.version = version
     }
 
     public var subject: String { installId }
@@ -84,14 +90,23 @@ public struct InstallStatusChanged: EventMessage {
     public var status: InstallStatus
     public var isActive: Bool
     public var userId: String?
+    /// Whether the user has an external id.
+    public var isLinked: Bool
     public var cause: Cause
+    /// Counts the changes of the install, see ``LinkResult/version``.
+    public var version: Int64
 
-    public init(installId: String, status: InstallStatus, isActive: Bool, userId: String?, cause: Cause) {
+    public init(
+        installId: String, status: InstallStatus, isActive: Bool, userId: String?, isLinked: Bool, cause: Cause,
+        version: Int64
+    ) {
         self.installId = installId
         self.status = status
         self.isActive = isActive
         self.userId = userId
+        self.isLinked = isLinked
         self.cause = cause
+        self.version = version
     }
 
     public var subject: String { installId }

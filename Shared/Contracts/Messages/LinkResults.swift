@@ -19,12 +19,15 @@ public struct LinkResult: CommandResult {
     /// False when a phone keeps the person and this tablet is linked but not active (seed 001).
     public var isActive: Bool
     public var personCreated: Bool
+    /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
+    public var version: Int64
 
-    public init(userId: String, installId: String, isActive: Bool, personCreated: Bool) {
+    public init(userId: String, installId: String, isActive: Bool, personCreated: Bool, version: Int64) {
         self.userId = userId
         self.installId = installId
         self.isActive = isActive
         self.personCreated = personCreated
+        self.version = version
     }
 }
 
@@ -36,9 +39,14 @@ public struct InstallResult: CommandResult {
     public var externalId: String?
     public var status: InstallStatus
     public var isActive: Bool
+    /// Whether the user came to life on this install, rather than being restored on it.
+    public var isUsersFirst: Bool
+    /// Counts the changes of the install, see ``LinkResult/version``.
+    public var version: Int64
 
     public init(
-        installId: String, appId: String, userId: String?, externalId: String?, status: InstallStatus, isActive: Bool
+        installId: String, appId: String, userId: String?, externalId: String?, status: InstallStatus, isActive: Bool,
+        isUsersFirst: Bool, version: Int64
     ) {
         self.installId = installId
         self.appId = appId
@@ -46,6 +54,8 @@ public struct InstallResult: CommandResult {
         self.externalId = externalId
         self.status = status
         self.isActive = isActive
+        self.isUsersFirst = isUsersFirst
+        self.version = version
     }
 }
 

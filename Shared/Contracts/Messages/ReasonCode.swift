@@ -28,18 +28,41 @@ public enum ReasonCode: String, WireEnum {
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
 
+    // User (names of the SDK's failure reasons where it has one, facts A4.1)
+    case noUser = "NO_USER"
+    case userAlreadyExists = "USER_ALREADY_EXISTS"
+    case userAlreadyLinked = "USER_ALREADY_LINKED"
+    case userCreationInProgress = "USER_CREATION_IN_PROGRESS"
+    case userLinkingInProgress = "USER_LINKING_IN_PROGRESS"
+    case noLinkingInProgress = "NO_LINKING_IN_PROGRESS"
+    case sdkResetInProgress = "SDK_RESET_IN_PROGRESS"
+    case userDisabledRemotely = "USER_DISABLED_REMOTELY"
+    case appSideLinkingFailed = "APP_SIDE_LINKING_FAILED"
+    case authCodeInvalid = "AUTH_CODE_INVALID"
+    case authCodeExpired = "AUTH_CODE_EXPIRED"
+    case authCodeUsed = "AUTH_CODE_USED"
+    case authCodeLimitReached = "AUTH_CODE_LIMIT_REACHED"
+    case appSecretInvalid = "APP_SECRET_INVALID"
+    /// Another service could not decide its part.
+    case serverError = "SERVER_ERROR"
+
     /// The HTTP status that says the same (domain.md "Link").
     public var httpStatus: Int {
         switch self {
         case .unauthenticated: 401
         case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
-            .cannotLinkExistingPersonToOtherPerson:
+            .cannotLinkExistingPersonToOtherPerson, .userDisabledRemotely, .authCodeInvalid, .authCodeExpired,
+            .authCodeUsed, .appSecretInvalid:
             403
-        case .installNotFound, .userNotFound: 404
+        case .installNotFound, .userNotFound, .noUser: 404
         case .invalidRequest, .unknownType: 400
-        case .idReused, .multipleInstallsActive: 409
+        case .idReused, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked, .userCreationInProgress,
+            .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed:
+            409
         case .userErased: 410
+        case .authCodeLimitReached: 429
+        case .serverError: 502
         case .internalError: 500
         }
     }
@@ -67,6 +90,22 @@ public enum ReasonCode: String, WireEnum {
         case .multipleInstallsActive: "More than one active install was found for this external id."
         case .userNotFound: "User was not found by the user ID provided."
         case .userErased: "This user was erased; the id is never used again."
+        case .noUser: "There is no user on this install."
+        case .userAlreadyExists: "There is a user on this install; reset before another one is created."
+        case .userAlreadyLinked: "The user of this install is linked already."
+        case .userCreationInProgress: "A user is being created on this install."
+        case .userLinkingInProgress: "The user of this install is being linked."
+        case .noLinkingInProgress: "No linker is awaited on this install."
+        case .sdkResetInProgress: "This install is being reset."
+        case .userDisabledRemotely: "The platform disabled this install."
+        case .appSideLinkingFailed: "Linking did not succeed; try again."
+        case .authCodeInvalid, .authCodeExpired, .authCodeUsed:
+            // One message: what is known about a code is not for whoever tries codes.
+            "The authentication code is not accepted; request a new one."
+        case .authCodeLimitReached:
+            "Too many authentication codes are outstanding for this external id; use one of them."
+        case .appSecretInvalid: "The app secret is not accepted."
+        case .serverError: "A part of the platform could not answer; try again."
         }
     }
 }

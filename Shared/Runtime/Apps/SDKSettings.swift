@@ -1,21 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+public import WireJSON
+
 /// The section `sdk` of an app, for the user service.
 public struct SDKSettings: Sendable {
-    public init() {}
+    /// What an app's SDK shows to create a user without an authentication code. Without one that way is closed.
+    public var appSecret: AppSecret?
+    /// Signs the app's user tokens; without one a key is derived from the deployment's internal key.
+    public var tokenSecret: TokenSecret?
+    /// How long an authentication code can be redeemed, in milliseconds.
+    public var authCodeLifetime: Int64
+    /// How many authentication codes of one external id may wait to be redeemed.
+    public var maxOutstandingCodes: Int
+    /// How long an app's linker may take, in milliseconds.
+    public var linkerTimeout: Int64
+    /// How long a user token is valid, in milliseconds.
+    public var tokenLifetime: Int64
+    /// Given to every SDK with its user: a JSON object of any members.
+    public var configuration: JSONValue
+
+    public init(
+        appSecret: AppSecret? = nil, tokenSecret: TokenSecret? = nil, authCodeLifetime: Int64 = 600_000,
+        maxOutstandingCodes: Int = 10, linkerTimeout: Int64 = 600_000, tokenLifetime: Int64 = 7 * 86_400_000,
+        configuration: JSONValue = .object(JSONObject())
+    ) {
+        self.appSecret = appSecret
+        self.tokenSecret = tokenSecret
+        self.authCodeLifetime = authCodeLifetime
+        self.maxOutstandingCodes = maxOutstandingCodes
+        self.linkerTimeout = linkerTimeout
+        self.tokenLifetime = tokenLifetime
+        self.configuration = configuration
+    }
 }
 
 extension SDKSettings {
     /// The section's shape in the file.
     struct Section: Decodable {
-        init(from decoder: any Decoder) throws {}
+        var appSecret: String?
+        var appSecretFile: String?
+        var tokenSecret: String?
+        var tokenSecretFile: String?
+        var authCodeLifetimeSeconds: Int64?
+        var maxOutstandingCodes: Int?
+        var linkerTimeoutSeconds: Int64?
+        var tokenLifetimeSeconds: Int64?
+        var configuration: YAMLValue?
+
+        private enum CodingKeys: String, CodingKey, CaseIterable {
+            case appSecret, appSecretFile, tokenSecret, tokenSecretFile, authCodeLifetimeSeconds, maxOutstandingCodes,
+                linkerTimeoutSeconds, tokenLifetimeSeconds, configuration
+        }
+
+        init(from decoder: any Decoder) throws {
+            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            appSecret = try container.decodeIfPresent(String.self, forKey: .appSecret)
+            appSecretFile = try container.decodeIfPresent(String.self, forKey: .appSecretFile)
+            tokenSecret = try container.decodeIfPresent(String.self, forKey: .tokenSecret)
+            tokenSecretFile = try container.decodeIfPresent(String.self, forKey: .tokenSecretFile)
+            authCodeLifetimeSeconds = try container.decodeIfPresent(Int64.self, forKey: .authCodeLifetimeSeconds)
+            maxOutstandingCodes = try container.decodeIfPresent(Int.self, forKey: .maxOutstandingCodes)
+            linkerTimeoutSeconds = try container.decodeIfPresent(Int64.self, forKey: .linkerTimeoutSeconds)
+            tokenLifetimeSeconds = try container.decodeIfPresent(Int64.self, forKey: .tokenLifetimeSeconds)
+            configuration = try container.decodeIfPresent(YAMLValue.self, forKey: .configuration)
+        }
     }
 
     /// - Parameter place: names the app in a problem's text.
-    static func read(_ section: Section?, _ place: String, _ secrets: SecretReader) throws(AppsFile.Problem)
-        -> SDKSettings
-    {
-        SDKSettings()
+    static func read(
+        _ section: Section?, _ place: String, _ secrets: SecretReader
+    ) throws(AppsFile.Problem) -> SDKSettings {
+        var settings = SDKSettings()
+        guard let section else { return settings }
+        if section.appSecret != nil || section.appSecretFile != nil {
+            let secret = try secrets.read(
+                inline: section.appSecret, file: section.appSecretFile, "\(place), appSecret")
+            settings.appSecret = AppSecret(secret)
+        }
+        if section.tokenSecret != nil || section.tokenSecretFile != nil {
+            let place = "\(place), tokenSecret"
+            let secret = try secrets.read(inline: section.tokenSecret, file: section.tokenSecretFile, place)
+            guard secret.utf8.count >= 32 else { throw AppsFile.Problem("\(place): the secret has less than 32 bytes") }
+            settings.tokenSecret = TokenSecret(secret)
+        }
+        func milliseconds(
+            _ seconds: Int64?, _ member: String, _ limit: Int64, into value: inout Int64
+        ) throws(AppsFile.Problem) {
+            guard let seconds else { return }
+            guard (1...limit).contains(seconds) else {
+                throw AppsFile.Problem("\(place), \(member): is not between 1 and \(limit)")
+            }
+            value = seconds * 1000
+        }
+        try milliseconds(
+            section.authCodeLifetimeSeconds, "authCodeLifetimeSeconds", 86_400, into: &settings.authCodeLifetime)
+        try milliseconds(section.linkerTimeoutSeconds, "linkerTimeoutSeconds", 86_400, into: &settings.linkerTimeout)
+        try milliseconds(
+            section.tokenLifetimeSeconds, "tokenLifetimeSeconds", 365 * 86_400, into: &settings.tokenLifetime)
+        if let count = section.maxOutstandingCodes {
+            guard (1...1000).contains(count) else {
+                throw AppsFile.Problem("\(place), maxOutstandingCodes: is not between 1 and 1000")
+            }
+            settings.maxOutstandingCodes = count
+        }
+        if let configuration = section.configuration?.value {
+            guard configuration.objectValue != nil else {
+                throw AppsFile.Problem("\(place), configuration: is not a mapping")
+            }
+            settings.configuration = configuration
+        }
+        return settings
     }
 }

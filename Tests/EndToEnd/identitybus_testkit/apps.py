@@ -9,6 +9,10 @@ import json
 from .secrets import SECRET_PREFIX
 
 
+APP_SECRET = SECRET_PREFIX + "app"
+CONFIGURATION = {"detections": True, "interval": 10, "text": "10", "list": [1.5, None, {"a": "b"}]}
+
+
 def key(key_id: str, *scopes: str, **more: object) -> dict[str, object]:
     return {"id": key_id, "secret": SECRET_PREFIX + key_id, "scopes": list(scopes), **more}
 
@@ -24,8 +28,20 @@ def apps() -> list[dict[str, object]]:
                 key("demo-expired", "user.link", expires="2020-01-01"),
                 key("demo-revoked", "user.link", revoked=True),
             ],
+            "sdk": {"appSecret": APP_SECRET, "configuration": CONFIGURATION},
         },
-        {"id": "other", "keys": [key("other-backend", "user.link", "user.delete"), key("other-admin", "admin")]},
+        {
+            "id": "other",
+            "keys": [key("other-backend", "user.link", "user.delete"), key("other-admin", "admin"),
+                     key("other-sdk", "sdk", "identity.sync")],
+        },
+        # Everything of the user service that takes time, in seconds.
+        {
+            "id": "hasty",
+            "keys": [key("hasty-backend", "user.link"), key("hasty-sdk", "sdk")],
+            "sdk": {"appSecret": APP_SECRET, "authCodeLifetimeSeconds": 2, "linkerTimeoutSeconds": 2,
+                    "maxOutstandingCodes": 3},
+        },
         {"id": "unlinked", "linking": {"enabled": False}, "keys": [key("unlinked-backend", "user.link")]},
         {
             "id": "strict",

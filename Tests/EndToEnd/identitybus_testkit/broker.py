@@ -13,8 +13,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from .places import binary, clean_environment
 from .waiting import until
 
-# What contracts.md calls the link service's topics, without the prefix.
-LINK_TOPICS = [f"identity.link.{kind}.v1" for kind in ("commands", "events", "dlq")] + ["identity.replies.v1"]
+
+
+def topics_of(*services: str) -> list[str]:
+    """What contracts.md calls the services' topics, without the prefix."""
+    own = [f"identity.{service}.{kind}.v1" for service in services for kind in ("commands", "events", "dlq")]
+    return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1"]
+
+
+LINK_TOPICS = topics_of("link")
 
 _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",

@@ -121,10 +121,11 @@ class Collector:
 class Bus:
     """One deployment's topics, from the outside."""
 
-    def __init__(self, broker: Broker, prefix: str) -> None:
+    def __init__(self, broker: Broker, prefix: str, services: tuple[str, ...] = ("link",)) -> None:
         self.broker = broker
         self.prefix = prefix
-        self.commands = f"{prefix}identity.link.commands.v1"
+        self.services = services
+        self.commands = self.topic(services[0])
         self.extra_replies: list[str] = []
         self._collector: Collector | None = None
         self._sent: dict[int, tuple[int, int]] = {}
@@ -137,10 +138,13 @@ class Bus:
     @property
     def collector(self) -> Collector:
         if self._collector is None:
-            name = f"{self.prefix}identity.link"
             replies = [f"{self.prefix}identity.replies.v1", *self.extra_replies]
-            self._collector = Collector(self.broker, replies, [f"{name}.events.v1"], [f"{name}.dlq.v1"])
+            events, letters = ([self.topic(name, kind) for name in self.services] for kind in ("events", "dlq"))
+            self._collector = Collector(self.broker, replies, events, letters)
         return self._collector
+
+    def topic(self, service: str, kind: str = "commands") -> str:
+        return f"{self.prefix}identity.{service}.{kind}.v1"
 
     def close(self) -> None:
         """Ends the threads, and checks what can only be checked in the end."""
@@ -155,7 +159,8 @@ class Bus:
     # Sending
 
     def put(
-        self, value: bytes | None, headers: Headers, key: bytes | None = None, partition: int = -1
+        self, value: bytes | None, headers: Headers, key: bytes | None = None, partition: int = -1,
+        topic: str | None = None,
     ) -> tuple[int, int]:
         """Sends a record as it is and waits until the broker has it. Returns its partition and offset."""
         self.collector
@@ -166,17 +171,19 @@ class Bus:
             places.append((message.partition(), message.offset()))
 
         self._producer.produce(
-            self.commands, value, key, partition=partition, headers=headers, on_delivery=delivered)
+            topic or self.commands, value, key, partition=partition, headers=headers, on_delivery=delivered)
         self._producer.flush(30)
         assert places, "the broker did not take the record"
         return places[0]
 
     def signed(self, command: Command, mode: str = "structured") -> tuple[bytes, Headers]:
         value, headers = command.structured() if mode == "structured" else command.binary()
-        return value, [*headers, ("signature", signature(command.signer, self.commands, headers, value))]
+        topic = self.topic(command.service)
+        return value, [*headers, ("signature", signature(command.signer, topic, headers, value))]
 
     def send(self, command: Command, mode: str = "structured", partition: int = -1) -> tuple[int, int]:
-        return self.put(*self.signed(command, mode), key=command.key, partition=partition)
+        topic = self.topic(command.service)
+        return self.put(*self.signed(command, mode), key=command.key, partition=partition, topic=topic)
 
     def produce(
         self, value: bytes | None, headers: Headers, key: bytes | None, delivered: Callable[[int, int], None]
@@ -206,7 +213,7 @@ class Bus:
         self.collector
         for command in commands:
             value, headers = self.signed(command)
-            self._producer.produce(self.commands, value, command.key, headers=headers)
+            self._producer.produce(self.topic(command.service), value, command.key, headers=headers)
             self._producer.poll(0)
         assert self._producer.flush(60) == 0
 
@@ -226,6 +233,18 @@ class Bus:
         self.send(command, mode)
         return self.reply(command.id, timeout)
 
+    def final(self, command_id: str, timeout: float = 30) -> dict[str, Any]:
+        """The reply that is not `pending`."""
+        found = self.collector.replies
+        return self.collector.wait(
+            lambda: next((record.data for record in found[command_id] if record.data["status"] != "pending"), None),
+            timeout, lambda: f"the final reply to {command_id}; there are {[r.data for r in found[command_id]]}")
+
+    def settle(self, command: Command, timeout: float = 30) -> dict[str, Any]:
+        """Sends the command and returns its final reply's data."""
+        self.send(command)
+        return self.final(command.id, timeout)
+
     def events(self, command_id: str, count: int, timeout: float = 15) -> list[tuple[str, dict[str, Any]]]:
         """The events that the command led to, as (short type, data), sorted. Exactly `count` of them."""
         self._expected_events[command_id] = count
@@ -233,7 +252,7 @@ class Bus:
         self.collector.wait(
             lambda: count == 0 or len(found[command_id]) >= count, timeout,
             lambda: f"{count} events of {command_id}; there are {[event.value for event in found[command_id]]}")
-        short = lambda text: text.removeprefix("identity.link.").removesuffix(".v1")
+        short = lambda text: text.removeprefix("identity.").split(".", 1)[1].removesuffix(".v1")
         return sorted(
             ((short(event.envelope["type"]), event.data) for event in found[command_id]), key=lambda pair: str(pair))
 

@@ -32,6 +32,10 @@ class Command:
         return f"identity.{self.type}.v1"
 
     @property
+    def service(self) -> str:
+        return self.type.split(".")[0]
+
+    @property
     def key(self) -> bytes:
         return f"{self.app}/{self.subject}".encode()
 
@@ -100,3 +104,35 @@ def set_status(install: str, status: str, app: str = "demo") -> Command:
 
 def erase(user_id: str, app: str = "demo") -> Command:
     return Command("link.erase-user", {"userId": user_id}, user_id, app=app, signer=f"{app}-backend")
+
+
+# The user service
+
+
+def request_code(external_id: str, app: str = "demo", signer: str | None = None) -> Command:
+    return Command(
+        "user.request-auth-code", {"externalId": external_id}, external_id, app=app, signer=signer or f"{app}-backend")
+
+
+def _sdk(type: str, install: str, data: dict[str, Any], app: str) -> Command:
+    return Command(type, {"installId": install, **data}, install, app=app, signer=f"{app}-sdk", source=install)
+
+
+def create(install: str, device: dict[str, str] = PHONE, app: str = "demo", **data: Any) -> Command:
+    return _sdk("user.create", install, {"device": device, **data}, app)
+
+
+def link(install: str, app: str = "demo", **data: Any) -> Command:
+    return _sdk("user.link", install, data, app)
+
+
+def confirm(install: str, success: bool = True, app: str = "demo") -> Command:
+    return _sdk("user.confirm-link", install, {"success": success}, app)
+
+
+def reset(install: str, app: str = "demo") -> Command:
+    return _sdk("user.reset", install, {}, app)
+
+
+def get(install: str, app: str = "demo") -> Command:
+    return _sdk("user.get", install, {}, app)

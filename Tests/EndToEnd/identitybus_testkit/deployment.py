@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of IdentityBus. See LICENSE for the full text.
-"""A deployment under test: its apps file, topics, store and link processes."""
+"""A deployment under test: its apps file, topics, store and processes."""
 
 import uuid
 from pathlib import Path
 
 from . import apps
-from .broker import LINK_TOPICS, Broker
+from .broker import Broker, topics_of
 from .bus import Bus
 from .databases import Database
 from .secrets import INTERNAL_KEY, assert_no_secrets_in_files
@@ -14,7 +14,8 @@ from .service import Service
 
 
 class Deployment:
-    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None) -> None:
+    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None,
+                 services: tuple[str, ...] = ("link",)) -> None:
         self.broker = broker
         self.directory = directory
         self.database = database
@@ -22,8 +23,8 @@ class Deployment:
         self.apps_file = directory / "apps.yaml"
         self.services: list[Service] = []
         apps.write(self.apps_file, apps.apps())
-        broker.make_known([self.prefix + topic for topic in LINK_TOPICS])
-        self.bus = Bus(broker, self.prefix)
+        broker.make_known([self.prefix + topic for topic in topics_of(*services)])
+        self.bus = Bus(broker, self.prefix, services)
 
     def environment(self) -> dict[str, str]:
         return {
@@ -32,10 +33,10 @@ class Deployment:
             "HTTP_PORT": "0",
         }
 
-    def service(self, **more: str) -> Service:
-        """Another link process, not started."""
-        log = self.directory / f"link-{len(self.services)}.log"
-        service = Service("link", self.environment() | more, log)
+    def service(self, name: str = "link", **more: str) -> Service:
+        """Another process of a service, not started."""
+        log = self.directory / f"{name}-{len(self.services)}.log"
+        service = Service(name, self.environment() | more, log)
         self.services.append(service)
         return service
 

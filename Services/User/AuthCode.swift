@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import Crypto
+
+/// The SHA-256 of an authentication code: all that is ever stored of one, and what it is looked up by. How long a
+/// look-up takes tells something about the digest at most, which tells nothing about the code.
+public struct CodeDigest: Codable, Sendable, Hashable {
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    public init(of code: String) { bytes = Array(SHA256.hash(data: Array(code.utf8))) }
+}
+
+/// An authentication code that was given out (seed 001).
+public struct AuthCode: Sendable, Hashable {
+    public enum Use: Sendable, Hashable {
+        case none
+        /// An install's creation or link goes on with it; free again unless that succeeds.
+        case reserved(installID: String)
+        case used(installID: String)
+    }
+
+    public var digest: CodeDigest
+    public var app: String
+    public var externalID: String
+    public var expires: Timestamp
+    public var use: Use
+
+    public init(digest: CodeDigest, app: String, externalID: String, expires: Timestamp, use: Use = .none) {
+        self.digest = digest
+        self.app = app
+        self.externalID = externalID
+        self.expires = expires
+        self.use = use
+    }
+
+    func with(_ use: Use) -> AuthCode {
+        var code = self
+        code.use = use
+        return code
+    }
+
+    /// Why the code cannot be redeemed now; `nil` when it can.
+    func refusal(app: String, now: Timestamp) -> ReasonCode? {
+        if ExactText(self.app) != ExactText(app) { return .authCodeInvalid }
+        guard case .none = use else { return .authCodeUsed }
+        return expires <= now ? .authCodeExpired : nil
+    }
+}

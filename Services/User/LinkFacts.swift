@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// What the link service said about an install. Never more than this is believed of it: replies and events travel on
+/// different topics and overtake each other, and `version` tells which of two is newer.
+public struct LinkFacts: Codable, Sendable, Hashable {
+    public var version: Int64
+    public var userID: String?
+    public var isLinked: Bool
+    public var isActive: Bool
+    /// Whether the user came to life on this install.
+    public var isUsersFirst: Bool
+    public var status: InstallStatus
+
+    /// Older than anything the link service says.
+    public static let nothing = LinkFacts(
+        version: -1, userID: nil, isLinked: false, isActive: false, isUsersFirst: false, status: .enabled)
+
+    public init(
+        version: Int64, userID: String?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool, status: InstallStatus
+    ) {
+        self.version = version
+        self.userID = userID
+        self.isLinked = isLinked
+        self.isActive = isActive
+        self.isUsersFirst = isUsersFirst
+        self.status = status
+    }
+
+    public var isRemoteEnabled: Bool { isActive && status == .enabled }
+}
+
+extension LinkFacts {
+    /// The answer to `link.establish`.
+    init(_ result: LinkResult) {
+        self.init(
+            version: result.version, userID: result.userId, isLinked: true, isActive: result.isActive,
+            isUsersFirst: result.personCreated, status: .enabled)
+    }
+
+    /// The answer to the other link commands.
+    init(_ result: InstallResult) {
+        self.init(
+            version: result.version, userID: result.userId, isLinked: result.externalId != nil,
+            isActive: result.isActive, isUsersFirst: result.isUsersFirst, status: result.status)
+    }
+
+    init(_ event: Linked) {
+        self.init(
+            version: event.version, userID: event.userId, isLinked: true,
+            isActive: ExactText(event.activeInstallId) == ExactText(event.installId),
+            isUsersFirst: event.personCreated, status: .enabled)
+    }
+
+    /// - Parameter known: for what the event does not tell.
+    init(_ event: InstallStatusChanged, _ known: LinkFacts) {
+        self.init(
+            version: event.version, userID: event.userId, isLinked: event.isLinked, isActive: event.isActive,
+            isUsersFirst: known.isUsersFirst, status: event.status)
+    }
+
+    init(_ event: InstallDetached, _ known: LinkFacts) {
+        self.init(
+            version: event.version, userID: nil, isLinked: false, isActive: false, isUsersFirst: false,
+            status: known.status)
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+public import Runtime
+
+/// The installs, codes and users that a batch touches.
+public struct UserState: ServiceState, Sendable {
+    public enum Change: Sendable, Hashable {
+        case install(Installation)
+        /// The install is in the state `none` again; nothing of it is kept.
+        case remove(InstallKey)
+        case code(AuthCode)
+        /// The user is on an install, or is erased. Written by every decision that relies on the user not being
+        /// erased, so that an erasure at the same moment meets it (docs/decisions/0003-isolation.md).
+        case user(id: String, isErased: Bool)
+    }
+
+    private(set) var installs: [InstallKey: Installation] = [:]
+    private(set) var codes: [CodeDigest: AuthCode] = [:]
+    /// The users that are erased.
+    private(set) var erased: Set<ExactText> = []
+
+    /// What `save` has to write; an install that is not among `installs` any more is deleted.
+    private(set) var changedInstalls: Set<InstallKey> = []
+    private(set) var changedCodes: Set<CodeDigest> = []
+    /// Whether the user's row stays.
+    private(set) var changedUsers: [ExactText: Bool] = [:]
+
+    public init(installs: [Installation] = [], codes: [AuthCode] = [], erased: [String] = []) {
+        load(installs)
+        load(codes)
+        load(erased: erased)
+    }
+
+    func install(_ app: String, _ id: String) -> Installation? { installs[InstallKey(app: app, id: id)] }
+
+    /// The install that waits for the answer to the command with this id.
+    func install(_ app: String, awaiting forward: String) -> Installation? {
+        installs.values.first { install in
+            install.saga?.forward.map { ExactText($0) } == ExactText(forward)
+                && ExactText(install.app) == ExactText(app)
+        }
+    }
+
+    /// The installs that the user is on, by id.
+    func installs(_ app: String, of userID: String) -> [Installation] {
+        installs.values.filter { install in
+            install.facts.userID.map { ExactText($0) } == ExactText(userID) && ExactText(install.app) == ExactText(app)
+        }.sorted { $0.key < $1.key }
+    }
+
+    func code(_ digest: CodeDigest) -> AuthCode? { codes[digest] }
+
+    /// How many codes of the external id can still be redeemed.
+    func outstandingCodes(_ app: String, _ externalID: String, now: Timestamp) -> Int {
+        codes.values.count { code in
+            code.refusal(app: app, now: now) == nil && ExactText(code.externalID) == ExactText(externalID)
+        }
+    }
+
+    func isErased(_ userID: String) -> Bool { erased.contains(ExactText(userID)) }
+
+    /// Adds rows as they stand in the database. Rows that are here already stay as they are.
+    mutating func load(_ rows: [Installation]) {
+        for install in rows where installs[install.key] == nil { installs[install.key] = install }
+    }
+
+    mutating func load(_ rows: [AuthCode]) {
+        for code in rows where codes[code.digest] == nil { codes[code.digest] = code }
+    }
+
+    mutating func load(erased users: [String]) {
+        erased.formUnion(users.map { ExactText($0) })
+    }
+
+    public mutating func apply(_ change: Change) {
+        switch change {
+        case .install(let install):
+            release(install.key, unless: install.facts.userID)
+            installs[install.key] = install
+            changedInstalls.insert(install.key)
+        case .remove(let key):
+            release(key)
+            installs[key] = nil
+            changedInstalls.insert(key)
+        case .code(let code):
+            codes[code.digest] = code
+            changedCodes.insert(code.digest)
+        case .user(let id, let isErased):
+            if isErased { erased.insert(ExactText(id)) }
+            changedUsers[ExactText(id)] = true
+        }
+    }
+
+    /// The user leaves the install. Unless it is erased, nothing of it has to be kept.
+    private mutating func release(_ key: InstallKey, unless stays: String? = nil) {
+        guard let userID = installs[key]?.facts.userID.map({ ExactText($0) }), userID != stays.map({ ExactText($0) })
+        else { return }
+        changedUsers[userID] = erased.contains(userID)
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// The app's backend asks for a code that lets a device create, or restore, the user behind an external id (seed 001
+/// "Requesting an Authentication Code"). Result: ``AuthCodeResult``.
+public struct RequestAuthCode: CommandMessage {
+    public static let type = "identity.user.request-auth-code.v1"
+    public static let scope = Scope.userLink
+    /// Exact bytes: nothing is trimmed or folded (domain.md "Link").
+    public var externalId: String
+
+    public init(externalId: String) { self.externalId = externalId }
+
+    public var partitionSubject: String { externalId }
+
+    public func validate() throws(Rejection) { try Validation.identityValue(externalId, "externalId") }
+}
+
+/// What an app does about linking when it has no authentication code (seed 002).
+public enum Linking: String, WireEnum {
+    /// The app's linker asks its backend to link the install.
+    case linker
+    /// Nothing: the user stays unlinked.
+    case none
+}
+
+/// The SDK creates the device's user (seed 002 "SENTUserCreationOptions"), in one of three ways: with `authCode`; with
+/// `appSecret` and `linking: linker`; with `appSecret` and `linking: none`.
+///
+/// Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
+public struct CreateUser: CommandMessage {
+    public static let type = "identity.user.create.v1"
+    public static let scope = Scope.sdk
+    public var installId: String
+    public var device: Device
+    public var sdkVersion: String?
+    public var appVersion: String?
+    public var authCode: String?
+    public var appSecret: String?
+    public var linking: Linking?
+
+    public init(
+        installId: String, device: Device, sdkVersion: String? = nil, appVersion: String? = nil,
+        authCode: String? = nil, appSecret: String? = nil, linking: Linking? = nil
+    ) {
+        self.installId = installId
+        self.device = device
+        self.sdkVersion = sdkVersion
+        self.appVersion = appVersion
+        self.authCode = authCode
+        self.appSecret = appSecret
+        self.linking = linking
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        try device.validate()
+        if let sdkVersion { try Validation.id(sdkVersion, "sdkVersion") }
+        if let appVersion { try Validation.id(appVersion, "appVersion") }
+        switch (authCode, appSecret, linking) {
+        case (.some, nil, nil), (nil, .some, .some): return
+        case (nil, .some, nil):
+            throw Rejection(.invalidRequest, "data.linking is missing; linker or none goes with appSecret.")
+        default:
+            throw Rejection(.invalidRequest, "data needs either authCode, or appSecret and linking (linker or none).")
+        }
+    }
+}
+
+/// The SDK links the device's unlinked user: with `authCode`, or with `linking: linker`. Only to an external id that
+/// is new to the platform (seed 002). Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
+public struct LinkUser: CommandMessage {
+    public static let type = "identity.user.link.v1"
+    public static let scope = Scope.sdk
+    public var installId: String
+    public var authCode: String?
+    public var linking: Linking?
+
+    public init(installId: String, authCode: String? = nil, linking: Linking? = nil) {
+        self.installId = installId
+        self.authCode = authCode
+        self.linking = linking
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        switch (authCode, linking) {
+        case (.some, nil), (nil, .linker): return
+        default: throw Rejection(.invalidRequest, "data needs either authCode, or linking with the value linker.")
+        }
+    }
+}
+
+/// What the app's linker came to (seed 002, step 4). Success is believed only when the platform's own record says the
+/// same. Answered `pending` first. Result: ``UserResult``.
+public struct ConfirmLink: CommandMessage {
+    public static let type = "identity.user.confirm-link.v1"
+    public static let scope = Scope.sdk
+    public var installId: String
+    public var success: Bool
+
+    public init(installId: String, success: Bool) {
+        self.installId = installId
+        self.success = success
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// Takes the user off the device (seed 001 "Multi-User Support"); the platform keeps it. Answered `pending` first.
+/// Result: ``ResetResult``.
+public struct ResetUser: CommandMessage {
+    public static let type = "identity.user.reset.v1"
+    public static let scope = Scope.sdk
+    public var installId: String
+
+    public init(installId: String) { self.installId = installId }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// Reads the device's user, with a fresh token. Result: ``UserResult``.
+public struct GetUser: CommandMessage {
+    public static let type = "identity.user.get.v1"
+    public static let scope = Scope.sdk
+    public var installId: String
+
+    public init(installId: String) { self.installId = installId }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}
+
+/// The user service tells itself that an app's linker took too long. Names the command that waits, so that a late one
+/// does not end another.
+public struct ExpireLinker: CommandMessage {
+    public static let type = "identity.user.expire-linker.v1"
+    public static let scope = Scope.internal
+    public var installId: String
+    public var commandSource: String
+    public var commandId: String
+
+    public init(installId: String, commandSource: String, commandId: String) {
+        self.installId = installId
+        self.commandSource = commandSource
+        self.commandId = commandId
+    }
+
+    public var partitionSubject: String { installId }
+
+    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+}

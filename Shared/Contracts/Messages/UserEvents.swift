@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// A code was given out. The code itself is not in the event.
+public struct AuthCodeIssued: EventMessage {
+    public static let type = "identity.user.auth-code-issued.v1"
+    public var externalId: String
+    /// RFC 3339 with milliseconds.
+    public var expiresAt: String
+
+    public init(externalId: String, expiresAt: String) {
+        self.externalId = externalId
+        self.expiresAt = expiresAt
+    }
+
+    public var subject: String { externalId }
+}
+
+/// A new user came to life on the install.
+public struct UserCreated: EventMessage {
+    public static let type = "identity.user.created.v1"
+    public var installId: String
+    public var userId: String
+    public var isLinked: Bool
+    public var isRemoteEnabled: Bool
+
+    public init(installId: String, userId: String, isLinked: Bool, isRemoteEnabled: Bool) {
+        self.installId = installId
+        self.userId = userId
+        self.isLinked = isLinked
+        self.isRemoteEnabled = isRemoteEnabled
+    }
+
+    public var subject: String { installId }
+}
+
+/// A user that was on another install before is on this one now.
+public struct UserRestored: EventMessage {
+    public static let type = "identity.user.restored.v1"
+    public var installId: String
+    public var userId: String
+    public var isRemoteEnabled: Bool
+
+    public init(installId: String, userId: String, isRemoteEnabled: Bool) {
+        self.installId = installId
+        self.userId = userId
+        self.isRemoteEnabled = isRemoteEnabled
+    }
+
+    public var subject: String { installId }
+}
+
+/// The unlinked user of the install was linked.
+public struct UserLinked: EventMessage {
+    public static let type = "identity.user.linked.v1"
+    public var installId: String
+    public var userId: String
+
+    public init(installId: String, userId: String) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId }
+}
+
+/// A creation ended without a user on the install.
+public struct UserCreationFailed: EventMessage {
+    public static let type = "identity.user.creation-failed.v1"
+    public var installId: String
+    /// None when it expired.
+    public var reason: ReasonCode?
+
+    public init(installId: String, reason: ReasonCode?) {
+        self.installId = installId
+        self.reason = reason
+    }
+
+    public var subject: String { installId }
+}
+
+/// The user is no longer active on the install.
+public struct UserDeactivated: EventMessage {
+    public static let type = "identity.user.deactivated.v1"
+
+    public enum Cause: String, WireEnum {
+        /// The user moved to another install.
+        case superseded
+        /// The platform disabled the install.
+        case disabled
+        /// The platform deleted the install.
+        case deleted
+        /// The user was erased.
+        case erased
+    }
+
+    public var installId: String
+    /// None when the user was erased.
+    public var userId: String?
+    public var cause: Cause
+
+    public init(installId: String, userId: String?, cause: Cause) {
+        self.installId = installId
+        self.userId = userId
+        self.cause = cause
+    }
+
+    public var subject: String { installId }
+}
+
+/// The user was taken off the install.
+public struct UserReset: EventMessage {
+    public static let type = "identity.user.reset.v1"
+    public var installId: String
+    /// None when there was no user on it.
+    public var userId: String?
+
+    public init(installId: String, userId: String?) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId }
+}
