@@ -14,6 +14,8 @@ public enum CommandCatalog {
     public static let entries: [Entry] = [
         entry(LinkRequest.self), entry(RegisterInstall.self), entry(EstablishLink.self), entry(QueryInstall.self),
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
+        entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
+        entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.
