@@ -88,9 +88,9 @@ def make_deployment(
     mine: list[Deployment] = []
 
     def make(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
-             database: Database | None = None) -> Deployment:
+             database: Database | None = None, name: str = "link") -> Deployment:
         folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=directory))
-        deployment = Deployment(on, folder, database or new_database(engine), prefix)
+        deployment = Deployment(on, folder, database or new_database(engine), prefix, name)
         mine.append(deployment)
         _deployments.append(deployment)
         return deployment
@@ -120,4 +120,12 @@ def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployme
     """One link process, on each engine in turn, ready."""
     deployment = make_deployment(request.param)
     deployment.service().start().wait_ready()
+    return deployment
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def sync(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    """One sync process, on each engine in turn, ready."""
+    deployment = make_deployment(request.param, name="sync")
+    deployment.service(ALIAS_DELAY="0").start().wait_ready()
     return deployment

@@ -24,15 +24,54 @@ def apps() -> list[dict[str, object]]:
                 key("demo-expired", "user.link", expires="2020-01-01"),
                 key("demo-revoked", "user.link", revoked=True),
             ],
+            "sync": worked("conversion"),
         },
-        {"id": "other", "keys": [key("other-backend", "user.link", "user.delete"), key("other-admin", "admin")]},
+        {
+            "id": "other",
+            "keys": [
+                key("other-backend", "user.link", "user.delete"), key("other-admin", "admin"),
+                key("other-sdk", "sdk", "identity.sync"),
+            ],
+        },
         {"id": "unlinked", "linking": {"enabled": False}, "keys": [key("unlinked-backend", "user.link")]},
         {
             "id": "strict",
             "linking": {"blockedExternalIds": ["nobody"]},
             "keys": [key("strict-backend", "user.link")],
         },
+        sync_app("linked", worked("link")),
+        sync_app("isolated", worked("isolation")),
+        sync_app(
+            "best",
+            {
+                "strategy": "bestMatch", "priority": ["email", "ios_idfv", "android_uuid"], "loginIdentities": [],
+                "uniqueIdentities": [], "immutableIdentities": [],
+            }),
+        sync_app("support", {"strategy": "userIdThenEmail"}),
+        sync_app(
+            "immutable",
+            {
+                "strategy": "conversion", "priority": ["customerid", "email", "ios_idfv"],
+                "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],
+                "immutableIdentities": ["customerid"],
+            }),
+        sync_app("fromlinks", {**worked("conversion"), "fromLinks": True}),
+        sync_app("throttled", {**worked("conversion"), "throttle": {"devicePerSecond": 1, "deviceBurst": 3}}),
     ]
+
+
+def worked(strategy: str) -> dict[str, object]:
+    """The settings of the worked tables (facts/idsync.md 3.4, 3.5)."""
+    return {
+        "strategy": strategy, "priority": ["customerid", "email", "ios_idfv", "roku_aid", "device_application_stamp"],
+        "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],
+        "immutableIdentities": [],
+    }
+
+
+def sync_app(app_id: str, settings: dict[str, object]) -> dict[str, object]:
+    keys = [key(f"{app_id}-sdk", "sdk", "identity.sync"), key(f"{app_id}-backend", "user.link")]
+    return {"id": app_id, "keys": keys, "sync": settings}
 
 
 def write(path: Path, content: list[dict[str, object]]) -> None:

@@ -14,7 +14,14 @@ from .places import binary, clean_environment
 from .waiting import until
 
 # What contracts.md calls the link service's topics, without the prefix.
-LINK_TOPICS = [f"identity.link.{kind}.v1" for kind in ("commands", "events", "dlq")] + ["identity.replies.v1"]
+
+
+def topics_of(service: str) -> list[str]:
+    names = [f"identity.{service}.{kind}.v1" for kind in ("commands", "events", "dlq")]
+    return [*names, "identity.replies.v1", f"identity.replies.{service}.v1"]
+
+
+LINK_TOPICS = topics_of("link")
 
 _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",

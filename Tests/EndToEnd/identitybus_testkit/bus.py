@@ -121,10 +121,11 @@ class Collector:
 class Bus:
     """One deployment's topics, from the outside."""
 
-    def __init__(self, broker: Broker, prefix: str) -> None:
+    def __init__(self, broker: Broker, prefix: str, service: str = "link") -> None:
         self.broker = broker
         self.prefix = prefix
-        self.commands = f"{prefix}identity.link.commands.v1"
+        self.service = service
+        self.commands = f"{prefix}identity.{service}.commands.v1"
         self.extra_replies: list[str] = []
         self._collector: Collector | None = None
         self._sent: dict[int, tuple[int, int]] = {}
@@ -137,7 +138,7 @@ class Bus:
     @property
     def collector(self) -> Collector:
         if self._collector is None:
-            name = f"{self.prefix}identity.link"
+            name = f"{self.prefix}identity.{self.service}"
             replies = [f"{self.prefix}identity.replies.v1", *self.extra_replies]
             self._collector = Collector(self.broker, replies, [f"{name}.events.v1"], [f"{name}.dlq.v1"])
         return self._collector
@@ -233,7 +234,7 @@ class Bus:
         self.collector.wait(
             lambda: count == 0 or len(found[command_id]) >= count, timeout,
             lambda: f"{count} events of {command_id}; there are {[event.value for event in found[command_id]]}")
-        short = lambda text: text.removeprefix("identity.link.").removesuffix(".v1")
+        short = lambda text: text.removeprefix(f"identity.{self.service}.").removesuffix(".v1")
         return sorted(
             ((short(event.envelope["type"]), event.data) for event in found[command_id]), key=lambda pair: str(pair))
 

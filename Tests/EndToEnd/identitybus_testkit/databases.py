@@ -22,8 +22,8 @@ Row = tuple[Any, ...]
 
 class Database(Protocol):
     def environment(self) -> dict[str, str]: ...
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Runs one statement with `?` parameters. Change data only while the service is stopped."""
+    def execute(self, sql: str, parameters: Sequence[Any] = (), service: str = "link") -> list[Row]:
+        """Runs one statement in a service's store, with `?` parameters. Change data only while the service is stopped."""
         ...
 
 
@@ -34,8 +34,8 @@ class SQLite:
     def environment(self) -> dict[str, str]:
         return {"DATA_DIR": str(self.directory)}
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with closing(sqlite3.connect(self.directory / "link.sqlite", timeout=10)) as connection, connection:
+    def execute(self, sql: str, parameters: Sequence[Any] = (), service: str = "link") -> list[Row]:
+        with closing(sqlite3.connect(self.directory / f"{service}.sqlite", timeout=10)) as connection, connection:
             return connection.execute(sql, parameters).fetchall()
 
 
@@ -46,8 +46,8 @@ class PostgreSQL:
     def environment(self) -> dict[str, str]:
         return {"DATABASE_URL": self.url}
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        with psycopg.connect(self.url, options="-c search_path=identity_link") as connection:
+    def execute(self, sql: str, parameters: Sequence[Any] = (), service: str = "link") -> list[Row]:
+        with psycopg.connect(self.url, options=f"-c search_path=identity_{service}") as connection:
             cursor = connection.execute(sql.replace("?", "%s"), parameters)
             return cursor.fetchall() if cursor.description else []
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of IdentityBus. See LICENSE for the full text.
-"""A deployment under test: its apps file, topics, store and link processes."""
+"""A deployment under test: its apps file, topics, store and processes."""
 
 import uuid
 from pathlib import Path
 
 from . import apps
-from .broker import LINK_TOPICS, Broker
+from .broker import Broker, topics_of
 from .bus import Bus
 from .databases import Database
 from .secrets import INTERNAL_KEY, assert_no_secrets_in_files
@@ -14,16 +14,26 @@ from .service import Service
 
 
 class Deployment:
-    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None) -> None:
+    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None,
+                 name: str = "link") -> None:
+        """`name` is the service under test: the one that `service` starts and `bus` talks to."""
         self.broker = broker
         self.directory = directory
         self.database = database
         self.prefix = prefix if prefix is not None else f"e2e-{uuid.uuid4().hex[:8]}."
         self.apps_file = directory / "apps.yaml"
+        self.name = name
         self.services: list[Service] = []
+        self._buses: dict[str, Bus] = {}
         apps.write(self.apps_file, apps.apps())
-        broker.make_known([self.prefix + topic for topic in LINK_TOPICS])
-        self.bus = Bus(broker, self.prefix)
+        self.bus = self.bus_of(name)
+
+    def bus_of(self, name: str) -> Bus:
+        """The topics of one of the services."""
+        if name not in self._buses:
+            self.broker.make_known([self.prefix + topic for topic in topics_of(name)])
+            self._buses[name] = Bus(self.broker, self.prefix, name)
+        return self._buses[name]
 
     def environment(self) -> dict[str, str]:
         return {
@@ -32,10 +42,11 @@ class Deployment:
             "HTTP_PORT": "0",
         }
 
-    def service(self, **more: str) -> Service:
-        """Another link process, not started."""
-        log = self.directory / f"link-{len(self.services)}.log"
-        service = Service("link", self.environment() | more, log)
+    def service(self, *, name: str | None = None, **more: str) -> Service:
+        """Another process of the service under test, or of another service; not started."""
+        name = name or self.name
+        log = self.directory / f"{name}-{len(self.services)}.log"
+        service = Service(name, self.environment() | more, log)
         self.services.append(service)
         return service
 
@@ -44,7 +55,8 @@ class Deployment:
             if service.is_running:
                 service.resume()
                 service.kill()
-        self.bus.close()
+        for bus in self._buses.values():
+            bus.close()
         assert_no_secrets_in_files(service.log for service in self.services if service.log.exists())
 
     def tails(self) -> str:
