@@ -6,36 +6,109 @@ public import Runtime
 public import Storage
 public import WireJSON
 
-/// Identity sync.
+/// Identity sync: sets of identities become profiles, and every device has its current user (seed 003).
 public struct SyncService: CommandService {
     public static let name = "sync"
-    public static let migrations: [Migration] = []
+    public static let migrations = SyncStore.migrations
+    public static let subscriptions = [Subscription.events(of: "link", types: [Linked.type])]
+    public static let hasDueCommands = true
 
-    public init() {}
+    private let decider: SyncDecider
 
-    public static func scope(of type: String) -> Scope? { nil }
+    /// - Parameter aliasDelay: how long an accepted alias waits.
+    public init(aliasDelay: Duration) {
+        decider = SyncDecider(aliasDelay: aliasDelay.components.seconds * 1000)
+    }
 
-    public static func decode(type: String, data: JSONValue) throws -> SyncCommand { throw Rejection(.unknownType) }
+    /// Takes `ALIAS_DELAY` from the environment: whole seconds, 24 hours unless it says otherwise.
+    /// - Throws: `ConfigurationProblem`.
+    public init(environment: [String: String]) throws {
+        let text = environment["ALIAS_DELAY"] ?? ""
+        guard let seconds = text.isEmpty ? 86_400 : Int64(text), (0...31_536_000).contains(seconds) else {
+            throw ConfigurationProblem("ALIAS_DELAY", "is not a whole number of seconds from 0 to 31536000")
+        }
+        self.init(aliasDelay: .seconds(seconds))
+    }
+
+    public static func scope(of type: String) -> Scope? { SyncCommand.types[type]?.scope }
+
+    public static func decode(type: String, data: JSONValue) throws -> SyncCommand {
+        if type == Linked.type { return .linked(try WireJSONDecoder().decode(Linked.self, from: data)) }
+        guard let known = SyncCommand.types[type] else { throw Rejection(.unknownType) }
+        return try known.read(data)
+    }
 
     public func load(
         _ commands: [(SyncCommand, DecisionContext)], in transaction: any SQLTransaction
-    ) throws -> SyncState { SyncState() }
+    ) throws -> SyncState {
+        let store = SyncStore(transaction: transaction)
+        var state = SyncState()
+        var aliases: Set<AliasRecord.Key> = []
+        var devices: Set<DeviceRecord.Key> = []
+        var identities: Set<IdentityEntry.Key> = []
+        var profiles: Set<Profile.Key> = []
+        var made: Set<Profile.Key> = []
+        for (command, context) in commands {
+            let app = context.app
+            if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
+            if case .linked = command, !app.sync.fromLinks { continue }
+            if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
+            for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
+            for mpid in command.mpids { profiles.insert(.init(app: app.id, mpid: mpid)) }
+            if command.mayCreateProfile { made.insert(Self.newProfile(context, 0)) }
+        }
+        state.load(try store.aliases(aliases))
+        state.load(try store.devices(devices))
+        state.load(try store.identities(identities), of: identities)
+        for alias in state.aliases.values {
+            profiles.insert(.init(app: alias.key.app.text, mpid: alias.source))
+        }
+        for entry in state.identities.values {
+            for holder in entry.holders { profiles.insert(.init(app: entry.key.app.text, mpid: holder)) }
+        }
+        for device in state.devices.values {
+            for mpid in [device.current, device.anonymous] {
+                if let mpid { profiles.insert(.init(app: device.key.app.text, mpid: mpid)) }
+            }
+        }
+        for case (.getUsers(let command), let context) in commands {
+            for user in state.device(context.app.id, command.deviceId).users {
+                profiles.insert(.init(app: context.app.id, mpid: user.mpid))
+            }
+        }
+        state.load(try store.profiles(profiles.union(made)))
+        // An MPID is taken only when a command comes again that the journal has forgotten.
+        for (command, context) in commands where command.mayCreateProfile {
+            var counter = 0
+            while state.profiles[Self.newProfile(context, counter)] != nil {
+                counter += 1
+                state.load(try store.profiles([Self.newProfile(context, counter)]))
+            }
+        }
+        return state
+    }
+
+    private static func newProfile(_ context: DecisionContext, _ counter: Int) -> Profile.Key {
+        Profile.Key(app: context.app.id, mpid: context.newMPID(counter))
+    }
 
     public func decide(
         _ command: SyncCommand, _ state: SyncState, _ context: DecisionContext
-    ) -> Decision<SyncState.Change> { Decision(.noted) }
-
-    public func save(_ state: SyncState, in transaction: any SQLTransaction) throws {}
-}
-
-public enum SyncCommand: Sendable {
-    case placeholder
-}
-
-public struct SyncState: ServiceState {
-    public enum Change: Sendable {
-        case placeholder
+    ) -> Decision<SyncState.Change> {
+        decider.decide(command, state, context)
     }
 
-    public mutating func apply(_ change: Change) {}
+    public func save(_ state: SyncState, in transaction: any SQLTransaction) throws {
+        try SyncStore(transaction: transaction).save(state)
+    }
+
+    public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
+        try SyncStore(transaction: transaction)
+            .dueAliases(now: now.milliseconds, nextAsk: now.milliseconds + 30_000, limit: limit)
+            .map { alias in
+                DueCommand(
+                    app: alias.key.app.text, id: alias.key.id.text,
+                    command: ApplyAlias(aliasId: alias.key.id.text, destinationMPID: alias.destination))
+            }
+    }
 }

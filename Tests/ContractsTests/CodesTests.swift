@@ -32,6 +32,10 @@ import Testing
             (.authCodeInvalid, "AUTH_CODE_INVALID", 403), (.authCodeExpired, "AUTH_CODE_EXPIRED", 403),
             (.authCodeUsed, "AUTH_CODE_USED", 403), (.authCodeLimitReached, "AUTH_CODE_LIMIT_REACHED", 429),
             (.appSecretInvalid, "APP_SECRET_INVALID", 403), (.serverError, "SERVER_ERROR", 502),
+            (.lookupError, "LOOKUP_ERROR", 400), (.validationError, "VALIDATION_ERROR", 400),
+            (.notFoundError, "NOT_FOUND_ERROR", 404), (.aliasError, "ALIAS_ERROR", 400),
+            (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
+            (.throttled, "THROTTLED", 429),
         ]
         #expect(table.map(\.0) == ReasonCode.allCases)
         for (code, name, status) in table {

@@ -31,7 +31,7 @@ import WireJSON
         return attributes
     }
 
-    private static func message<Body: Message>(_ name: String, _ body: Body) -> Sample {
+    static func message<Body: Message>(_ name: String, _ body: Body) -> Sample {
         let event = CloudEvent(attributes: attributes(Body.type), data: body)
         return Sample(name: name) {
             try WireJSONEncoder().encode(event)
@@ -43,7 +43,7 @@ import WireJSON
         }
     }
 
-    private static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
+    static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
         var attributes = attributes(Reply<Result>.type)
         attributes.correlationID = "c0"
         attributes.causationID = "c1"
@@ -66,7 +66,9 @@ import WireJSON
     private static let linkResult = LinkResult(
         userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true, version: 3)
 
-    static let samples: [Sample] = [
+    static let samples = linkSamples + syncSamples
+
+    private static let linkSamples: [Sample] = [
         message(
             "command-link-request", LinkRequest(installId: "i1", externalId: "Ren\u{e9} \"x\" </\u{1F44B}\u{2028}")),
         message("command-link-register-install", RegisterInstall(installId: "i1", device: device, user: .new)),

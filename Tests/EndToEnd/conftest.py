@@ -121,3 +121,11 @@ def link(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployme
     deployment = make_deployment(request.param)
     deployment.service().start().wait_ready()
     return deployment
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def sync(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    """One sync process, on each engine in turn, ready."""
+    deployment = make_deployment(request.param, services=("sync", "link"))
+    deployment.service(ALIAS_DELAY="0").start().wait_ready()
+    return deployment

@@ -16,6 +16,8 @@ public enum CommandCatalog {
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
         entry(RequestAuthCode.self), entry(CreateUser.self), entry(LinkUser.self), entry(ConfirmLink.self),
         entry(ResetUser.self), entry(GetUser.self), entry(ExpireLinker.self),
+        entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
+        entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.

@@ -46,6 +46,15 @@ public enum ReasonCode: String, WireEnum {
     /// Another service could not decide its part.
     case serverError = "SERVER_ERROR"
 
+    // Sync
+    case lookupError = "LOOKUP_ERROR"
+    case validationError = "VALIDATION_ERROR"
+    case notFoundError = "NOT_FOUND_ERROR"
+    case aliasError = "ALIAS_ERROR"
+    case aliasingNotProvisioned = "ALIASING_NOT_PROVISIONED"
+    case limitExceeded = "LIMIT_EXCEEDED"
+    case throttled = "THROTTLED"
+
     /// The HTTP status that says the same (domain.md "Link").
     public var httpStatus: Int {
         switch self {
@@ -53,15 +62,15 @@ public enum ReasonCode: String, WireEnum {
         case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .userDisabledRemotely, .authCodeInvalid, .authCodeExpired,
-            .authCodeUsed, .appSecretInvalid:
+            .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned:
             403
-        case .installNotFound, .userNotFound, .noUser: 404
-        case .invalidRequest, .unknownType: 400
+        case .installNotFound, .userNotFound, .noUser, .notFoundError: 404
+        case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
         case .idReused, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked, .userCreationInProgress,
             .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed:
             409
         case .userErased: 410
-        case .authCodeLimitReached: 429
+        case .authCodeLimitReached, .throttled: 429
         case .serverError: 502
         case .internalError: 500
         }
@@ -106,6 +115,13 @@ public enum ReasonCode: String, WireEnum {
             "Too many authentication codes are outstanding for this external id; use one of them."
         case .appSecretInvalid: "The app secret is not accepted."
         case .serverError: "A part of the platform could not answer; try again."
+        case .lookupError: "knownIdentities is empty."
+        case .validationError: "The identities are not valid."
+        case .notFoundError: "No profile was found."
+        case .aliasError: "The alias request is not valid."
+        case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
+        case .limitExceeded: "A limit of this application was reached; nothing was changed."
+        case .throttled: "Too many identity commands; try again later."
         }
     }
 }

@@ -1,21 +1,236 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// The section `sync` of an app, for the sync service.
-public struct SyncSettings: Sendable {
-    public init() {}
+public import Contracts
+
+/// The section `sync` of an app, for the sync service. Without it the app has the default strategy.
+public struct SyncSettings: Sendable, Hashable {
+    public var strategy: SyncStrategy
+    /// The types that find profiles, the strongest first. Other identities are stored and find nobody.
+    public var priority: [IdentityType]
+    /// A profile with one of these is known, and is found only by who names one of its login identities.
+    public var loginIdentities: Set<IdentityType>
+    /// A value of these belongs to one profile; only modify moves it.
+    public var uniqueIdentities: Set<IdentityType>
+    /// Cannot be changed once set. Also login, unique and first in priority.
+    public var immutableIdentities: Set<IdentityType>
+    /// Compared without regard to upper and lower case. A change applies to what is stored from then on.
+    public var foldedIdentities: Set<IdentityType>
+    /// Whether a search finds profiles without one of their immutable identities (facts/idsync.md 3.3 leaves it open;
+    /// the vendor's table says no).
+    public var searchByAnyIdentity: Bool
+    /// Whether links of the link service make their mark on the profile whose customer id is the external id.
+    public var fromLinks: Bool
+    public var limits: Limits
+    public var throttle: Throttle
+
+    /// What keeps one profile or one value from growing without end.
+    public struct Limits: Sendable, Hashable {
+        /// Values of one type on one profile.
+        public var valuesPerType = 50
+        /// Profiles that share one value of a type that is not unique.
+        public var profilesPerValue = 50
+        /// Users a device remembers.
+        public var usersPerDevice = 50
+        /// Sources aliased into one profile, and windows aliased out of one.
+        public var aliasesPerProfile = 100
+        /// Days that an alias reaches back.
+        public var aliasWindowDays = 90
+        public init() {}
+    }
+
+    /// Hot keys: commands per second and how many at once. A rate of 0 is no limit.
+    public struct Throttle: Sendable, Hashable {
+        public var devicePerSecond = 50
+        public var deviceBurst = 1000
+        public var loginPerSecond = 200
+        public var loginBurst = 5000
+        public init() {}
+    }
+
+    public init(
+        strategy: SyncStrategy = .default, priority: [IdentityType] = Self.defaultPriority,
+        login: Set<IdentityType> = [.customerID], unique: Set<IdentityType> = [.customerID],
+        immutable: Set<IdentityType> = [.customerID], folded: Set<IdentityType> = [],
+        searchByAnyIdentity: Bool = false, fromLinks: Bool = false, limits: Limits = Limits(),
+        throttle: Throttle = Throttle()
+    ) {
+        self.strategy = strategy
+        self.priority = priority
+        loginIdentities = login
+        uniqueIdentities = unique
+        immutableIdentities = immutable
+        foldedIdentities = folded
+        self.searchByAnyIdentity = searchByAnyIdentity
+        self.fromLinks = fromLinks
+        self.limits = limits
+        self.throttle = throttle
+    }
+
+    /// The vendor's two published lists as one (facts/idsync.md 3.1).
+    public static let defaultPriority: [IdentityType] = [
+        .customerID, .mobileNumber, .email, .other, .facebook, .google, .twitter, .microsoft, .yahoo, .iosIDFA,
+        .iosIDFV, .androidAAID, .fireAID, .androidUUID, .ampID, .rokuAID, .rokuPublisherID, .microsoftPublisherID,
+        .microsoftAID, .deviceApplicationStamp,
+    ]
 }
 
 extension SyncSettings {
     /// The section's shape in the file.
     struct Section: Decodable {
-        init(from decoder: any Decoder) throws {}
+        var strategy: String?
+        var priority: [String]?
+        var loginIdentities: [String]?
+        var uniqueIdentities: [String]?
+        var immutableIdentities: [String]?
+        var caseInsensitiveIdentities: [String]?
+        var searchByAnyIdentity: Bool?
+        var fromLinks: Bool?
+        var limits: [String: Int]?
+        var throttle: [String: Int]?
+
+        private enum CodingKeys: String, CodingKey, CaseIterable {
+            case strategy, priority, loginIdentities, uniqueIdentities, immutableIdentities, caseInsensitiveIdentities
+            case searchByAnyIdentity, fromLinks, limits, throttle
+        }
+
+        init(from decoder: any Decoder) throws {
+            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            strategy = try container.decodeIfPresent(String.self, forKey: .strategy)
+            priority = try container.decodeIfPresent([String].self, forKey: .priority)
+            loginIdentities = try container.decodeIfPresent([String].self, forKey: .loginIdentities)
+            uniqueIdentities = try container.decodeIfPresent([String].self, forKey: .uniqueIdentities)
+            immutableIdentities = try container.decodeIfPresent([String].self, forKey: .immutableIdentities)
+            caseInsensitiveIdentities = try container.decodeIfPresent([String].self, forKey: .caseInsensitiveIdentities)
+            searchByAnyIdentity = try container.decodeIfPresent(Bool.self, forKey: .searchByAnyIdentity)
+            fromLinks = try container.decodeIfPresent(Bool.self, forKey: .fromLinks)
+            limits = try container.decodeIfPresent([String: Int].self, forKey: .limits)
+            throttle = try container.decodeIfPresent([String: Int].self, forKey: .throttle)
+        }
     }
 
     /// - Parameter place: names the app in a problem's text.
-    static func read(_ section: Section?, _ place: String, _ secrets: SecretReader) throws(AppsFile.Problem)
-        -> SyncSettings
-    {
-        SyncSettings()
+    static func read(
+        _ section: Section?, _ place: String, _ secrets: SecretReader
+    ) throws(AppsFile.Problem) -> SyncSettings {
+        guard let section else { return SyncSettings() }
+        let name = section.strategy ?? SyncStrategy.default.name
+        guard let strategy = SyncStrategy.all.first(where: { $0.name == name }) else {
+            let known = SyncStrategy.all.map(\.name).joined(separator: ", ")
+            throw AppsFile.Problem("\(place): unknown strategy \(name); known are \(known)")
+        }
+        var settings = defaults(of: strategy)
+        if strategy == .default {
+            for (member, list) in [
+                ("priority", section.priority), ("loginIdentities", section.loginIdentities),
+                ("uniqueIdentities", section.uniqueIdentities), ("immutableIdentities", section.immutableIdentities),
+            ] where list != nil {
+                throw AppsFile.Problem(
+                    "\(place): the default strategy has fixed identities; take out \(member) or use conversion")
+            }
+        }
+        if let names = section.priority { settings.priority = try types(names, "\(place), priority") }
+        if let names = section.loginIdentities {
+            settings.loginIdentities = Set(try types(names, "\(place), loginIdentities"))
+        }
+        if let names = section.uniqueIdentities {
+            settings.uniqueIdentities = Set(try types(names, "\(place), uniqueIdentities"))
+        }
+        if let names = section.immutableIdentities {
+            settings.immutableIdentities = Set(try types(names, "\(place), immutableIdentities"))
+        }
+        if let names = section.caseInsensitiveIdentities {
+            settings.foldedIdentities = Set(try types(names, "\(place), caseInsensitiveIdentities"))
+        }
+        settings.searchByAnyIdentity = section.searchByAnyIdentity ?? false
+        settings.fromLinks = section.fromLinks ?? false
+        try read(
+            section.limits ?? [:], into: &settings.limits, "\(place), limits", 1...100_000,
+            [
+                "valuesPerType": \.valuesPerType, "profilesPerValue": \.profilesPerValue,
+                "usersPerDevice": \.usersPerDevice, "aliasesPerProfile": \.aliasesPerProfile,
+                "aliasWindowDays": \.aliasWindowDays,
+            ])
+        try read(
+            section.throttle ?? [:], into: &settings.throttle, "\(place), throttle", 0...1_000_000,
+            [
+                "devicePerSecond": \.devicePerSecond, "deviceBurst": \.deviceBurst,
+                "loginPerSecond": \.loginPerSecond, "loginBurst": \.loginBurst,
+            ])
+        try check(settings, place)
+        return settings
+    }
+
+    /// What holds when the app says nothing (facts/idsync.md 3.1).
+    static func defaults(of strategy: SyncStrategy) -> SyncSettings {
+        let person: Set<IdentityType> = [.customerID, .email]
+        switch strategy {
+        case .default: return SyncSettings()
+        case .bestMatch:
+            return SyncSettings(strategy: strategy, login: [], unique: [], immutable: [])
+        case .userIDThenEmail:
+            return SyncSettings(
+                strategy: strategy, priority: [.customerID, .email, .deviceApplicationStamp], login: person,
+                unique: [.customerID], immutable: [], folded: [.email])
+        default: return SyncSettings(strategy: strategy, login: person, unique: person, immutable: [])
+        }
+    }
+
+    private static func types(_ names: [String], _ place: String) throws(AppsFile.Problem) -> [IdentityType] {
+        var types: [IdentityType] = []
+        for name in names {
+            guard let type = IdentityType(rawValue: name) else {
+                throw AppsFile.Problem("\(place): \(name) is no identity type, such as customerid or email")
+            }
+            guard !types.contains(type) else { throw AppsFile.Problem("\(place): lists \(name) twice") }
+            types.append(type)
+        }
+        return types
+    }
+
+    private static func read<Values>(
+        _ section: [String: Int], into values: inout Values, _ place: String, _ range: ClosedRange<Int>,
+        _ members: [String: WritableKeyPath<Values, Int>]
+    ) throws(AppsFile.Problem) {
+        for (name, value) in section.sorted(by: { $0.key < $1.key }) {
+            guard let path = members[name] else {
+                throw AppsFile.Problem(
+                    "\(place): unknown member \(name); known are \(members.keys.sorted().joined(separator: ", "))")
+            }
+            guard range.contains(value) else {
+                throw AppsFile.Problem("\(place), \(name): is not from \(range.lowerBound) to \(range.upperBound)")
+            }
+            values[keyPath: path] = value
+        }
+    }
+
+    private static func check(_ settings: SyncSettings, _ place: String) throws(AppsFile.Problem) {
+        guard !settings.priority.isEmpty else { throw AppsFile.Problem("\(place): priority is empty") }
+        for type in settings.loginIdentities.sorted() where !settings.priority.contains(type) {
+            throw AppsFile.Problem("\(place): login identity \(type.rawValue) is not in priority")
+        }
+        let immutable = settings.immutableIdentities
+        for type in immutable.sorted()
+        where !settings.loginIdentities.contains(type) || !settings.uniqueIdentities.contains(type) {
+            throw AppsFile.Problem(
+                "\(place): immutable identity \(type.rawValue) must be in loginIdentities and uniqueIdentities too")
+        }
+        guard Set(settings.priority.prefix(immutable.count)) == immutable else {
+            throw AppsFile.Problem("\(place): immutable identities must stand first in priority")
+        }
+        if settings.strategy == .bestMatch, !settings.loginIdentities.isEmpty {
+            throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")
+        }
+        if settings.strategy == .userIDThenEmail {
+            guard settings.loginIdentities.isSuperset(of: [.customerID, .email]),
+                settings.uniqueIdentities.contains(.customerID), !settings.uniqueIdentities.contains(.email),
+                settings.immutableIdentities.isEmpty
+            else {
+                throw AppsFile.Problem(
+                    "\(place): strategy userIdThenEmail needs customerid and email as login identities, customerid "
+                        + "unique, email not unique, and nothing immutable")
+            }
+        }
     }
 }

@@ -35,6 +35,16 @@ public struct DecisionContext: Sendable {
         DerivedID.user(app: command.app, source: command.source, commandID: command.id)
     }
 
+    /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.
+    public func newMPID(_ counter: Int) -> MPID {
+        DerivedID.mpid(app: command.app, source: command.source, commandID: command.id, counter: counter)
+    }
+
+    /// The id of the alias that this command asks for.
+    public var newAliasID: String {
+        DerivedID.alias(app: command.app, source: command.source, commandID: command.id)
+    }
+
     /// The id of the command's forward number `number`, counted by the decider.
     public func forwardID(_ number: Int) -> String {
         DerivedID.forward(app: command.app, source: command.source, commandID: command.id, number: number)

@@ -2,12 +2,10 @@
 # Part of IdentityBus. See LICENSE for the full text.
 """The apps file of the tests: the demo apps' keys, and a few apps that show one setting each."""
 
+import json
 from pathlib import Path
 
-import json
-
 from .secrets import SECRET_PREFIX
-
 
 APP_SECRET = SECRET_PREFIX + "app"
 CONFIGURATION = {"detections": True, "interval": 10, "text": "10", "list": [1.5, None, {"a": "b"}]}
@@ -29,11 +27,14 @@ def apps() -> list[dict[str, object]]:
                 key("demo-revoked", "user.link", revoked=True),
             ],
             "sdk": {"appSecret": APP_SECRET, "configuration": CONFIGURATION},
+            "sync": worked("conversion"),
         },
         {
             "id": "other",
-            "keys": [key("other-backend", "user.link", "user.delete"), key("other-admin", "admin"),
-                     key("other-sdk", "sdk", "identity.sync")],
+            "keys": [
+                key("other-backend", "user.link", "user.delete"), key("other-admin", "admin"),
+                key("other-sdk", "sdk", "identity.sync"),
+            ],
         },
         # Everything of the user service that takes time, in seconds.
         {
@@ -48,7 +49,39 @@ def apps() -> list[dict[str, object]]:
             "linking": {"blockedExternalIds": ["nobody"]},
             "keys": [key("strict-backend", "user.link")],
         },
+        sync_app("linked", worked("link")),
+        sync_app("isolated", worked("isolation")),
+        sync_app(
+            "best",
+            {
+                "strategy": "bestMatch", "priority": ["email", "ios_idfv", "android_uuid"], "loginIdentities": [],
+                "uniqueIdentities": [], "immutableIdentities": [],
+            }),
+        sync_app("support", {"strategy": "userIdThenEmail"}),
+        sync_app(
+            "immutable",
+            {
+                "strategy": "conversion", "priority": ["customerid", "email", "ios_idfv"],
+                "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],
+                "immutableIdentities": ["customerid"],
+            }),
+        sync_app("fromlinks", {**worked("conversion"), "fromLinks": True}),
+        sync_app("throttled", {**worked("conversion"), "throttle": {"devicePerSecond": 1, "deviceBurst": 3}}),
     ]
+
+
+def worked(strategy: str) -> dict[str, object]:
+    """The settings of the worked tables (facts/idsync.md 3.4, 3.5)."""
+    return {
+        "strategy": strategy, "priority": ["customerid", "email", "ios_idfv", "roku_aid", "device_application_stamp"],
+        "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],
+        "immutableIdentities": [],
+    }
+
+
+def sync_app(app_id: str, settings: dict[str, object]) -> dict[str, object]:
+    keys = [key(f"{app_id}-sdk", "sdk", "identity.sync"), key(f"{app_id}-backend", "user.link")]
+    return {"id": app_id, "keys": keys, "sync": settings}
 
 
 def write(path: Path, content: list[dict[str, object]]) -> None:

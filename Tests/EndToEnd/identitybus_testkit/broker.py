@@ -14,7 +14,6 @@ from .places import binary, clean_environment
 from .waiting import until
 
 
-
 def topics_of(*services: str) -> list[str]:
     """What contracts.md calls the services' topics, without the prefix."""
     own = [f"identity.{service}.{kind}.v1" for service in services for kind in ("commands", "events", "dlq")]

@@ -136,3 +136,32 @@ def reset(install: str, app: str = "demo") -> Command:
 
 def get(install: str, app: str = "demo") -> Command:
     return _sdk("user.get", install, {}, app)
+
+
+# Sync
+
+
+def sync(
+    operation: str, device: str, identities: Any, app: str = "demo", signer: str | None = None, **more: Any
+) -> Command:
+    """identify, login, logout or search."""
+    data = {"deviceId": device, "knownIdentities": identities, "environment": "development", **more}
+    return Command(f"sync.{operation}", data, device, app=app, signer=signer or f"{app}-sdk")
+
+
+def modify(mpid: Any, *changes: dict[str, Any], app: str = "demo", **more: Any) -> Command:
+    return Command(
+        "sync.modify", {"mpid": mpid, "changes": list(changes), **more}, str(mpid), app=app, signer=f"{app}-sdk")
+
+
+def change(identity_type: str, old: str | None, new: str | None) -> dict[str, Any]:
+    return {"identityType": identity_type, "oldValue": old, "newValue": new}
+
+
+def alias(source: Any, destination: Any, app: str = "demo", **more: Any) -> Command:
+    data = {"sourceMPID": source, "destinationMPID": destination, **more}
+    return Command("sync.alias", data, str(destination), app=app, signer=f"{app}-sdk")
+
+
+def get_users(device: str, app: str = "demo") -> Command:
+    return Command("sync.get-users", {"deviceId": device}, device, app=app, signer=f"{app}-sdk")

@@ -15,16 +15,18 @@ from .service import Service
 
 class Deployment:
     def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None,
-                 services: tuple[str, ...] = ("link",)) -> None:
+                 names: tuple[str, ...] = ("link",)) -> None:
+        """`names`: the services that the tests talk to; the first is the one under test."""
         self.broker = broker
         self.directory = directory
         self.database = database
         self.prefix = prefix if prefix is not None else f"e2e-{uuid.uuid4().hex[:8]}."
         self.apps_file = directory / "apps.yaml"
+        self.names = names
         self.services: list[Service] = []
         apps.write(self.apps_file, apps.apps())
-        broker.make_known([self.prefix + topic for topic in topics_of(*services)])
-        self.bus = Bus(broker, self.prefix, services)
+        broker.make_known([self.prefix + topic for topic in topics_of(*names)])
+        self.bus = Bus(broker, self.prefix, names)
 
     def environment(self) -> dict[str, str]:
         return {
@@ -33,8 +35,9 @@ class Deployment:
             "HTTP_PORT": "0",
         }
 
-    def service(self, name: str = "link", **more: str) -> Service:
-        """Another process of a service, not started."""
+    def service(self, name: str | None = None, **more: str) -> Service:
+        """Another process of the service under test, or of another one; not started."""
+        name = name or self.names[0]
         log = self.directory / f"{name}-{len(self.services)}.log"
         service = Service(name, self.environment() | more, log)
         self.services.append(service)

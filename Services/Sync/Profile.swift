@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import Runtime
+
+/// A user profile: what is known about one person, or about one anonymous visitor.
+public struct Profile: Sendable, Hashable {
+    /// The rows of one app; MPIDs are given per app.
+    public struct Key: Sendable, Hashable, Comparable {
+        public var app: ExactText
+        public var mpid: MPID
+
+        public init(app: String, mpid: MPID) {
+            self.app = ExactText(app)
+            self.mpid = mpid
+        }
+
+        public static func < (left: Key, right: Key) -> Bool { (left.app, left.mpid) < (right.app, right.mpid) }
+    }
+
+    public var app: String
+    public var mpid: MPID
+    /// In the order in which they came. A unique type has one value at most.
+    public var identities: [Identity] = []
+    /// Milliseconds since 1970, as all times here.
+    public var firstSeen: Int64
+    public var lastSeen: Int64
+    /// Lost its last identity: never returned again, and its identities stay as they are (none).
+    public var isOrphaned = false
+    public var name: String?
+    /// The link service's user whose external id is this profile's customer id.
+    public var userID: String?
+    /// The first-seen of a source aliased into this profile, when it was earlier.
+    public var aliasedSince: Int64?
+    /// The windows in which this profile was the source of an alias.
+    public var aliasWindows: [ClosedRange<Int64>] = []
+    /// How many aliases had this profile as destination.
+    public var aliasSources: Int = 0
+
+    public init(app: String, mpid: MPID, seen: Int64) {
+        self.app = app
+        self.mpid = mpid
+        firstSeen = seen
+        lastSeen = seen
+    }
+
+    public var key: Key { Key(app: app, mpid: mpid) }
+
+    /// Since when this profile counts as seen.
+    var countsSince: Int64 { min(firstSeen, aliasedSince ?? firstSeen) }
+
+    func values(of type: IdentityType) -> [Identity] { identities.filter { $0.type == type } }
+
+    func holds(_ identity: Identity, _ settings: SyncSettings) -> Bool {
+        held(identity, settings) != nil
+    }
+
+    /// The stored spelling of an identity that this profile holds.
+    func held(_ identity: Identity, _ settings: SyncSettings) -> Identity? {
+        let value = settings.folded(identity)
+        return identities.first { $0.type == identity.type && settings.folded($0) == value }
+    }
+
+    /// Known: has a login identity. All others are anonymous.
+    func isKnown(_ settings: SyncSettings) -> Bool {
+        identities.contains { settings.loginIdentities.contains($0.type) }
+    }
+
+    /// Whether nothing can find this profile again (``SyncResult/isEphemeral``).
+    func isEphemeral(_ settings: SyncSettings) -> Bool {
+        settings.strategy.logout != .returnToDevices
+            && !identities.contains { settings.priority.contains($0.type) }
+    }
+}
+
+extension SyncSettings {
+    /// What an identity is compared by.
+    func folded(_ identity: Identity) -> ExactText {
+        ExactText(foldedIdentities.contains(identity.type) ? identity.value.lowercased() : identity.value)
+    }
+
+    /// Whether a profile has one value of this type at most.
+    func isSingleValued(_ type: IdentityType) -> Bool {
+        uniqueIdentities.contains(type) || (strategy.lookup == .userIDThenEmail && type == .email)
+    }
+
+    /// Where a type stands in the priority; those that find nobody come last.
+    func rank(_ type: IdentityType) -> Int { priority.firstIndex(of: type) ?? priority.count }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Runtime
+
+/// What the resolver may read.
+protocol IdentityIndex {
+    func holders(of identity: Identity) -> [MPID]
+    func profile(_ mpid: MPID) -> Profile?
+}
+
+/// Finds the profile that a set of identities means (facts/idsync.md 3.2). One function for all strategies. Pure.
+struct Resolver {
+    struct Match {
+        var profile: Profile
+        var rule: SyncRule
+        /// Those that lost by what their rows say; a decision that relies on it writes them too.
+        var losers: [Profile] = []
+    }
+
+    var settings: SyncSettings
+    var index: any IdentityIndex
+    /// The device's current user, which wins ties.
+    var current: MPID?
+
+    /// Down the identity priority: each type narrows the candidates, and one that would leave none is passed over.
+    func match(_ identities: [Identity]) -> Match? {
+        var candidates: [Profile]?
+        for type in settings.priority {
+            guard let identity = identities.first(where: { $0.type == type }) else { continue }
+            let holders = index.holders(of: identity).compactMap { index.profile($0) }.filter {
+                isEligible($0, identities)
+            }
+            guard !holders.isEmpty else { continue }
+            if let before = candidates {
+                let both = before.filter { profile in holders.contains { $0.mpid == profile.mpid } }
+                if !both.isEmpty { candidates = both }
+            } else {
+                candidates = holders
+            }
+            if candidates?.count == 1 { break }
+        }
+        return candidates.map(pick)
+    }
+
+    /// A search under immutable identities needs one of them (facts/idsync.md 3.3).
+    func search(_ identities: [Identity]) -> Match? {
+        if !settings.immutableIdentities.isEmpty, !settings.searchByAnyIdentity,
+            !identities.contains(where: { settings.immutableIdentities.contains($0.type) })
+        {
+            return nil
+        }
+        return settings.strategy.lookup == .userIDThenEmail
+            ? matchPerson(identities) ?? matchAnonymous(identities) : match(identities)
+    }
+
+    // MARK: The user id first, then the e-mail (facts/linking-and-verification.md B1.3)
+
+    /// The known profile that a customer id or an e-mail means.
+    func matchPerson(_ identities: [Identity]) -> Match? {
+        let userID = identities.first { $0.type == .customerID }
+        let email = identities.first { $0.type == .email }
+        if let userID, let holder = index.holders(of: userID).first, let profile = index.profile(holder) {
+            return Match(profile: profile, rule: .matched)
+        }
+        guard let email else { return nil }
+        var profiles = index.holders(of: email).compactMap { index.profile($0) }
+        if userID != nil { profiles.removeAll { !$0.values(of: .customerID).isEmpty } }
+        profiles.sort { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
+        guard let oldest = profiles.first else { return nil }
+        return Match(
+            profile: oldest, rule: profiles.count == 1 ? .matched : .tieToOldest, losers: Array(profiles.dropFirst()))
+    }
+
+    /// The anonymous profile that the device's identities mean.
+    func matchAnonymous(_ identities: [Identity]) -> Match? {
+        match(identities.filter { !settings.loginIdentities.contains($0.type) })
+    }
+
+    // MARK: Parts
+
+    /// A known profile is for those who name one of its login identities; one with immutable identities, for those who
+    /// name one of these.
+    private func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
+        shares(profile, identities, settings.loginIdentities)
+            && shares(profile, identities, settings.immutableIdentities)
+    }
+
+    private func shares(_ profile: Profile, _ identities: [Identity], _ types: Set<IdentityType>) -> Bool {
+        guard profile.identities.contains(where: { types.contains($0.type) }) else { return true }
+        return identities.contains { types.contains($0.type) && profile.holds($0, settings) }
+    }
+
+    /// The device's current user, else the one seen last, else the smallest MPID (domain.md "Sync").
+    private func pick(_ candidates: [Profile]) -> Match {
+        guard candidates.count > 1 else { return Match(profile: candidates[0], rule: .matched) }
+        if let profile = candidates.first(where: { $0.mpid == current }) {
+            return Match(profile: profile, rule: .tieToCurrentUser)
+        }
+        let sorted = candidates.sorted {
+            $0.lastSeen == $1.lastSeen ? $0.mpid < $1.mpid : $0.lastSeen > $1.lastSeen
+        }
+        return Match(
+            profile: sorted[0],
+            rule: sorted[0].lastSeen == sorted[1].lastSeen ? .tieToSmallest : .tieToMostRecent,
+            losers: Array(sorted.dropFirst()))
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+public import Runtime
+
+/// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
+/// on nobody holding it, writes the row (docs/decisions/0007-identity-rows.md).
+public struct IdentityEntry: Sendable, Hashable {
+    public struct Key: Sendable, Hashable, Comparable {
+        public var app: ExactText
+        public var type: IdentityType
+        /// As it is compared, see `SyncSettings.folded`.
+        public var value: ExactText
+
+        public init(app: String, _ identity: Identity, _ settings: SyncSettings) {
+            self.app = ExactText(app)
+            type = identity.type
+            value = settings.folded(identity)
+        }
+
+        init(app: String, type: IdentityType, value: String) {
+            self.app = ExactText(app)
+            self.type = type
+            self.value = ExactText(value)
+        }
+
+        public static func < (left: Key, right: Key) -> Bool {
+            (left.app, left.type, left.value) < (right.app, right.type, right.value)
+        }
+    }
+
+    public var key: Key
+    /// In the order in which they took the value. One at most for a unique type.
+    public var holders: [MPID] = []
+    /// How often the value is used, for login identities.
+    public var bucket: TokenBucket?
+
+    public init(key: Key, holders: [MPID] = [], bucket: TokenBucket? = nil) {
+        self.key = key
+        self.holders = holders
+        self.bucket = bucket
+    }
+}
+
+/// A device of an app: its current user and the users seen on it.
+public struct DeviceRecord: Sendable, Hashable {
+    public struct Key: Sendable, Hashable, Comparable {
+        public var app: ExactText
+        public var id: ExactText
+
+        public init(app: String, id: String) {
+            self.app = ExactText(app)
+            self.id = ExactText(id)
+        }
+
+        public static func < (left: Key, right: Key) -> Bool { (left.app, left.id) < (right.app, right.id) }
+    }
+
+    public struct SeenUser: Sendable, Hashable {
+        public var mpid: MPID
+        public var firstSeen: Int64
+        public var lastSeen: Int64
+    }
+
+    public var key: Key
+    public var current: MPID?
+    /// The last current user that was anonymous, as long as it is.
+    public var anonymous: MPID?
+    /// Newest last-seen first; the current user stands first.
+    public var users: [SeenUser] = []
+    public var bucket: TokenBucket?
+
+    public init(key: Key) { self.key = key }
+
+    /// The device has this user now.
+    mutating func move(to mpid: MPID, now: Int64, remembering limit: Int) {
+        if let current, let index = users.firstIndex(where: { $0.mpid == current }) { users[index].lastSeen = now }
+        var user = SeenUser(mpid: mpid, firstSeen: now, lastSeen: now)
+        if let index = users.firstIndex(where: { $0.mpid == mpid }) {
+            user.firstSeen = users.remove(at: index).firstSeen
+        }
+        users.insert(user, at: 0)
+        users = Array(users.prefix(limit))
+        current = mpid
+    }
+}
+
+/// An accepted alias that waits for its time.
+public struct AliasRecord: Sendable, Hashable {
+    public struct Key: Sendable, Hashable, Comparable {
+        public var app: ExactText
+        public var id: ExactText
+
+        public init(app: String, id: String) {
+            self.app = ExactText(app)
+            self.id = ExactText(id)
+        }
+
+        public static func < (left: Key, right: Key) -> Bool { (left.app, left.id) < (right.app, right.id) }
+    }
+
+    public var key: Key
+    public var source: MPID
+    public var destination: MPID
+    public var window: ClosedRange<Int64>
+    public var reach: AliasUsers.Reach
+    public var stamp: String?
+    public var dueAt: Int64
+}
+
+/// A token bucket in whole thousandths, so that both engines and every replica count alike.
+public struct TokenBucket: Sendable, Hashable {
+    public var thousandths: Int64
+    /// When it held that many, in milliseconds since 1970.
+    public var at: Int64
+
+    /// Takes one token.
+    /// - Parameter bucket: `nil` is a full one.
+    /// - Returns: the bucket afterwards, or `nil` when there is none to take.
+    static func take(from bucket: TokenBucket?, perSecond: Int, burst: Int, now: Int64) -> TokenBucket? {
+        let most = Int64(max(burst, 1)) * 1000
+        guard let bucket else { return TokenBucket(thousandths: most - 1000, at: now) }
+        // Another replica's clock may be ahead of this one's: time never runs backwards.
+        let elapsed = min(max(now - bucket.at, 0), most / Int64(max(perSecond, 1)) + 1)
+        let filled = min(bucket.thousandths + elapsed * Int64(perSecond), most)
+        return filled < 1000 ? nil : TokenBucket(thousandths: filled - 1000, at: max(now, bucket.at))
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import WireJSON
+
+/// Everything the sync service consumes. Closed: a command without an answer does not compile.
+public enum SyncCommand: Sendable, Hashable {
+    /// Commands that move a device to a profile.
+    public enum Operation: Sendable, Hashable {
+        case identify, login, logout
+
+        var cause: SyncCause {
+            switch self {
+            case .identify: .identify
+            case .login: .login
+            case .logout: .logout
+            }
+        }
+    }
+
+    case move(Operation, SyncRequest)
+    case search(SyncRequest)
+    case modify(ModifyIdentities)
+    case alias(AliasUsers)
+    case applyAlias(ApplyAlias)
+    case getUsers(GetDeviceUsers)
+    /// An event of the link service.
+    case linked(Linked)
+
+    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> SyncCommand)] = [
+        IdentifyUser.type: (IdentifyUser.scope, { .move(.identify, (try read($0) as IdentifyUser).request) }),
+        LogInUser.type: (LogInUser.scope, { .move(.login, (try read($0) as LogInUser).request) }),
+        LogOutUser.type: (LogOutUser.scope, { .move(.logout, (try read($0) as LogOutUser).request) }),
+        SearchUser.type: (SearchUser.scope, { .search((try read($0) as SearchUser).request) }),
+        ModifyIdentities.type: (ModifyIdentities.scope, { .modify(try read($0)) }),
+        AliasUsers.type: (AliasUsers.scope, { .alias(try read($0)) }),
+        ApplyAlias.type: (ApplyAlias.scope, { .applyAlias(try read($0)) }),
+        GetDeviceUsers.type: (GetDeviceUsers.scope, { .getUsers(try read($0)) }),
+    ]
+
+    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
+        let message = try WireJSONDecoder().decode(Message.self, from: data)
+        try message.validate()
+        return message
+    }
+
+    /// The device the command is about, if it names one.
+    var deviceID: String? {
+        switch self {
+        case .move(_, let request), .search(let request): request.deviceId
+        case .modify(let command): command.deviceId
+        case .getUsers(let command): command.deviceId
+        case .alias, .applyAlias, .linked: nil
+        }
+    }
+
+    /// The identities whose holders decide, or that the command may give to a profile.
+    var identities: [Identity] {
+        switch self {
+        case .move(_, let request), .search(let request): request.identities
+        case .modify(let command):
+            command.changes.compactMap { change in
+                guard let type = IdentityType(rawValue: change.identityType), let value = change.newValue else {
+                    return nil
+                }
+                return Identity(type, value)
+            }
+        case .linked(let event): [Identity(.customerID, event.externalId)]
+        case .alias, .applyAlias, .getUsers: []
+        }
+    }
+
+    /// The profiles the command names.
+    var mpids: [MPID] {
+        switch self {
+        case .modify(let command): [command.mpid]
+        case .alias(let command): [command.sourceMPID, command.destinationMPID]
+        case .applyAlias(let command): [command.destinationMPID]
+        case .move, .search, .getUsers, .linked: []
+        }
+    }
+
+    /// Whether the command may make a profile, whose MPID then comes from the command's id.
+    var mayCreateProfile: Bool {
+        switch self {
+        case .move, .linked: true
+        case .search, .modify, .alias, .applyAlias, .getUsers: false
+        }
+    }
+}
+
+extension SyncRequest {
+    /// What is left after taking away `null` values and what nobody vouched for.
+    var identities: [Identity] {
+        knownIdentities.compactMap { name, value in
+            guard let type = IdentityType(rawValue: name), let value, vouchedFor?.contains(type) != false else {
+                return nil
+            }
+            return Identity(type, value)
+        }.sorted { $0.type < $1.type }
+    }
+}

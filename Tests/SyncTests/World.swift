@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+
+@testable import Runtime
+@testable import Sync
+
+/// An outcome that can be compared.
+enum Answer: Hashable {
+    case sync(SyncResult)
+    case alias(AliasResult)
+    case users(DeviceUsersResult)
+    case rejected(ReasonCode)
+    case noted
+    case another
+
+    init(_ outcome: Outcome) {
+        switch outcome {
+        case .noted: self = .noted
+        case .rejected(let rejection): self = .rejected(rejection.reason)
+        case .succeeded(let result as SyncResult): self = .sync(result)
+        case .succeeded(let result as AliasResult): self = .alias(result)
+        case .succeeded(let result as DeviceUsersResult): self = .users(result)
+        case .succeeded, .pending, .expired: self = .another
+        }
+    }
+}
+
+/// One app, one decider, the whole state in memory: commands go in one by one, a second apart.
+final class World {
+    static let start: Int64 = 1_795_000_000_000
+
+    var app: AppSettings
+    var state = SyncState()
+    var now = World.start
+    var count = 0
+    var decider = SyncDecider(aliasDelay: 1000)
+    var principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
+    /// The last decision.
+    var last: SyncDecider.Decision?
+
+    init(_ sync: SyncSettings, state: SyncState = SyncState()) {
+        app = AppSettings(id: "demo", sync: sync)
+        self.state = state
+    }
+
+    var settings: SyncSettings { app.sync }
+
+    var context: DecisionContext {
+        DecisionContext(
+            command: CommandKey(app: app.id, source: "test", id: "c\(count)"), app: app, principal: principal,
+            now: Timestamp(milliseconds: now))
+    }
+
+    @discardableResult
+    func run(_ command: SyncCommand) -> Answer {
+        count += 1
+        now += 1000
+        let before = state
+        let decision = decider.decide(command, state, context)
+        decision.changes.forEach { state.apply($0) }
+        last = decision
+        if case .rejected = decision.outcome {
+            #expect(decision.changes.isEmpty)
+            #expect(decision.events.isEmpty)
+        }
+        if case .search = command { #expect(decision.changes.isEmpty && decision.events.isEmpty) }
+        let again = decider.decide(command, before, context)
+        #expect(again.changes == decision.changes, "deciding twice gives the same")
+        #expect(again.events.map { AnyHashable($0) } == events)
+        return Answer(decision.outcome)
+    }
+
+    var events: [AnyHashable] { (last?.events ?? []).map { AnyHashable($0) } }
+
+    /// - Returns: the result, if it succeeded.
+    func move(
+        _ operation: SyncCommand.Operation, _ identities: [String: String?], on device: String = "d1",
+        previous: MPID? = nil
+    ) -> SyncResult? {
+        let request = SyncRequest(deviceId: device, knownIdentities: identities, previousMPID: previous)
+        guard case .sync(let result) = run(.move(operation, request)) else { return nil }
+        return result
+    }
+
+    func identify(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+        move(.identify, identities, on: device)
+    }
+
+    func login(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+        move(.login, identities, on: device)
+    }
+
+    func logout(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+        move(.logout, identities, on: device)
+    }
+
+    func search(_ identities: [String: String?], on device: String = "d1") -> Answer {
+        run(.search(SyncRequest(deviceId: device, knownIdentities: identities)))
+    }
+
+    @discardableResult
+    func modify(_ mpid: MPID?, _ type: String, from old: String?, to new: String?) throws -> Answer {
+        run(
+            .modify(
+                ModifyIdentities(
+                    mpid: try #require(mpid), changes: [.init(identityType: type, oldValue: old, newValue: new)])))
+    }
+
+    func profile(_ mpid: MPID?) -> Profile? { mpid.flatMap { state.profile(app.id, $0) } }
+
+    func identities(_ mpid: MPID?) -> Set<Identity> { Set(profile(mpid)?.identities ?? []) }
+
+    func current(_ device: String = "d1") -> MPID? { state.device(app.id, device).current }
+
+    /// Puts a profile there as if it had come from the store.
+    func given(_ mpid: Int64, _ identities: [Identity], seen: Int64 = World.start) throws -> MPID {
+        let mpid = try #require(MPID(mpid))
+        var profile = Profile(app: app.id, mpid: mpid, seen: seen)
+        profile.identities = identities
+        state.apply(.profile(profile))
+        for identity in identities {
+            let key = IdentityEntry.Key(app: app.id, identity, settings)
+            var entry = state.identities[key] ?? IdentityEntry(key: key)
+            entry.holders.append(mpid)
+            state.apply(.identity(entry))
+        }
+        return mpid
+    }
+}
+
+extension SyncSettings {
+    /// The settings of the worked tables (facts/idsync.md 3.4 to 3.6), as the demo apps have them.
+    static func worked(_ strategy: SyncStrategy) -> SyncSettings {
+        if strategy == .bestMatch {
+            return SyncSettings(
+                strategy: strategy, priority: [.email, .iosIDFV, .androidUUID], login: [], unique: [], immutable: [])
+        }
+        return SyncSettings(
+            strategy: strategy, priority: [.customerID, .email, .iosIDFV, .rokuAID, .deviceApplicationStamp],
+            login: [.customerID, .email], unique: [.customerID, .email], immutable: [])
+    }
+}
