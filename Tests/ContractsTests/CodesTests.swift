@@ -21,6 +21,13 @@ import Testing
             (.cannotLinkExistingPersonToOtherPerson, "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON", 403),
             (.multipleInstallsActive, "MULTIPLE_INSTALLS_ACTIVE", 409), (.userNotFound, "USER_NOT_FOUND", 404),
             (.userErased, "USER_ERASED", 410),
+            // Verification
+            (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),
+            (.invalidIdentityToken, "INVALID_IDENTITY_TOKEN", 401),
+            (.identitiesDataInvalid, "IDENTITIES_DATA_INVALID", 400),
+            (.identitiesSizeLimitExceeded, "IDENTITIES_SIZE_LIMIT_EXCEEDED", 400),
+            (.identityFeatureNotEnabled, "IDENTITY_FEATURE_NOT_ENABLED", 403),
+            (.uidOrEmailIsMandatory, "UID_OR_EMAIL_IS_MANDATORY", 400), (.iatIsMandatory, "IAT_IS_MANDATORY", 400),
         ]
         #expect(table.map(\.0) == ReasonCode.allCases)
         for (code, name, status) in table {

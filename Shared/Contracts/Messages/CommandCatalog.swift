@@ -14,6 +14,9 @@ public enum CommandCatalog {
     public static let entries: [Entry] = [
         entry(LinkRequest.self), entry(RegisterInstall.self), entry(EstablishLink.self), entry(QueryInstall.self),
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
+        // Verification
+        entry(VerificationLogin.self), entry(VerificationLoginIdentity.self), entry(VerificationLogout.self),
+        entry(VerificationCheck.self), entry(VerificationUsage.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.

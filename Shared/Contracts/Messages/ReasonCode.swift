@@ -28,6 +28,16 @@ public enum ReasonCode: String, WireEnum {
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
 
+    // Verification (facts/linking-and-verification.md B3.5 and B4.3, in the vendor's spelling)
+    case authTokenNotProvided = "AuthTokenNotProvided"
+    case invalidAuthToken = "InvalidAuthToken"
+    case invalidIdentityToken = "INVALID_IDENTITY_TOKEN"
+    case identitiesDataInvalid = "IDENTITIES_DATA_INVALID"
+    case identitiesSizeLimitExceeded = "IDENTITIES_SIZE_LIMIT_EXCEEDED"
+    case identityFeatureNotEnabled = "IDENTITY_FEATURE_NOT_ENABLED"
+    case uidOrEmailIsMandatory = "UID_OR_EMAIL_IS_MANDATORY"
+    case iatIsMandatory = "IAT_IS_MANDATORY"
+
     /// The HTTP status that says the same (domain.md "Link").
     public var httpStatus: Int {
         switch self {
@@ -40,6 +50,10 @@ public enum ReasonCode: String, WireEnum {
         case .invalidRequest, .unknownType: 400
         case .idReused, .multipleInstallsActive: 409
         case .userErased: 410
+        // Verification
+        case .authTokenNotProvided, .invalidAuthToken, .invalidIdentityToken: 401
+        case .identityFeatureNotEnabled: 403
+        case .identitiesDataInvalid, .identitiesSizeLimitExceeded, .uidOrEmailIsMandatory, .iatIsMandatory: 400
         case .internalError: 500
         }
     }
@@ -67,6 +81,15 @@ public enum ReasonCode: String, WireEnum {
         case .multipleInstallsActive: "More than one active install was found for this external id."
         case .userNotFound: "User was not found by the user ID provided."
         case .userErased: "This user was erased; the id is never used again."
+        // Verification
+        case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."
+        case .invalidAuthToken: "The user authentication token is not valid for these identifiers."
+        case .invalidIdentityToken: "The identity token is malformed, not signed with the app's secret, or too old."
+        case .identitiesDataInvalid: "The identity token has an identity that is not valid."
+        case .identitiesSizeLimitExceeded: "The identity token has more than 30 identities."
+        case .identityFeatureNotEnabled: "The app has no secret for identity tokens."
+        case .uidOrEmailIsMandatory: "The identity token has neither a uid nor an email."
+        case .iatIsMandatory: "The identity token has no iat, in whole seconds since 1970."
         }
     }
 }
