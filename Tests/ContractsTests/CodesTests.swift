@@ -21,6 +21,10 @@ import Testing
             (.cannotLinkExistingPersonToOtherPerson, "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON", 403),
             (.multipleInstallsActive, "MULTIPLE_INSTALLS_ACTIVE", 409), (.userNotFound, "USER_NOT_FOUND", 404),
             (.userErased, "USER_ERASED", 410),
+            (.lookupError, "LOOKUP_ERROR", 400), (.validationError, "VALIDATION_ERROR", 400),
+            (.notFoundError, "NOT_FOUND_ERROR", 404), (.aliasError, "ALIAS_ERROR", 400),
+            (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
+            (.throttled, "THROTTLED", 429),
             // Verification
             (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),
             (.invalidIdentityToken, "INVALID_IDENTITY_TOKEN", 401),

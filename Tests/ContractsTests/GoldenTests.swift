@@ -66,70 +66,67 @@ import WireJSON
     private static let linkResult = LinkResult(
         userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true)
 
-    static let samples: [Sample] =
-        [
-            message(
-                "command-link-request", LinkRequest(installId: "i1", externalId: "Ren\u{e9} \"x\" </\u{1F44B}\u{2028}")),
-            message("command-link-register-install", RegisterInstall(installId: "i1", device: device, user: .new)),
-            message(
-                "command-link-register-install-bare",
-                RegisterInstall(installId: "i1", device: Device(kind: .other, platform: "web"), user: .none)),
-            message(
-                "command-link-establish-create",
-                EstablishLink(installId: "i1", device: device, externalId: "anna", mode: .create)),
-            message(
-                "command-link-establish-existing",
-                EstablishLink(
-                    installId: "i1", device: Device(kind: .tablet, platform: "android"), externalId: "anna",
-                    mode: .linkExistingUser)),
-            message("command-link-query", QueryInstall(installId: "i1")),
-            message("command-link-detach-install", DetachInstall(installId: "i1")),
-            message("command-link-set-install-status", SetInstallStatus(installId: "i1", status: .disabled)),
-            message("command-link-erase-user", EraseUser(userId: "5a18fc4b0962209e0000000d")),
-            message("event-link-install-registered", InstallRegistered(installId: "i1", device: device, userId: "u1")),
-            message(
-                "event-link-install-registered-bare", InstallRegistered(installId: "i1", device: device, userId: nil)),
-            message(
-                "event-link-linked",
-                Linked(
-                    installId: "i1", externalId: "anna", userId: "u1", personCreated: false, activeInstallId: "i1",
-                    deactivatedInstallIds: ["i2", "i3"])),
-            message("event-link-refused", LinkRefused(installId: "i1", reason: .installNotFound)),
-            message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1")),
-            message(
-                "event-link-install-status-changed",
-                InstallStatusChanged(installId: "i1", status: .deleted, isActive: false, userId: nil, cause: .command)),
-            message(
-                "event-link-install-superseded",
-                InstallStatusChanged(
-                    installId: "i1", status: .enabled, isActive: false, userId: "u1", cause: .superseded)),
-            message("event-link-user-erased", UserErased(userId: "u1")),
-            reply(
-                "reply-link-request-succeeded",
-                Reply(commandId: "c1", commandType: LinkRequest.type, status: .succeeded, result: linkResult)),
-            reply(
-                "reply-link-query-succeeded",
-                Reply(
-                    commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
-                    result: InstallResult(
-                        installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false)
-                )),
-            reply(
-                "reply-link-erase-user-succeeded",
-                Reply(
-                    commandId: "c1", commandType: EraseUser.type, status: .succeeded,
-                    result: ErasureResult(userId: "u1", installsRemoved: 2))),
-            reply(
-                "reply-rejected",
-                Reply<LinkResult>(
-                    commandId: "c1", commandType: LinkRequest.type, status: .rejected, reason: .installNotFound,
-                    message: ReasonCode.installNotFound.defaultMessage)),
-            reply(
-                "reply-expired",
-                Reply<LinkResult>(
-                    commandId: "c1", commandType: LinkRequest.type, status: .expired, message: "Too late.")),
-            reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
-        ] + verificationSamples
+    static let samples = linkSamples + syncSamples + verificationSamples
+
+    private static let linkSamples: [Sample] = [
+        message(
+            "command-link-request", LinkRequest(installId: "i1", externalId: "Ren\u{e9} \"x\" </\u{1F44B}\u{2028}")),
+        message("command-link-register-install", RegisterInstall(installId: "i1", device: device, user: .new)),
+        message(
+            "command-link-register-install-bare",
+            RegisterInstall(installId: "i1", device: Device(kind: .other, platform: "web"), user: .none)),
+        message(
+            "command-link-establish-create",
+            EstablishLink(installId: "i1", device: device, externalId: "anna", mode: .create)),
+        message(
+            "command-link-establish-existing",
+            EstablishLink(
+                installId: "i1", device: Device(kind: .tablet, platform: "android"), externalId: "anna",
+                mode: .linkExistingUser)),
+        message("command-link-query", QueryInstall(installId: "i1")),
+        message("command-link-detach-install", DetachInstall(installId: "i1")),
+        message("command-link-set-install-status", SetInstallStatus(installId: "i1", status: .disabled)),
+        message("command-link-erase-user", EraseUser(userId: "5a18fc4b0962209e0000000d")),
+        message("event-link-install-registered", InstallRegistered(installId: "i1", device: device, userId: "u1")),
+        message("event-link-install-registered-bare", InstallRegistered(installId: "i1", device: device, userId: nil)),
+        message(
+            "event-link-linked",
+            Linked(
+                installId: "i1", externalId: "anna", userId: "u1", personCreated: false, activeInstallId: "i1",
+                deactivatedInstallIds: ["i2", "i3"])),
+        message("event-link-refused", LinkRefused(installId: "i1", reason: .installNotFound)),
+        message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1")),
+        message(
+            "event-link-install-status-changed",
+            InstallStatusChanged(installId: "i1", status: .deleted, isActive: false, userId: nil, cause: .command)),
+        message(
+            "event-link-install-superseded",
+            InstallStatusChanged(installId: "i1", status: .enabled, isActive: false, userId: "u1", cause: .superseded)),
+        message("event-link-user-erased", UserErased(userId: "u1")),
+        reply(
+            "reply-link-request-succeeded",
+            Reply(commandId: "c1", commandType: LinkRequest.type, status: .succeeded, result: linkResult)),
+        reply(
+            "reply-link-query-succeeded",
+            Reply(
+                commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
+                result: InstallResult(
+                    installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false))),
+        reply(
+            "reply-link-erase-user-succeeded",
+            Reply(
+                commandId: "c1", commandType: EraseUser.type, status: .succeeded,
+                result: ErasureResult(userId: "u1", installsRemoved: 2))),
+        reply(
+            "reply-rejected",
+            Reply<LinkResult>(
+                commandId: "c1", commandType: LinkRequest.type, status: .rejected, reason: .installNotFound,
+                message: ReasonCode.installNotFound.defaultMessage)),
+        reply(
+            "reply-expired",
+            Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .expired, message: "Too late.")),
+        reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
+    ]
 
     private static func path(_ name: String) throws -> String {
         try #require(Bundle.module.url(forResource: name, withExtension: "json", subdirectory: "Golden")).path

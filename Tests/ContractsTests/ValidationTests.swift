@@ -18,33 +18,36 @@ import WireJSON
 
     private static let device = Device(kind: .phone, platform: "ios")
 
-    static let places: [Place] = [
-        Place(name: "request.installId") { LinkRequest(installId: $0, externalId: "anna") },
-        Place(name: "request.externalId", isIdentityValue: true) { LinkRequest(installId: "i1", externalId: $0) },
-        Place(name: "register.installId") { RegisterInstall(installId: $0, device: device, user: .none) },
-        Place(name: "register.platform") {
-            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: $0), user: .none)
-        },
-        Place(name: "register.model") {
-            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: "p", model: $0), user: .none)
-        },
-        Place(name: "register.osVersion") {
-            RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: "p", osVersion: $0), user: .none)
-        },
-        Place(name: "establish.installId") {
-            EstablishLink(installId: $0, device: device, externalId: "anna", mode: .create)
-        },
-        Place(name: "establish.platform") {
-            EstablishLink(installId: "i", device: Device(kind: .phone, platform: $0), externalId: "a", mode: .create)
-        },
-        Place(name: "establish.externalId", isIdentityValue: true) {
-            EstablishLink(installId: "i1", device: device, externalId: $0, mode: .create)
-        },
-        Place(name: "query.installId") { QueryInstall(installId: $0) },
-        Place(name: "detach.installId") { DetachInstall(installId: $0) },
-        Place(name: "setStatus.installId") { SetInstallStatus(installId: $0, status: .enabled) },
-        Place(name: "erase.userId") { EraseUser(userId: $0) },
-    ]
+    static let places: [Place] =
+        [
+            Place(name: "request.installId") { LinkRequest(installId: $0, externalId: "anna") },
+            Place(name: "request.externalId", isIdentityValue: true) { LinkRequest(installId: "i1", externalId: $0) },
+            Place(name: "register.installId") { RegisterInstall(installId: $0, device: device, user: .none) },
+            Place(name: "register.platform") {
+                RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: $0), user: .none)
+            },
+            Place(name: "register.model") {
+                RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: "p", model: $0), user: .none)
+            },
+            Place(name: "register.osVersion") {
+                RegisterInstall(
+                    installId: "i1", device: Device(kind: .phone, platform: "p", osVersion: $0), user: .none)
+            },
+            Place(name: "establish.installId") {
+                EstablishLink(installId: $0, device: device, externalId: "anna", mode: .create)
+            },
+            Place(name: "establish.platform") {
+                EstablishLink(
+                    installId: "i", device: Device(kind: .phone, platform: $0), externalId: "a", mode: .create)
+            },
+            Place(name: "establish.externalId", isIdentityValue: true) {
+                EstablishLink(installId: "i1", device: device, externalId: $0, mode: .create)
+            },
+            Place(name: "query.installId") { QueryInstall(installId: $0) },
+            Place(name: "detach.installId") { DetachInstall(installId: $0) },
+            Place(name: "setStatus.installId") { SetInstallStatus(installId: $0, status: .enabled) },
+            Place(name: "erase.userId") { EraseUser(userId: $0) },
+        ] + syncPlaces
 
     private func isValid(_ message: any CommandMessage) -> Bool {
         do throws(Rejection) {
@@ -87,33 +90,36 @@ import WireJSON
         var testDescription: String { type }
     }
 
-    static let entries = [
-        Entry(
-            type: "identity.link.request.v1", scope: .userLink, data: ["installId": "i", "externalId": "x"],
-            subject: "x"),
-        Entry(
-            type: "identity.link.register-install.v1", scope: .internal,
-            data: ["installId": "i", "device": ["kind": "phone", "platform": "p"], "user": "new"], subject: "i"),
-        Entry(
-            type: "identity.link.establish.v1", scope: .internal,
-            data: [
-                "installId": "i", "device": ["kind": "tablet", "platform": "p"], "externalId": "x",
-                "mode": "link-existing-user",
-            ], subject: "x"),
-        Entry(type: "identity.link.query.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
-        Entry(type: "identity.link.detach-install.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
-        Entry(
-            type: "identity.link.set-install-status.v1", scope: .admin,
-            data: ["installId": "i", "status": "disabled"], subject: "i"),
-        Entry(type: "identity.link.erase-user.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
-    ]
+    static let entries: [Entry] =
+        [
+            Entry(
+                type: "identity.link.request.v1", scope: .userLink, data: ["installId": "i", "externalId": "x"],
+                subject: "x"),
+            Entry(
+                type: "identity.link.register-install.v1", scope: .internal,
+                data: ["installId": "i", "device": ["kind": "phone", "platform": "p"], "user": "new"], subject: "i"),
+            Entry(
+                type: "identity.link.establish.v1", scope: .internal,
+                data: [
+                    "installId": "i", "device": ["kind": "tablet", "platform": "p"], "externalId": "x",
+                    "mode": "link-existing-user",
+                ], subject: "x"),
+            Entry(type: "identity.link.query.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
+            Entry(type: "identity.link.detach-install.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
+            Entry(
+                type: "identity.link.set-install-status.v1", scope: .admin,
+                data: ["installId": "i", "status": "disabled"], subject: "i"),
+            Entry(type: "identity.link.erase-user.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
+        ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {
         let known = CommandCatalog.entries.first { $0.type == entry.type }
         #expect(known?.scope == entry.scope)
         #expect(CommandCatalog.partitionSubject(type: entry.type, data: entry.data) == entry.subject)
         #expect(CommandCatalog.partitionSubject(type: entry.type, data: [:]) == nil)
-        #expect(CommandCatalog.service(of: entry.type) == "link")
+        #expect(
+            CommandCatalog.service(of: entry.type)
+                == entry.type.split(separator: ".").dropFirst().first.map(String.init))
         let short = String(entry.type.dropFirst("identity.".count).dropLast(".v1".count))
         #expect(CommandCatalog.fullType(short) == entry.type)
         #expect(CommandCatalog.fullType(entry.type) == entry.type)

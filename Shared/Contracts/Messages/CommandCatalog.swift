@@ -14,6 +14,8 @@ public enum CommandCatalog {
     public static let entries: [Entry] = [
         entry(LinkRequest.self), entry(RegisterInstall.self), entry(EstablishLink.self), entry(QueryInstall.self),
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
+        entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
+        entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
         // Verification
         entry(VerificationLogin.self), entry(VerificationLoginIdentity.self), entry(VerificationLogout.self),
         entry(VerificationCheck.self), entry(VerificationUsage.self),

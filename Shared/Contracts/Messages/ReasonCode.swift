@@ -28,6 +28,15 @@ public enum ReasonCode: String, WireEnum {
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
 
+    // Sync
+    case lookupError = "LOOKUP_ERROR"
+    case validationError = "VALIDATION_ERROR"
+    case notFoundError = "NOT_FOUND_ERROR"
+    case aliasError = "ALIAS_ERROR"
+    case aliasingNotProvisioned = "ALIASING_NOT_PROVISIONED"
+    case limitExceeded = "LIMIT_EXCEEDED"
+    case throttled = "THROTTLED"
+
     // Verification (facts/linking-and-verification.md B3.5 and B4.3, in the vendor's spelling)
     case authTokenNotProvided = "AuthTokenNotProvided"
     case invalidAuthToken = "InvalidAuthToken"
@@ -44,12 +53,13 @@ public enum ReasonCode: String, WireEnum {
         case .unauthenticated: 401
         case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
-            .cannotLinkExistingPersonToOtherPerson:
+            .cannotLinkExistingPersonToOtherPerson, .aliasingNotProvisioned:
             403
-        case .installNotFound, .userNotFound: 404
-        case .invalidRequest, .unknownType: 400
+        case .installNotFound, .userNotFound, .notFoundError: 404
+        case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
         case .idReused, .multipleInstallsActive: 409
         case .userErased: 410
+        case .throttled: 429
         // Verification
         case .authTokenNotProvided, .invalidAuthToken, .invalidIdentityToken: 401
         case .identityFeatureNotEnabled: 403
@@ -81,6 +91,13 @@ public enum ReasonCode: String, WireEnum {
         case .multipleInstallsActive: "More than one active install was found for this external id."
         case .userNotFound: "User was not found by the user ID provided."
         case .userErased: "This user was erased; the id is never used again."
+        case .lookupError: "knownIdentities is empty."
+        case .validationError: "The identities are not valid."
+        case .notFoundError: "No profile was found."
+        case .aliasError: "The alias request is not valid."
+        case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
+        case .limitExceeded: "A limit of this application was reached; nothing was changed."
+        case .throttled: "Too many identity commands; try again later."
         // Verification
         case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."
         case .invalidAuthToken: "The user authentication token is not valid for these identifiers."

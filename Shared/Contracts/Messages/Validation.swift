@@ -20,6 +20,12 @@ enum Validation {
         try noControlCharacters(text, member)
     }
 
+    static func identityType(_ name: String, _ member: String) throws(Rejection) {
+        guard IdentityType(rawValue: name) != nil else {
+            throw Rejection(.validationError, "data.\(member): \(String(name.prefix(40))) is no identity type.")
+        }
+    }
+
     static func noControlCharacters(_ text: String, _ member: String) throws(Rejection) {
         // Unicode's category Cc, which will not grow; asking for a scalar's properties costs more than all else here.
         guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }) else {

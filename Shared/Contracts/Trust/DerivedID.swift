@@ -26,6 +26,22 @@ public enum DerivedID {
         uuid5(domain("settlement", app, source, commandID))
     }
 
+    /// The MPID of a profile that a command makes: 64 bits of the SHA-256 of the command's key, well mixed in all of
+    /// them. `counter` numbers the attempts, for the day that a number is taken already.
+    public static func mpid(app: String, source: String, commandID: String, counter: Int) -> MPID {
+        var counter = counter
+        while true {
+            let digest = SHA256.hash(data: domain("mpid", app, source, commandID, String(counter)))
+            if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
+            counter += 1 << 32
+        }
+    }
+
+    /// The id of the alias that a command asked for.
+    public static func alias(app: String, source: String, commandID: String) -> String {
+        uuid5(domain("alias", app, source, commandID))
+    }
+
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
     /// made to collide with an id derived from a command.
     public static func message(cluster: String, topic: String, partition: Int32, offset: Int64, index: Int) -> String {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// What made a sync event happen.
+public enum SyncCause: String, WireEnum {
+    case identify, login, logout, modify
+    /// A link of the link service (`sync.fromLinks`).
+    case link
+}
+
+public struct ProfileCreated: EventMessage {
+    public static let type = "identity.sync.profile-created.v1"
+    public var mpid: MPID
+    public var cause: SyncCause
+    public var rule: SyncRule
+    public var isLoggedIn: Bool
+    public var identities: [Identity]
+
+    public init(mpid: MPID, cause: SyncCause, rule: SyncRule, isLoggedIn: Bool, identities: [Identity]) {
+        self.mpid = mpid
+        self.cause = cause
+        self.rule = rule
+        self.isLoggedIn = isLoggedIn
+        self.identities = identities
+    }
+
+    public var subject: String { mpid.description }
+}
+
+/// The device has another user, or its user became known (`previousMPID` is `mpid` then).
+public struct CurrentUserChanged: EventMessage {
+    public static let type = "identity.sync.current-user-changed.v1"
+    public var deviceId: String
+    public var previousMPID: MPID?
+    public var mpid: MPID
+    public var cause: SyncCause
+    public var rule: SyncRule
+    public var isLoggedIn: Bool
+    public var isEphemeral: Bool
+
+    public init(
+        deviceId: String, previousMPID: MPID?, mpid: MPID, cause: SyncCause, rule: SyncRule, isLoggedIn: Bool,
+        isEphemeral: Bool
+    ) {
+        self.deviceId = deviceId
+        self.previousMPID = previousMPID
+        self.mpid = mpid
+        self.cause = cause
+        self.rule = rule
+        self.isLoggedIn = isLoggedIn
+        self.isEphemeral = isEphemeral
+    }
+
+    public var subject: String { deviceId }
+}
+
+/// Identities of an existing profile came or went.
+public struct IdentitiesChanged: EventMessage {
+    public static let type = "identity.sync.identities-changed.v1"
+
+    public enum Reason: String, WireEnum {
+        /// An identify, login or link brought them.
+        case attached
+        /// A login or identify brought another value of a unique type.
+        case replaced
+        /// `sync.modify` of this profile.
+        case modified
+        /// `sync.modify` of another profile, which has the unique value now.
+        case taken
+        /// A limit of the app's settings: the oldest went.
+        case limit
+        /// A login dropped the device's anonymous user.
+        case cleared
+    }
+
+    public var mpid: MPID
+    public var cause: SyncCause
+    public var reason: Reason
+    public var added: [Identity]
+    public var removed: [Identity]
+    public var isLoggedIn: Bool
+
+    public init(
+        mpid: MPID, cause: SyncCause, reason: Reason, added: [Identity], removed: [Identity], isLoggedIn: Bool
+    ) {
+        self.mpid = mpid
+        self.cause = cause
+        self.reason = reason
+        self.added = added
+        self.removed = removed
+        self.isLoggedIn = isLoggedIn
+    }
+
+    public var subject: String { mpid.description }
+}
+
+/// A profile lost its last identity. It is kept, but is never returned again.
+public struct ProfileOrphaned: EventMessage {
+    public static let type = "identity.sync.profile-orphaned.v1"
+    public var mpid: MPID
+    public var cause: SyncCause
+    /// The profile that took the identity, if one did.
+    public var takenBy: MPID?
+
+    public init(mpid: MPID, cause: SyncCause, takenBy: MPID?) {
+        self.mpid = mpid
+        self.cause = cause
+        self.takenBy = takenBy
+    }
+
+    public var subject: String { mpid.description }
+}
+
+/// An alias was applied.
+public struct Aliased: EventMessage {
+    public static let type = "identity.sync.aliased.v1"
+    public var aliasId: String
+    public var sourceMPID: MPID
+    public var destinationMPID: MPID
+    public var startUnixtimeMs: Int64
+    public var endUnixtimeMs: Int64
+    public var scope: AliasUsers.Reach
+    public var deviceApplicationStamp: String?
+    /// RFC 3339: since when the destination counts as seen, now that the source belongs to it.
+    public var firstSeen: String
+
+    public init(
+        aliasId: String, sourceMPID: MPID, destinationMPID: MPID, startUnixtimeMs: Int64, endUnixtimeMs: Int64,
+        scope: AliasUsers.Reach, deviceApplicationStamp: String?, firstSeen: String
+    ) {
+        self.aliasId = aliasId
+        self.sourceMPID = sourceMPID
+        self.destinationMPID = destinationMPID
+        self.startUnixtimeMs = startUnixtimeMs
+        self.endUnixtimeMs = endUnixtimeMs
+        self.scope = scope
+        self.deviceApplicationStamp = deviceApplicationStamp
+        self.firstSeen = firstSeen
+    }
+
+    public var subject: String { destinationMPID.description }
+}
+
+/// An alias was accepted and will not be applied (facts/idsync.md 4: "silently dropped").
+public struct AliasDropped: EventMessage {
+    public static let type = "identity.sync.alias-dropped.v1"
+
+    public enum Rule: String, WireEnum {
+        case sourceWasSourceBefore = "source-was-source-before"
+        case sourceWasDestinationBefore = "source-was-destination-before"
+        case destinationWasSourceBefore = "destination-was-source-before"
+    }
+
+    public var aliasId: String
+    public var sourceMPID: MPID
+    public var destinationMPID: MPID
+    public var rule: Rule
+
+    public init(aliasId: String, sourceMPID: MPID, destinationMPID: MPID, rule: Rule) {
+        self.aliasId = aliasId
+        self.sourceMPID = sourceMPID
+        self.destinationMPID = destinationMPID
+        self.rule = rule
+    }
+
+    public var subject: String { destinationMPID.description }
+}
