@@ -30,7 +30,8 @@ extension GoldenTests {
         message(
             "event-verification-session-changed",
             SessionChanged(
-                deviceId: "d1", state: .verified, mayFileIssues: true, cause: .login, mpid: "-8532907531268105187")),
+                deviceId: "d1", state: .verified, mayFileIssues: true, cause: .login,
+                mpid: MPID(-8_532_907_531_268_105_187))),
         message(
             "event-verification-session-refused",
             SessionChanged(deviceId: "d1", state: .unverified, mayFileIssues: false, cause: .refusal)),
@@ -39,7 +40,7 @@ extension GoldenTests {
             Reply(
                 commandId: "c1", commandType: VerificationLogin.type, status: .succeeded,
                 result: VerificationResult(
-                    state: .verified, mayFileIssues: true, keyId: "k1", mpid: "-8532907531268105187"))),
+                    state: .verified, mayFileIssues: true, keyId: "k1", mpid: MPID(-8_532_907_531_268_105_187)))),
         reply(
             "reply-verification-login-anonymous",
             Reply(
@@ -55,8 +56,9 @@ extension GoldenTests {
             Reply(
                 commandId: "c1", commandType: VerificationUsage.type, status: .succeeded,
                 result: VerificationUsageResult(counts: [
-                    .init(keyId: "k1", count: 3, lastUsed: "2026-11-21T10:24:04.123Z"),
-                    .init(reason: .invalidAuthToken, count: 1, lastUsed: "2026-11-21T10:24:04.123Z"),
+                    .init(method: .authToken, keyId: "k1", count: 3, lastUsed: "2026-11-21T10:24:04.123Z"),
+                    .init(
+                        method: .authToken, reason: .invalidAuthToken, count: 1, lastUsed: "2026-11-21T10:24:04.123Z"),
                 ]))),
     ]
 }

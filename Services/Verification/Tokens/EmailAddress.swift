@@ -16,7 +16,9 @@ enum EmailAddress {
     }
 
     private static func isLocal(_ scalar: Unicode.Scalar) -> Bool {
-        if scalar.isASCII { return scalar.value > 0x20 && scalar.value < 0x7F && !#"@"(),:;<>[\]"#.unicodeScalars.contains(scalar) }
+        if scalar.isASCII {
+            return scalar.value > 0x20 && scalar.value < 0x7F && !#"@"(),:;<>[\]"#.unicodeScalars.contains(scalar)
+        }
         return isLetterElsewhere(scalar)
     }
 

@@ -75,9 +75,9 @@ public struct SessionChanged: EventMessage {
     public var mayFileIssues: Bool
     public var cause: Cause
     /// Whose session began, or for a logout ended, when the sync service has said it.
-    public var mpid: String?
+    public var mpid: MPID?
 
-    public init(deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, mpid: String? = nil) {
+    public init(deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, mpid: MPID? = nil) {
         self.deviceId = deviceId
         self.state = state
         self.mayFileIssues = mayFileIssues

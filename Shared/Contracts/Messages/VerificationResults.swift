@@ -28,11 +28,11 @@ public struct VerificationResult: CommandResult {
     /// The id of the key that the token was made with.
     public var keyId: String?
     /// The user's profile, once the sync service has answered.
-    public var mpid: String?
+    public var mpid: MPID?
     public var anonymousReason: AnonymousReason?
 
     public init(
-        state: VerificationState, mayFileIssues: Bool, keyId: String? = nil, mpid: String? = nil,
+        state: VerificationState, mayFileIssues: Bool, keyId: String? = nil, mpid: MPID? = nil,
         anonymousReason: AnonymousReason? = nil
     ) {
         self.state = state
@@ -46,7 +46,8 @@ public struct VerificationResult: CommandResult {
 /// `verification.usage`: logins by what their verification came to.
 public struct VerificationUsageResult: CommandResult {
     public struct Count: Codable, Sendable, Hashable {
-        /// The key that verified; nil in counts of refusals.
+        public var method: VerificationMethod
+        /// The key that verified; identity tokens have no key id.
         public var keyId: String?
         /// Why it was refused, or would have been in mode `report`.
         public var reason: ReasonCode?
@@ -54,7 +55,10 @@ public struct VerificationUsageResult: CommandResult {
         /// RFC 3339.
         public var lastUsed: String
 
-        public init(keyId: String? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: String) {
+        public init(
+            method: VerificationMethod, keyId: String? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: String
+        ) {
+            self.method = method
             self.keyId = keyId
             self.reason = reason
             self.count = count
@@ -62,7 +66,7 @@ public struct VerificationUsageResult: CommandResult {
         }
     }
 
-    /// Keys first, each group sorted by name. What was never met is not listed.
+    /// Sorted by method, reason and key; those that passed come first. What was never met is not listed.
     public var counts: [Count]
 
     public init(counts: [Count]) { self.counts = counts }
