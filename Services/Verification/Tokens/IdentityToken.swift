@@ -56,6 +56,14 @@ public struct IdentityToken: Sendable {
         return .user(Identifiers(userID: uid, email: fullPrivacy ? nil : identities[.email]))
     }
 
+    /// A token for these identifiers, as an app's backend makes it.
+    public static func make(for identifiers: Identifiers, secret: SymmetricKey, issuedAt: Timestamp) -> String? {
+        var identities: [(identifier: String, value: String)] = []
+        if let uid = identifiers.userID { identities.append(("uid", uid)) }
+        if let email = identifiers.email { identities.append(("email", email)) }
+        return JWTSignature.sign(identities, issuedAt: issuedAt.milliseconds / 1000, secret: secret)
+    }
+
     static let maximumAge: Int64 = 24 * 3600
     static let allowedSkew: Int64 = 5 * 60
 

@@ -15,8 +15,12 @@ enum JWTSignature {
         }
     }
 
-    static func sign(_ payload: some JWTPayload & Sendable, secret: SymmetricKey) -> String? {
+    static func sign(_ identities: [(identifier: String, value: String)], issuedAt: Int64, secret: SymmetricKey)
+        -> String?
+    {
         let key = HMACKey(key: filled(secret))
+        let payload = Payload(
+            identities: identities.map { Payload.Identity(identifier: $0.identifier, value: $0.value) }, iat: issuedAt)
         return InlineExecutor.run {
             let keys = await JWTKeyCollection().add(hmac: key, digestAlgorithm: .sha256)
             return try? await keys.sign(payload)
@@ -28,6 +32,18 @@ enum JWTSignature {
     private static func filled(_ secret: SymmetricKey) -> SymmetricKey {
         let bytes = secret.withUnsafeBytes { Array($0) }
         return SymmetricKey(data: bytes + [UInt8](repeating: 0, count: max(0, SHA256.byteCount - bytes.count)))
+    }
+
+    private struct Payload: JWTPayload {
+        struct Identity: Codable, Sendable {
+            var identifier: String
+            var value: String
+        }
+
+        var identities: [Identity]
+        var iat: Int64
+
+        func verify(using algorithm: some JWTAlgorithm) {}
     }
 
     /// What the payload says is read elsewhere, by the parser that has limits.
