@@ -145,7 +145,7 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: [
-                "Contracts", "Messaging", "Runtime", "WireJSON",
+                "Contracts", "Messaging", "Runtime", "Verification", "WireJSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),

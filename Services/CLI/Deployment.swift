@@ -55,21 +55,25 @@ struct Deployment: ParsableArguments {
     /// - Throws: `ValidationError` that says where it was looked for.
     func secret(app: String, keyID: String) throws -> SymmetricKey {
         if keyID == Signature.internalKeyID { return try internalKey() }
-        let source: AppsSource
-        do {
-            source = try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli"))
-        } catch {
-            throw ValidationError("\(error)")
-        }
-        guard let settings = source.apps[app] else {
-            throw ValidationError(
-                "\(appsPath) has no app \(app); it has \(source.apps.ids.joined(separator: ", "))")
+        let directory = try appDirectory()
+        guard let settings = directory[app] else {
+            throw ValidationError("\(appsPath) has no app \(app); it has \(directory.ids.joined(separator: ", "))")
         }
         guard let key = settings.keys[keyID] else {
             let known = (settings.keys.keys.sorted() + [Signature.internalKeyID]).joined(separator: ", ")
             throw ValidationError("app \(app) has no key \(keyID); it has \(known)")
         }
         return key.secret
+    }
+
+    /// The apps of the apps file.
+    /// - Throws: `ValidationError` with what is wrong with the file.
+    func appDirectory() throws -> AppDirectory {
+        do {
+            return try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli")).apps
+        } catch {
+            throw ValidationError("\(error)")
+        }
     }
 
     private func internalKey() throws -> SymmetricKey {

@@ -8,5 +8,8 @@ struct IdentityBusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identitybus",
         abstract: "Runs IdentityBus on this machine, sends commands to it and watches what it says.",
-        subcommands: [UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self])
+        subcommands: [
+            UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
+            VerifyTokenCommand.self,
+        ])
 }

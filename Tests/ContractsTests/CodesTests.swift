@@ -36,6 +36,13 @@ import Testing
             (.notFoundError, "NOT_FOUND_ERROR", 404), (.aliasError, "ALIAS_ERROR", 400),
             (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
             (.throttled, "THROTTLED", 429),
+            // Verification
+            (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),
+            (.invalidIdentityToken, "INVALID_IDENTITY_TOKEN", 401),
+            (.identitiesDataInvalid, "IDENTITIES_DATA_INVALID", 400),
+            (.identitiesSizeLimitExceeded, "IDENTITIES_SIZE_LIMIT_EXCEEDED", 400),
+            (.identityFeatureNotEnabled, "IDENTITY_FEATURE_NOT_ENABLED", 403),
+            (.uidOrEmailIsMandatory, "UID_OR_EMAIL_IS_MANDATORY", 400), (.iatIsMandatory, "IAT_IS_MANDATORY", 400),
         ]
         #expect(table.map(\.0) == ReasonCode.allCases)
         for (code, name, status) in table {

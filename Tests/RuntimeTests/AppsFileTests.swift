@@ -33,7 +33,7 @@ import Testing
                 linking: { enabled: false, blockedExternalIds: [nobody] }
                 sdk: { anything: [1, 2] }
                 sync: {}
-                verification: off
+                verification: { mode: off }
               - id: other
             """, files: ["secrets/demo": "from-the-file\r\n\n"])
         #expect(apps.ids == ["demo", "other"])

@@ -18,6 +18,8 @@ public enum CommandCatalog {
         entry(ResetUser.self), entry(GetUser.self), entry(ExpireLinker.self),
         entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
         entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
+        entry(VerificationLogin.self), entry(VerificationLoginIdentity.self), entry(VerificationLogout.self),
+        entry(VerificationCheck.self), entry(VerificationUsage.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.

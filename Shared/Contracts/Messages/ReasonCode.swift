@@ -55,6 +55,16 @@ public enum ReasonCode: String, WireEnum {
     case limitExceeded = "LIMIT_EXCEEDED"
     case throttled = "THROTTLED"
 
+    // Verification (facts/linking-and-verification.md B3.5 and B4.3, in the vendor's spelling)
+    case authTokenNotProvided = "AuthTokenNotProvided"
+    case invalidAuthToken = "InvalidAuthToken"
+    case invalidIdentityToken = "INVALID_IDENTITY_TOKEN"
+    case identitiesDataInvalid = "IDENTITIES_DATA_INVALID"
+    case identitiesSizeLimitExceeded = "IDENTITIES_SIZE_LIMIT_EXCEEDED"
+    case identityFeatureNotEnabled = "IDENTITY_FEATURE_NOT_ENABLED"
+    case uidOrEmailIsMandatory = "UID_OR_EMAIL_IS_MANDATORY"
+    case iatIsMandatory = "IAT_IS_MANDATORY"
+
     /// The HTTP status that says the same (domain.md "Link").
     public var httpStatus: Int {
         switch self {
@@ -72,6 +82,10 @@ public enum ReasonCode: String, WireEnum {
         case .userErased: 410
         case .authCodeLimitReached, .throttled: 429
         case .serverError: 502
+        // Verification
+        case .authTokenNotProvided, .invalidAuthToken, .invalidIdentityToken: 401
+        case .identityFeatureNotEnabled: 403
+        case .identitiesDataInvalid, .identitiesSizeLimitExceeded, .uidOrEmailIsMandatory, .iatIsMandatory: 400
         case .internalError: 500
         }
     }
@@ -122,6 +136,15 @@ public enum ReasonCode: String, WireEnum {
         case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
         case .limitExceeded: "A limit of this application was reached; nothing was changed."
         case .throttled: "Too many identity commands; try again later."
+        // Verification
+        case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."
+        case .invalidAuthToken: "The user authentication token is not valid for these identifiers."
+        case .invalidIdentityToken: "The identity token is malformed, not signed with the app's secret, or too old."
+        case .identitiesDataInvalid: "The identity token has an identity that is not valid."
+        case .identitiesSizeLimitExceeded: "The identity token has more than 30 identities."
+        case .identityFeatureNotEnabled: "The app has no secret for identity tokens."
+        case .uidOrEmailIsMandatory: "The identity token has neither a uid nor an email."
+        case .iatIsMandatory: "The identity token has no iat, in whole seconds since 1970."
         }
     }
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Runtime
+
+/// A login's claim and what speaks for it, before the app's mode says what that is worth.
+struct Claim {
+    var method: VerificationMethod
+    /// Whom the login is about; `nil` when that cannot be read.
+    var claimant: Claimant?
+    /// Why mode `enforce` refuses it.
+    var problem: Rejection?
+    var keyID: String?
+
+    static func of(_ login: VerificationLogin, _ settings: VerificationSettings, now: Timestamp) -> Claim {
+        let fullPrivacy = settings.fullPrivacy || login.fullPrivacy == true
+        let claimant = Claimant(
+            userID: login.userId, email: login.userEmail, name: login.userName, fullPrivacy: fullPrivacy)
+        var claim = Claim(method: .authToken, claimant: claimant)
+        guard settings.mode != .off, case .user(let identifiers) = claimant else { return claim }
+        let verdict = AuthToken.verify(
+            login.userAuthToken, of: identifiers, settings, fullPrivacy: fullPrivacy, now: now)
+        switch verdict {
+        case .valid(let keyID):
+            claim.keyID = keyID
+            claim.claimant = .user(SignedMessage.covered(identifiers, settings.signedFields))
+        case .notProvided: claim.problem = Rejection(.authTokenNotProvided)
+        case .invalid: claim.problem = Rejection(.invalidAuthToken)
+        }
+        return claim
+    }
+
+    static func of(_ login: VerificationLoginIdentity, _ settings: VerificationSettings, now: Timestamp) -> Claim {
+        guard !login.identityToken.isBlank else {
+            return Claim(method: .identityToken, claimant: .anonymous(.noIdentifier))
+        }
+        var claim = Claim(method: .identityToken)
+        do throws(Rejection) {
+            let token = try IdentityToken(reading: login.identityToken)
+            if settings.mode != .off { claim.problem = problem(of: token, settings, now) }
+            claim.claimant = try token.claimant(fullPrivacy: settings.fullPrivacy || login.fullPrivacy == true)
+        } catch {
+            claim.problem = claim.problem ?? error
+        }
+        return claim
+    }
+
+    private static func problem(
+        of token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp
+    ) -> Rejection? {
+        guard let secret = settings.identityTokenSecret else { return Rejection(.identityFeatureNotEnabled) }
+        do throws(Rejection) {
+            try token.verify(secret: secret, now: now)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import Crypto
+import Foundation
+public import Runtime
+
+/// Says why a `userAuthToken` does not pass. For operators only, who know the secrets anyway: to outsiders it would
+/// say how close a guess is.
+///
+/// Tries the usual mistakes of a backend, one by one and together: what is signed, with which secret, by which
+/// function, and how it is written down.
+public struct TokenDiagnosis {
+    public let app: AppSettings
+    public let now: Timestamp
+    /// To tell a token of another app.
+    public let otherApps: [AppSettings]
+
+    public init(app: AppSettings, now: Timestamp, otherApps: [AppSettings] = []) {
+        self.app = app
+        self.now = now
+        self.otherApps = otherApps
+    }
+
+    /// - Returns: one line for each mistake that was found; a last one when none explains it. Never empty.
+    public func explain(
+        token: String, userID: String?, email: String?, fullPrivacy: Bool = false
+    ) -> [String] {
+        let fullPrivacy = fullPrivacy || app.verification.fullPrivacy
+        if token.isBlank { return ["no token was given"] }
+        if app.verification.keys.isEmpty { return ["the app has no verification keys"] }
+        guard case .user(let identifiers) = Claimant(userID: userID, email: email, fullPrivacy: fullPrivacy) else {
+            return ["the identifiers are not valid, so the login is anonymous and needs no token"]
+        }
+        let fields = app.verification.signedFields
+        if SignedMessage.bytes(of: identifiers, fields, fullPrivacy: fullPrivacy) == nil {
+            let needed = ["userId": fields != .email, "email": fields == .email || fields == .delimited]
+            let names = needed.filter(\.value).keys.sorted().joined(separator: " and ")
+            return ["the app signs \(fields.rawValue): \(names.isEmpty ? "an identifier" : names) must be given"]
+        }
+        let spellings = TokenSpelling.readings(of: token)
+        guard !spellings.isEmpty else {
+            return ["the token is neither base64 nor hex; HMAC-SHA256 gives 44 or 64 characters of these"]
+        }
+        let expected = MessageGuess.expected(identifiers, fields, fullPrivacy: fullPrivacy)
+        let messages = [expected] + MessageGuess.mistakes(identifiers, expected: expected)
+        for message in messages {
+            for key in KeyGuess.all(app, otherApps, now: now) {
+                if let found = match(message, key, spellings) { return found }
+            }
+        }
+        return unexplained(spellings)
+    }
+
+    private func match(_ message: MessageGuess, _ key: KeyGuess, _ spellings: [TokenSpelling]) -> [String]? {
+        for function in FunctionGuess.all {
+            let code = function.compute(message.bytes, key.secret)
+            guard let spelling = spellings.first(where: { $0.code == code }) else { continue }
+            let mistakes = [message.mistake, key.mistake, function.mistake, spelling.mistake].compactMap(\.self)
+            return mistakes.isEmpty ? ["the token passes (key \(key.id))"] : mistakes
+        }
+        return nil
+    }
+
+    private func unexplained(_ spellings: [TokenSpelling]) -> [String] {
+        var lines = spellings.first?.mistake.map { [$0] } ?? []
+        if let length = spellings.first?.code.count, length != SHA256.byteCount {
+            lines.append("the token has \(length) bytes; HMAC-SHA256 has 32")
+        } else {
+            lines.append("none of the usual mistakes explains it: another secret, or other identifiers, were signed")
+        }
+        return lines
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+
+/// Who uses a device, as far as this service has said (domain.md "Verification").
+public struct Session: Sendable, Hashable {
+    public var app: String
+    public var deviceID: String
+    public var state: VerificationState
+    public var mayFileIssues: Bool
+    /// The user whose login was announced and whose logout was not. Stays while a refused login makes the session
+    /// `unverified`: nobody else has come.
+    public var mpid: MPID?
+    /// How many logins and logouts the device has sent: the number of the last one.
+    public var number: Int64
+    /// The number of the one that the session shows. What comes back for a lower number has been overtaken.
+    public var shown: Int64
+    /// A login was forwarded to the sync service and no logout since, so the device may have a user there.
+    public var hasLogin: Bool
+
+    public init(
+        app: String, deviceID: String, state: VerificationState = .anonymous, mayFileIssues: Bool = true,
+        mpid: MPID? = nil, number: Int64 = 0, shown: Int64 = 0, hasLogin: Bool = false
+    ) {
+        self.app = app
+        self.deviceID = deviceID
+        self.state = state
+        self.mayFileIssues = mayFileIssues
+        self.mpid = mpid
+        self.number = number
+        self.shown = shown
+        self.hasLogin = hasLogin
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+import Crypto
+import Foundation
+public import Runtime
+
+/// `userAuthToken`: HMAC-SHA256 of the signed fields, made by the app's backend (facts/linking-and-verification.md
+/// B3.1).
+public enum AuthToken {
+    public enum Verdict: Sendable, Hashable {
+        case valid(keyID: String)
+        case notProvided
+        case invalid
+    }
+
+    /// Pure. Every live key is tried to the end, whether the token's form is right, one has matched, or not, so that
+    /// the time taken does not tell.
+    public static func verify(
+        _ token: String?, of identifiers: Identifiers, _ settings: VerificationSettings, fullPrivacy: Bool,
+        now: Timestamp
+    ) -> Verdict {
+        guard let token, !token.isBlank else { return .notProvided }
+        let code = code(of: token)
+        let message = SignedMessage.bytes(of: identifiers, settings.signedFields, fullPrivacy: fullPrivacy)
+        var match: String?
+        for key in settings.keys {
+            let isRight = HMAC<SHA256>.isValidAuthenticationCode(
+                code ?? noCode, authenticating: message ?? [], using: key.secret)
+            let counts = key.isLive(at: now) && code != nil && message != nil
+            match = isRight && counts ? key.id : match
+        }
+        return match.map { .valid(keyID: $0) } ?? .invalid
+    }
+
+    /// The token that passes: base64, standard alphabet, padded.
+    /// - Returns: `nil` when the policy signs a field that is not there.
+    public static func make(
+        for identifiers: Identifiers, key: VerificationSettings.Key, _ fields: VerificationSettings.SignedFields,
+        fullPrivacy: Bool
+    ) -> String? {
+        guard let message = SignedMessage.bytes(of: identifiers, fields, fullPrivacy: fullPrivacy) else { return nil }
+        return Data(HMAC<SHA256>.authenticationCode(for: message, using: key.secret)).base64EncodedString()
+    }
+
+    private static let noCode = [UInt8](repeating: 0, count: SHA256.byteCount)
+
+    /// The 32 bytes that a token stands for: base64 with either alphabet, padded or not, or hex of either case.
+    /// `nil` for everything else, white space around it included.
+    static func code(of token: String) -> [UInt8]? {
+        let text = Array(token.utf8)
+        switch text.count {
+        case 64: return hexDecoded(text)
+        case 43: return base64Decoded(text)
+        case 44 where text[43] == UInt8(ascii: "="): return base64Decoded(Array(text.dropLast()))
+        default: return nil
+        }
+    }
+
+    static func hexDecoded(_ text: [UInt8]) -> [UInt8]? {
+        guard text.count.isMultiple(of: 2) else { return nil }
+        let digits = text.compactMap(hexValue)
+        guard digits.count == text.count else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
+
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    /// Base64 of either alphabet without its padding. The bits of the last character that stand for nothing must be 0:
+    /// a token has one spelling per alphabet.
+    static func base64Decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let standard = text.map { byte in
+            switch byte {
+            case UInt8(ascii: "-"): UInt8(ascii: "+")
+            case UInt8(ascii: "_"): UInt8(ascii: "/")
+            default: byte
+            }
+        }
+        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - standard.count % 4) % 4)
+        guard !standard.contains(UInt8(ascii: "=")), let data = Data(base64Encoded: Data(standard + padding)),
+            Array(data.base64EncodedData()) == standard + padding
+        else { return nil }
+        return Array(data)
+    }
+}

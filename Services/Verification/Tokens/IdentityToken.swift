@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+public import Contracts
+public import Crypto
+import WireJSON
+
+/// An identity token (JWT) of the vendor's identity system (facts/linking-and-verification.md B4.1): read, not yet
+/// believed.
+public struct IdentityToken: Sendable {
+    let text: String
+    let payload: JSONObject
+
+    /// Reads the form. Nothing of it is believed before ``verify(secret:now:)``.
+    /// - Throws: `INVALID_IDENTITY_TOKEN`.
+    public init(reading text: String) throws(Rejection) {
+        guard text.utf8.count <= 65_536 else { throw Self.malformed("has more than 65536 bytes") }
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3 else { throw Self.malformed("has not three parts") }
+        let header = try Self.object(parts[0], "header")
+        guard header["alg"]?.stringValue == "HS256" else { throw Self.malformed("has an alg other than HS256") }
+        if let type = header["typ"], type.stringValue?.uppercased() != "JWT" {
+            throw Self.malformed("has a typ other than JWT")
+        }
+        guard header["crit"] == nil else { throw Self.malformed("has critical extensions") }
+        payload = try Self.object(parts[1], "payload")
+        guard let signature = AuthToken.base64Decoded(parts[2]), signature.count == SHA256.byteCount else {
+            throw Self.malformed("has a signature that is not HS256's")
+        }
+        self.text = text
+    }
+
+    /// Checks signature and age.
+    /// - Throws: `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
+    public func verify(secret: SymmetricKey, now: Timestamp) throws(Rejection) {
+        guard JWTSignature.isValid(text, secret: secret) else { throw Rejection(.invalidIdentityToken) }
+        guard let issued = payload["iat"]?.int64Value else { throw Rejection(.iatIsMandatory) }
+        let seconds = now.milliseconds / 1000
+        guard issued >= seconds - Self.maximumAge else { throw Self.malformed("is more than 24 hours old") }
+        guard issued <= seconds + Self.allowedSkew else { throw Self.malformed("has an iat in the future") }
+        if let expiry = payload["exp"] {
+            // The vendor has no exp; a backend that sets one means it.
+            guard let end = expiry.int64Value, end > seconds else { throw Self.malformed("is past its exp") }
+        }
+    }
+
+    /// Whom the token is about. With full privacy a token without a uid is about nobody.
+    /// - Throws: `IDENTITIES_DATA_INVALID`, `IDENTITIES_SIZE_LIMIT_EXCEEDED`, `UID_OR_EMAIL_IS_MANDATORY`.
+    public func claimant(fullPrivacy: Bool) throws(Rejection) -> Claimant {
+        let identities = try TokenIdentities(payload["identities"])
+        guard let uid = identities[.uid] else {
+            if fullPrivacy { return .anonymous(.fullPrivacyWithoutUserId) }
+            guard let email = identities[.email] else { throw Rejection(.uidOrEmailIsMandatory) }
+            return .user(Identifiers(email: email))
+        }
+        return .user(Identifiers(userID: uid, email: fullPrivacy ? nil : identities[.email]))
+    }
+
+    /// A token for these identifiers, as an app's backend makes it.
+    public static func make(for identifiers: Identifiers, secret: SymmetricKey, issuedAt: Timestamp) -> String? {
+        var identities: [(identifier: String, value: String)] = []
+        if let uid = identifiers.userID { identities.append(("uid", uid)) }
+        if let email = identifiers.email { identities.append(("email", email)) }
+        return JWTSignature.sign(identities, issuedAt: issuedAt.milliseconds / 1000, secret: secret)
+    }
+
+    static let maximumAge: Int64 = 24 * 3600
+    static let allowedSkew: Int64 = 5 * 60
+
+    private static func object(_ part: Substring.UTF8View, _ name: String) throws(Rejection) -> JSONObject {
+        guard !part.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }),
+            let bytes = AuthToken.base64Decoded(part)
+        else { throw malformed("has a \(name) that is not base64url") }
+        guard let value = try? JSONValue(parsing: bytes, limits: JSONLimits(maxDepth: 8)),
+            let object = value.objectValue
+        else { throw malformed("has a \(name) that is not a JSON object") }
+        return object
+    }
+
+    private static func malformed(_ what: String) -> Rejection {
+        Rejection(.invalidIdentityToken, "The identity token \(what).")
+    }
+}

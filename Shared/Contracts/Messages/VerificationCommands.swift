@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// A device logs somebody in (seed 004). Without an identifier, or with one that is not valid, the user is anonymous.
+/// Result: ``VerificationResult``; `pending` until the sync service has found the user.
+public struct VerificationLogin: CommandMessage {
+    public static let type = "identity.verification.login.v1"
+    public static let scope = Scope.sdk
+    public var deviceId: String
+    /// Case-sensitive.
+    public var userId: String?
+    /// Case-insensitive when users are looked up; signed as it is typed.
+    public var userEmail: String?
+    /// Cut at 255 characters.
+    public var userName: String?
+    /// HMAC-SHA256 by the app's backend: base64 of either alphabet, padded or not, or hex.
+    public var userAuthToken: String?
+    /// Only the user id is used and signed; name and e-mail are dropped. Also on when the app's settings say so.
+    public var fullPrivacy: Bool?
+
+    public init(
+        deviceId: String, userId: String? = nil, userEmail: String? = nil, userName: String? = nil,
+        userAuthToken: String? = nil, fullPrivacy: Bool? = nil
+    ) {
+        self.deviceId = deviceId
+        self.userId = userId
+        self.userEmail = userEmail
+        self.userName = userName
+        self.userAuthToken = userAuthToken
+        self.fullPrivacy = fullPrivacy
+    }
+
+    public var partitionSubject: String { deviceId }
+
+    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+}
+
+/// A device logs somebody in with an identity JWT of the app's backend. An empty one means the anonymous user.
+/// Result: ``VerificationResult``; `pending` until the sync service has found the user.
+public struct VerificationLoginIdentity: CommandMessage {
+    public static let type = "identity.verification.login-identity.v1"
+    public static let scope = Scope.sdk
+    public var deviceId: String
+    /// HS256; `identities` (at most 30) and `iat` (seconds, at most 24 hours old).
+    public var identityToken: String
+    /// Only the identity `uid` is used. Also on when the app's settings say so.
+    public var fullPrivacy: Bool?
+
+    public init(deviceId: String, identityToken: String, fullPrivacy: Bool? = nil) {
+        self.deviceId = deviceId
+        self.identityToken = identityToken
+        self.fullPrivacy = fullPrivacy
+    }
+
+    public var partitionSubject: String { deviceId }
+
+    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+}
+
+/// The device goes back to its anonymous user. Result: ``VerificationResult``; `pending` until the sync service has
+/// moved the device.
+public struct VerificationLogout: CommandMessage {
+    public static let type = "identity.verification.logout.v1"
+    public static let scope = Scope.sdk
+    public var deviceId: String
+
+    public init(deviceId: String) { self.deviceId = deviceId }
+
+    public var partitionSubject: String { deviceId }
+
+    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+}
+
+/// Whether a token is right for these identifiers, whatever the app's mode. Touches no session and no counter.
+/// Result: ``VerificationResult``; a token that does not pass is rejected with `InvalidAuthToken`.
+public struct VerificationCheck: CommandMessage {
+    public static let type = "identity.verification.check.v1"
+    public static let scope = Scope.verificationCheck
+    public var userId: String?
+    public var userEmail: String?
+    public var userAuthToken: String
+
+    public init(userId: String? = nil, userEmail: String? = nil, userAuthToken: String) {
+        self.userId = userId
+        self.userEmail = userEmail
+        self.userAuthToken = userAuthToken
+    }
+
+    /// The user id, or the e-mail when there is none.
+    public var partitionSubject: String { userId ?? userEmail ?? "" }
+
+    public func validate() throws(Rejection) {
+        guard userId?.isEmpty == false || userEmail?.isEmpty == false else {
+            throw Rejection(.invalidRequest, "data needs userId, userEmail or both.")
+        }
+    }
+}
+
+/// How often each key and each refusal was met, to see when an old key is not used any more. Result:
+/// ``VerificationUsageResult``.
+public struct VerificationUsage: CommandMessage {
+    public static let type = "identity.verification.usage.v1"
+    public static let scope = Scope.admin
+
+    public init() {}
+
+    /// The same for all: it is about the whole app.
+    public var partitionSubject: String { "usage" }
+
+    public func validate() throws(Rejection) {}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// What vouches for a login.
+public enum VerificationMethod: String, WireEnum {
+    /// `userAuthToken`: an HMAC over the identifiers.
+    case authToken
+    /// `identityToken`: a JWT.
+    case identityToken
+}
+
+/// A login passed.
+public struct VerificationVerified: EventMessage {
+    public static let type = "identity.verification.verified.v1"
+    public var deviceId: String
+    public var method: VerificationMethod
+    /// The key that the token was made with; identity tokens have one secret and no key id.
+    public var keyId: String?
+
+    public init(deviceId: String, method: VerificationMethod, keyId: String? = nil) {
+        self.deviceId = deviceId
+        self.method = method
+        self.keyId = keyId
+    }
+
+    public var subject: String { deviceId }
+}
+
+/// A login was refused (mode `enforce`).
+public struct VerificationFailed: EventMessage {
+    public static let type = "identity.verification.failed.v1"
+    public var deviceId: String
+    public var method: VerificationMethod
+    public var reason: ReasonCode
+
+    public init(deviceId: String, method: VerificationMethod, reason: ReasonCode) {
+        self.deviceId = deviceId
+        self.method = method
+        self.reason = reason
+    }
+
+    public var subject: String { deviceId }
+}
+
+/// A login that mode `enforce` would have refused was let through (mode `report`).
+public struct UnverifiedObserved: EventMessage {
+    public static let type = "identity.verification.unverified-observed.v1"
+    public var deviceId: String
+    public var method: VerificationMethod
+    public var reason: ReasonCode
+
+    public init(deviceId: String, method: VerificationMethod, reason: ReasonCode) {
+        self.deviceId = deviceId
+        self.method = method
+        self.reason = reason
+    }
+
+    public var subject: String { deviceId }
+}
+
+/// The device's session is another one now. Logging in as somebody else gives two: the logout of the one who was
+/// there, then the login.
+public struct SessionChanged: EventMessage {
+    public static let type = "identity.verification.session-changed.v1"
+
+    public enum Cause: String, WireEnum {
+        case login
+        case logout
+        /// The login was refused; the session is `unverified`.
+        case refusal
+    }
+
+    public var deviceId: String
+    public var state: VerificationState
+    public var mayFileIssues: Bool
+    public var cause: Cause
+    /// Whose session began, or for a logout ended, when the sync service has said it.
+    public var mpid: MPID?
+
+    public init(deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, mpid: MPID? = nil) {
+        self.deviceId = deviceId
+        self.state = state
+        self.mayFileIssues = mayFileIssues
+        self.cause = cause
+        self.mpid = mpid
+    }
+
+    public var subject: String { deviceId }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// What is known about who uses a device (domain.md "Verification").
+public enum VerificationState: String, WireEnum {
+    case anonymous
+    /// The app's backend vouched for the user.
+    case verified
+    /// The user gave identifiers that nobody vouched for.
+    case unverified
+    /// The app does not verify.
+    case unchecked
+}
+
+/// Why a login with identifiers, or without, is an anonymous one (seed 004).
+public enum AnonymousReason: String, WireEnum {
+    case noIdentifier
+    case userIdOuterWhiteSpace, userIdTooLong, userIdControlCharacter
+    case userEmailOuterWhiteSpace, userEmailInvalid
+    /// With full privacy only a user id counts.
+    case fullPrivacyWithoutUserId
+}
+
+/// `verification.login`, `.login-identity`, `.logout` and `.check`.
+public struct VerificationResult: CommandResult {
+    public var state: VerificationState
+    public var mayFileIssues: Bool
+    /// The id of the key that the token was made with.
+    public var keyId: String?
+    /// The user's profile, once the sync service has answered.
+    public var mpid: MPID?
+    public var anonymousReason: AnonymousReason?
+
+    public init(
+        state: VerificationState, mayFileIssues: Bool, keyId: String? = nil, mpid: MPID? = nil,
+        anonymousReason: AnonymousReason? = nil
+    ) {
+        self.state = state
+        self.mayFileIssues = mayFileIssues
+        self.keyId = keyId
+        self.mpid = mpid
+        self.anonymousReason = anonymousReason
+    }
+}
+
+/// `verification.usage`: logins by what their verification came to.
+public struct VerificationUsageResult: CommandResult {
+    public struct Count: Codable, Sendable, Hashable {
+        public var method: VerificationMethod
+        /// The key that verified; identity tokens have no key id.
+        public var keyId: String?
+        /// Why it was refused, or would have been in mode `report`.
+        public var reason: ReasonCode?
+        public var count: Int64
+        /// RFC 3339.
+        public var lastUsed: String
+
+        public init(
+            method: VerificationMethod, keyId: String? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: String
+        ) {
+            self.method = method
+            self.keyId = keyId
+            self.reason = reason
+            self.count = count
+            self.lastUsed = lastUsed
+        }
+    }
+
+    /// Sorted by method, reason and key; those that passed come first. What was never met is not listed.
+    public var counts: [Count]
+
+    public init(counts: [Count]) { self.counts = counts }
+}

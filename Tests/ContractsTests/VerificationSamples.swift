@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+@testable import Contracts
+
+extension GoldenTests {
+    static let verificationSamples: [Sample] = [
+        message(
+            "command-verification-login",
+            VerificationLogin(
+                deviceId: "d1", userId: "captain_planet", userEmail: "captain@example.com", userName: "Captain",
+                userAuthToken: "pZXZc5LIEndozpTesCNt71buvH759yRwZGeC5mHfuzc=", fullPrivacy: false)),
+        message("command-verification-login-bare", VerificationLogin(deviceId: "d1")),
+        message(
+            "command-verification-login-identity",
+            VerificationLoginIdentity(deviceId: "d1", identityToken: "e30.e30.AA", fullPrivacy: true)),
+        message("command-verification-logout", VerificationLogout(deviceId: "d1")),
+        message(
+            "command-verification-check",
+            VerificationCheck(userId: "captain_planet", userEmail: nil, userAuthToken: "d185f1fd")),
+        message("command-verification-usage", VerificationUsage()),
+        message(
+            "event-verification-verified", VerificationVerified(deviceId: "d1", method: .authToken, keyId: "k1")),
+        message(
+            "event-verification-failed",
+            VerificationFailed(deviceId: "d1", method: .authToken, reason: .authTokenNotProvided)),
+        message(
+            "event-verification-unverified-observed",
+            UnverifiedObserved(deviceId: "d1", method: .identityToken, reason: .iatIsMandatory)),
+        message(
+            "event-verification-session-changed",
+            SessionChanged(
+                deviceId: "d1", state: .verified, mayFileIssues: true, cause: .login,
+                mpid: MPID(-8_532_907_531_268_105_187))),
+        message(
+            "event-verification-session-refused",
+            SessionChanged(deviceId: "d1", state: .unverified, mayFileIssues: false, cause: .refusal)),
+        reply(
+            "reply-verification-login-succeeded",
+            Reply(
+                commandId: "c1", commandType: VerificationLogin.type, status: .succeeded,
+                result: VerificationResult(
+                    state: .verified, mayFileIssues: true, keyId: "k1", mpid: MPID(-8_532_907_531_268_105_187)))),
+        reply(
+            "reply-verification-login-anonymous",
+            Reply(
+                commandId: "c1", commandType: VerificationLogin.type, status: .succeeded,
+                result: VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: .noIdentifier))),
+        reply(
+            "reply-verification-login-rejected",
+            Reply<VerificationResult>(
+                commandId: "c1", commandType: VerificationLogin.type, status: .rejected, reason: .invalidAuthToken,
+                message: ReasonCode.invalidAuthToken.defaultMessage)),
+        reply(
+            "reply-verification-usage-succeeded",
+            Reply(
+                commandId: "c1", commandType: VerificationUsage.type, status: .succeeded,
+                result: VerificationUsageResult(counts: [
+                    .init(method: .authToken, keyId: "k1", count: 3, lastUsed: "2026-11-21T10:24:04.123Z"),
+                    .init(
+                        method: .authToken, reason: .invalidAuthToken, count: 1, lastUsed: "2026-11-21T10:24:04.123Z"),
+                ]))),
+    ]
+}

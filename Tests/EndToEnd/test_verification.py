@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Verification through the running verification and sync services: who is let in, and as whom."""
+
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.databases import Database
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.verification import (
+    ServiceBus, VerificationDeployment, check, identity_token, login, login_identity, logout, token, usage, vouched)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def deployment(
+    request: pytest.FixtureRequest, broker: Broker, new_database: Callable[[str], Database], directory: Path,
+    open_deployments: list[Deployment],
+) -> Iterator[VerificationDeployment]:
+    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
+    deployment = VerificationDeployment(broker, folder, new_database(request.param))
+    open_deployments.append(deployment)
+    try:
+        deployment.start()
+        yield deployment
+    finally:
+        open_deployments.remove(deployment)
+        deployment.close()
+
+
+@pytest.fixture
+def bus(deployment: VerificationDeployment) -> ServiceBus:
+    return deployment.verification
+
+
+def result(reply: dict[str, Any]) -> dict[str, Any]:
+    assert reply["status"] == "succeeded", reply
+    return reply["result"]
+
+
+def rejected(reply: dict[str, Any]) -> str:
+    assert reply["status"] == "rejected", reply
+    return reply["reason"]
+
+
+# Table B3.5
+
+
+def test_off_lets_everybody_in(bus: ServiceBus) -> None:
+    for data in ({}, {"userAuthToken": "rubbish"}):
+        device, user = fresh("device"), fresh("user")
+        answer = result(bus.settle(login(device, "unchecked", userId=user, **data)))
+        assert answer.pop("mpid").lstrip("-").isdigit()
+        assert answer == {"state": "unchecked", "mayFileIssues": True}
+        assert [short for short, _ in bus.told(device)] == ["session-changed"]
+
+
+@pytest.mark.parametrize("app", ["unchecked", "reported", "enforced"])
+def test_anonymous_users_may_always_file_issues(bus: ServiceBus, app: str) -> None:
+    device = fresh("device")
+    answer = result(bus.ask(login(device, app)))
+    assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": "noIdentifier"}
+    assert bus.wait_sessions(device, 1) == ["login anonymous"]
+
+
+@pytest.mark.parametrize("key_id", ["k1", "k2"])
+def test_a_token_of_any_live_key_passes(bus: ServiceBus, key_id: str) -> None:
+    device, user = fresh("device"), fresh("user")
+    command = vouched(device, user, key_id=key_id)
+    assert bus.ask(command)["status"] == "pending"
+    answer = result(bus.final(command))
+    mpid = answer.pop("mpid")
+    assert answer == {"state": "verified", "mayFileIssues": True, "keyId": key_id}
+    assert bus.wait_sessions(device, 1) == [f"login verified {mpid}"]
+    assert bus.told(device)[0] == ("verified", {"deviceId": device, "method": "authToken", "keyId": key_id})
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({}, "AuthTokenNotProvided"), ({"userAuthToken": ""}, "AuthTokenNotProvided"),
+     ({"userAuthToken": "x"}, "InvalidAuthToken"), ({"userAuthToken": token("somebody else")}, "InvalidAuthToken"),
+     ({"userAuthToken": token("user", "k3")}, "InvalidAuthToken"), ({"userAuthToken": "A" * 100_000}, "InvalidAuthToken")])
+def test_enforce_refuses_and_report_observes(bus: ServiceBus, given: dict[str, str], reason: str) -> None:
+    device = fresh("device")
+    assert rejected(bus.ask(login(device, userId="user", **given))) == reason
+    assert bus.wait_sessions(device, 1) == ["refusal unverified!"]
+    assert bus.told(device)[0] == ("failed", {"deviceId": device, "method": "authToken", "reason": reason})
+
+    device = fresh("device")
+    answer = result(bus.settle(login(device, "reported", userId="user", **given)))
+    assert (answer["state"], answer["mayFileIssues"]) == ("unverified", True)
+    assert bus.told(device)[0] == (
+        "unverified-observed", {"deviceId": device, "method": "authToken", "reason": reason})
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [({"userId": " u"}, "userIdOuterWhiteSpace"), ({"userId": "u" * 751}, "userIdTooLong"),
+     ({"userId": "u", "userEmail": "rubbish"}, "userEmailInvalid"), ({"userEmail": " a@b.io"}, "userEmailOuterWhiteSpace")])
+def test_identifiers_that_are_not_valid_are_nobodys(bus: ServiceBus, data: dict[str, str], reason: str) -> None:
+    answer = result(bus.ask(login(fresh("device"), **data)))
+    assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": reason}
+
+
+def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    device, user = fresh("device"), fresh("user")
+    command = vouched(device, user, "private", userEmail=f"{user}@example.com", userName="Anna")
+    assert result(bus.settle(command))["state"] == "verified"
+    users = Command("sync.get-users", {"deviceId": device}, device, app="private", signer="private-sdk")
+    known = result(deployment.sync.ask(users))["users"]
+    assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [user]}]
+    assert all("name" not in user for user in known)
+    private = login(fresh("device"), "private", userEmail="a@b.io", userAuthToken=token("a@b.io"))
+    assert result(bus.ask(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [({"userId": 7}, "INVALID_REQUEST"), ({"userEmail": ["a@b.io"]}, "INVALID_REQUEST"), ({"deviceId": ""}, "INVALID_REQUEST"),
+     ({"deviceId": "d" * 256}, "INVALID_REQUEST"), ({"userAuthToken": True}, "INVALID_REQUEST")])
+def test_bad_input_has_a_reason(bus: ServiceBus, data: dict[str, Any], reason: str) -> None:
+    command = login(fresh("device"), userId="u")
+    assert rejected(bus.ask(command.but(data=command.data | data))) == reason
+
+
+# Signed fields
+
+
+def test_the_concatenation_attack(bus: ServiceBus) -> None:
+    """Somebody owns the address victim123a@evil.io. Under `vendor` its token is also that of another pair."""
+    stolen = token("victim123a@evil.io")
+    pair = {"userId": "victim123", "userEmail": "a@evil.io"}
+    assert result(bus.settle(login(fresh("device"), userAuthToken=stolen, **pair)))["state"] == "verified"
+    for app in ("byid", "bymail", "delimited"):
+        assert rejected(bus.ask(login(fresh("device"), app, userAuthToken=stolen, **pair))) == "InvalidAuthToken"
+    for app, text in (("byid", "victim123"), ("bymail", "a@evil.io"), ("delimited", "victim123\na@evil.io")):
+        assert result(bus.settle(login(fresh("device"), app, userAuthToken=token(text), **pair)))["state"] == "verified"
+    whole = [{"identifier": "email", "value": "victim123a@evil.io"}]
+    answer = result(bus.settle(login_identity(fresh("device"), identity_token(whole))))
+    assert answer["state"] == "verified"
+
+
+def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    victim, mallory = fresh("victim"), fresh("mallory")
+    mail = f"{victim}@example.com"
+    first = result(bus.settle(login(fresh("device"), "byid", userId=victim, userAuthToken=token(victim))))
+    device = fresh("device")
+    second = result(
+        bus.settle(login(device, "byid", userId=mallory, userEmail=mail, userAuthToken=token(mallory))))
+    assert first["mpid"] != second["mpid"]
+    users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="byid-sdk")
+    known = result(deployment.sync.ask(users))["users"]
+    assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [mallory]}]
+
+
+# Identity tokens
+
+
+@pytest.mark.parametrize(
+    ("identity", "reason"),
+    [("x", "INVALID_IDENTITY_TOKEN"), ("a.b.c", "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "uid", "value": "u"}], alg="none"), "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "uid", "value": "u"}], alg="RS256"), "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "uid", "value": "u"}], age=25 * 3600), "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "uid", "value": "u"}], age=-3600), "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "uid", "value": "u"}], key_id="k1"), "INVALID_IDENTITY_TOKEN"),
+     (identity_token([{"identifier": "email", "value": "a@b.io"}] * 31), "IDENTITIES_SIZE_LIMIT_EXCEEDED"),
+     (identity_token([{"identifier": "shoe", "value": "42"}]), "IDENTITIES_DATA_INVALID"),
+     (identity_token([{"identifier": "steam_id", "value": "42"}]), "UID_OR_EMAIL_IS_MANDATORY"),
+     ("A" * 100_000, "INVALID_IDENTITY_TOKEN")])
+def test_identity_tokens_that_do_not_pass(bus: ServiceBus, identity: str, reason: str) -> None:
+    device = fresh("device")
+    assert rejected(bus.ask(login_identity(device, identity))) == reason
+    assert bus.wait_sessions(device, 1) == ["refusal unverified!"]
+
+
+def test_an_identity_token_logs_in(bus: ServiceBus) -> None:
+    user = fresh("user")
+    identities = [{"identifier": "uid", "value": user}, {"identifier": "email", "value": f"{user}@example.com"}]
+    answer = result(bus.settle(login_identity(fresh("device"), identity_token(identities))))
+    assert answer["state"] == "verified" and "keyId" not in answer
+    # The same person by the other way.
+    assert result(bus.settle(vouched(fresh("device"), user)))["mpid"] == answer["mpid"]
+    empty = result(bus.ask(login_identity(fresh("device"), "")))
+    assert empty["state"] == "anonymous"
+
+
+def test_a_token_over_the_message_limit(bus: ServiceBus) -> None:
+    """1 MiB: not even the envelope is read; it is set aside with its reason."""
+    place = bus.send(login_identity(fresh("device"), "A" * (1 << 20)))
+    assert bus.dead_letter(place).header("dlq_reason") == b"TOO_LARGE"
+
+
+# Check and usage
+
+
+def test_check(bus: ServiceBus) -> None:
+    for app in ("enforced", "reported", "unchecked"):
+        good = check(app, userId="anna", userAuthToken=token("anna", "k2"))
+        assert result(bus.ask(good)) == {"state": "verified", "mayFileIssues": True, "keyId": "k2"}
+        assert rejected(bus.ask(check(app, userId="anna", userAuthToken=token("berta")))) == "InvalidAuthToken"
+    nobody = check(userId="anna", userAuthToken=token("anna")).but(data={"userAuthToken": "x"})
+    assert rejected(bus.ask(nobody)) == "INVALID_REQUEST"
+    without_scope = check(userId="anna", userAuthToken=token("anna")).but(signer="enforced-sdk")
+    assert rejected(bus.ask(without_scope)) == "INSUFFICIENT_SCOPE"
+
+
+def counts(bus: ServiceBus, app: str) -> dict[tuple[str, str], int]:
+    found = result(bus.ask(usage(app)))["counts"]
+    return {(count["method"], count.get("keyId") or count.get("reason") or "passed"): count["count"] for count in found}
+
+
+def test_report_counts_what_enforce_refuses(bus: ServiceBus) -> None:
+    """The same traffic to both: the counters grow alike, and report refuses nobody."""
+    user = fresh("user")
+    jwt = [{"identifier": "uid", "value": user}]
+    traffic: list[Callable[[str], Command]] = [
+        lambda app: login(fresh("device"), app, userId=user),
+        lambda app: login(fresh("device"), app, userId=user, userAuthToken="x"),
+        lambda app: vouched(fresh("device"), user, app),
+        lambda app: vouched(fresh("device"), user, app, key_id="k2"),
+        lambda app: vouched(fresh("device"), user, app, key_id="k2"),
+        lambda app: login_identity(fresh("device"), identity_token(jwt, age=90_000), app),
+        lambda app: login_identity(fresh("device"), identity_token(jwt), app),
+    ]
+    grown = {}
+    for app in ("enforced", "reported"):
+        before = counts(bus, app)
+        commands = [make(app) for make in traffic * 3]
+        bus.send_all(commands)
+        answers = [bus.final(command) for command in commands]
+        refused = [answer["reason"] for answer in answers if answer["status"] == "rejected"]
+        assert sorted(refused) == sorted(
+            ["AuthTokenNotProvided", "InvalidAuthToken", "INVALID_IDENTITY_TOKEN"] * 3 if app == "enforced" else [])
+        after = counts(bus, app)
+        grown[app] = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+    assert grown["enforced"] == grown["reported"]
+    assert grown["enforced"] == {
+        ("authToken", "AuthTokenNotProvided"): 3, ("authToken", "InvalidAuthToken"): 3, ("authToken", "k1"): 3,
+        ("authToken", "k2"): 6, ("identityToken", "INVALID_IDENTITY_TOKEN"): 3, ("identityToken", "passed"): 3}
+
+
+# Table B1.3: as whom. The tokens are right throughout (`vendor`).
+
+
+def enter(bus: ServiceBus, user: str | None, mail: str | None) -> str:
+    identifiers = {name: value for name, value in (("userId", user), ("userEmail", mail)) if value}
+    text = (user or "") + (mail or "")
+    return result(bus.settle(login(fresh("device"), userAuthToken=token(text), **identifiers)))["mpid"]
+
+
+def mail() -> str:
+    return f"{fresh('mail')}@example.com"
+
+
+def test_by_user_id(bus: ServiceBus) -> None:
+    user = fresh("User")
+    first = enter(bus, user, None)
+    assert enter(bus, user, None) == first
+    assert enter(bus, user.lower(), None) != first  # case-sensitive
+
+
+def test_by_email(bus: ServiceBus) -> None:
+    address = mail()
+    first = enter(bus, None, address)
+    assert enter(bus, None, address) == first
+    assert enter(bus, None, address.upper()) == first  # case-insensitive
+
+
+def test_a_user_id_goes_before_an_email_and_takes_it(bus: ServiceBus) -> None:
+    user, address, other = fresh("user"), mail(), mail()
+    first = enter(bus, user, address)
+    assert enter(bus, user, other) == first
+    assert enter(bus, None, other) == first
+
+
+def test_an_email_without_user_id_gets_it(bus: ServiceBus) -> None:
+    user, address = fresh("user"), mail()
+    first = enter(bus, None, address)
+    assert enter(bus, user, address) == first
+    assert enter(bus, user, None) == first
+
+
+def test_an_email_with_another_user_id_makes_a_new_user(bus: ServiceBus) -> None:
+    address = mail()
+    first = enter(bus, fresh("user"), address)
+    second = enter(bus, fresh("user"), address)
+    assert second != first
+    # Several have it: the oldest.
+    assert enter(bus, None, address) == first
+
+
+# Logging out and switching
+
+
+def test_a_switch_tells_both_once_and_in_order(bus: ServiceBus) -> None:
+    device = fresh("device")
+    anna = result(bus.settle(vouched(device, fresh("anna"))))["mpid"]
+    command = vouched(device, fresh("berta"))
+    bus.send(command)
+    bus.send(command)  # a duplicate
+    berta = result(bus.final(command))["mpid"]
+    bus.send(command)  # and one that comes late
+    last = logout(device)
+    result(bus.settle(last))
+    expected = [f"login verified {anna}", f"logout anonymous {anna}", f"login verified {berta}", f"logout anonymous {berta}"]
+    assert bus.wait_sessions(device, 4) == expected
+    finals = [record.data for record in bus.reply_records(command.id, 3)]
+    assert all(final["result"]["mpid"] == berta for final in finals if final["status"] == "succeeded")
+
+
+def test_the_same_user_again_tells_nothing(bus: ServiceBus) -> None:
+    device, user = fresh("device"), fresh("user")
+    first = result(bus.settle(vouched(device, user)))
+    assert result(bus.settle(vouched(device, user))) == first
+    result(bus.settle(logout(device)))
+    assert len(bus.wait_sessions(device, 2)) == 2
+
+
+def test_two_logins_in_flight(bus: ServiceBus) -> None:
+    """The second is sent before the first is answered: both are, in order, and the later one stays."""
+    device = fresh("device")
+    commands = [vouched(device, fresh("user")) for _ in range(5)]
+    bus.send_all(commands)
+    people = [result(bus.final(command))["mpid"] for command in commands]
+    assert len(set(people)) == 5
+    expected = [f"login verified {people[0]}"]
+    for before, after in zip(people, people[1:]):
+        expected += [f"logout anonymous {before}", f"login verified {after}"]
+    assert bus.wait_sessions(device, 9) == expected
+
+
+def test_a_logout_overtakes_a_login(bus: ServiceBus) -> None:
+    device = fresh("device")
+    commands = [vouched(device, fresh("user")), logout(device)]
+    bus.send_all(commands)
+    assert result(bus.final(commands[0]))["state"] == "verified"
+    assert result(bus.final(commands[1]))["state"] == "anonymous"
+    # Depending on who is faster the login was told and ended, or never told. It is never what stays.
+    sessions = bus.wait_sessions(device, 1)
+    assert sessions[-1].startswith("logout anonymous")
+
+
+@pytest.mark.parametrize(("app", "is_kept"), [("enforced", True), ("clearing", False)])
+def test_the_anonymous_user(deployment: VerificationDeployment, bus: ServiceBus, app: str, is_kept: bool) -> None:
+    """After the logout the device has its anonymous user again, unless the login dropped it."""
+    device = fresh("device")
+    identify = Command(
+        "sync.identify", {"deviceId": device, "knownIdentities": {"device_application_stamp": fresh("stamp")},
+        "environment": "development"}, device, app=app, signer=f"{app}-sdk")
+    anonymous = result(deployment.sync.ask(identify))["mpid"]
+    assert result(bus.settle(vouched(device, fresh("user"), app)))["mpid"] != anonymous
+    back = result(bus.settle(logout(device, app)))["mpid"]
+    assert (back == anonymous) == is_kept

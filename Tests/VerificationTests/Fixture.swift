@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import Storage
+import WireJSON
+
+@testable import Runtime
+@testable import Verification
+
+/// What every test starts from.
+enum Fixture {
+    typealias Fields = VerificationSettings.SignedFields
+
+    static let now = Timestamp(milliseconds: 1_700_000_000_000)
+    static let secret = "test_secret_key_0123456789"
+    static let k1 = key("k1", secret)
+    static let k2 = key("k2", "second_secret_key_0123456789")
+
+    static func key(_ id: String, _ secret: String, retireAt: Timestamp? = nil) -> VerificationSettings.Key {
+        VerificationSettings.Key(id: id, secret: symmetric(secret), retireAt: retireAt)
+    }
+
+    static func symmetric(_ secret: String) -> SymmetricKey { SymmetricKey(data: Data(secret.utf8)) }
+
+    static func settings(
+        _ mode: VerificationSettings.Mode = .enforce, _ fields: Fields = .vendor,
+        keys: [VerificationSettings.Key] = [k1, k2], fullPrivacy: Bool = false, clears: Bool = false,
+        identityTokenSecret: String? = secret
+    ) -> VerificationSettings {
+        VerificationSettings(
+            mode: mode, signedFields: fields, keys: keys, identityTokenSecret: identityTokenSecret.map(symmetric),
+            fullPrivacy: fullPrivacy, clearAnonymousUserOnLogin: clears)
+    }
+
+    static func context(
+        _ settings: VerificationSettings, id: String = "c1", app: String = "support", now: Timestamp = now,
+        expiry: Timestamp? = nil
+    ) -> DecisionContext {
+        DecisionContext(
+            command: CommandKey(app: app, source: "test", id: id), app: AppSettings(id: app, verification: settings),
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: expiry)
+    }
+
+    static func hmac(_ text: String, _ secret: String = secret) -> Data {
+        Data(HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: symmetric(secret)))
+    }
+
+    static func token(_ text: String, _ secret: String = secret) -> String { hmac(text, secret).base64EncodedString() }
+
+    // JWTs written by hand, so that every wrong one can be made too.
+
+    static func base64URL(_ data: Data) -> String {
+        data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    static func jwt(
+        _ payload: String, header: String = #"{"alg":"HS256","typ":"JWT"}"#, secret: String = secret
+    ) -> String {
+        let text = base64URL(Data(header.utf8)) + "." + base64URL(Data(payload.utf8))
+        return text + "." + base64URL(hmac(text, secret))
+    }
+
+    static func payload(_ identities: String, iat: String? = "1700000000") -> String {
+        let time = iat.map { #","iat":\#($0)"# } ?? ""
+        return #"{"identities":\#(identities)\#(time)}"#
+    }
+
+    static let uid = #"[{"identifier":"uid","value":"captain_planet"}]"#
+}

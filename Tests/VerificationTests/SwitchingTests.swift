@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Testing
+import WireJSON
+
+@testable import Runtime
+@testable import Verification
+
+/// Logging in as somebody else, logging out, and answers that come late.
+@Suite struct SwitchingTests {
+    @Test func aSwitchTellsBothInOrder() {
+        var world = World()
+        let anna = world.vouched("anna")
+        #expect(world.answer(anna, mpid: 1).told == ["session login verified 1"])
+        let berta = world.vouched("berta")
+        #expect(berta.told == ["verified k1"])
+        #expect(world.session()?.mpid?.value == 1)
+        let done = world.answer(berta, mpid: 2)
+        #expect(done.told == ["session logout anonymous 1", "session login verified 2"])
+        #expect(done.settled == ["verified k1 2"])
+        // The same user again: nothing changed, nothing is told.
+        let again = world.vouched("berta")
+        #expect(world.answer(again, mpid: 2).told == [])
+    }
+
+    /// The same answer a second time, or one that nobody waits for.
+    @Test func anAnswerCountsOnce() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let session = world.session()
+        let again = world.answer(anna, mpid: 9)
+        #expect(again.answer == "noted")
+        #expect(again.settlements.isEmpty && again.events.isEmpty && again.changes.isEmpty)
+        #expect(world.session() == session)
+    }
+
+    /// Another app's saga is not for it.
+    @Test func anAnswerForAnotherApp() {
+        var world = World()
+        let anna = world.vouched("anna")
+        let reply = Reply<JSONValue>(
+            commandId: anna.forwards[0].id, commandType: LogInUser.type, status: .succeeded, result: ["mpid": "1"])
+        #expect(world.decide(.synced(reply), app: "other").settlements.isEmpty)
+        #expect(world.answer(anna, mpid: 1).settled == ["verified k1 1"])
+    }
+
+    /// ```
+    /// device   login A ── login B ──────────────────
+    /// sync                        A answered, B answered
+    /// ```
+    @Test func twoLoginsInFlight() {
+        var world = World()
+        let anna = world.vouched("anna")
+        let berta = world.vouched("berta")
+        let first = world.answer(anna, mpid: 1)
+        #expect(first.settled == ["verified k1 1"])
+        #expect(first.told == ["session login verified 1"])
+        let second = world.answer(berta, mpid: 2)
+        #expect(second.settled == ["verified k1 2"])
+        #expect(second.told == ["session logout anonymous 1", "session login verified 2"])
+        #expect(world.session()?.mpid?.value == 2)
+    }
+
+    /// The answers in the wrong order: the later login stays, the earlier one only gets its reply.
+    @Test func anOvertakenAnswerIsHarmless() {
+        var world = World()
+        let anna = world.vouched("anna")
+        let berta = world.vouched("berta")
+        #expect(world.answer(berta, mpid: 2).told == ["session login verified 2"])
+        let session = world.session()
+        let late = world.answer(anna, mpid: 1)
+        #expect(late.settled == ["verified k1 1"])
+        #expect(late.told == [])
+        #expect(world.session() == session)
+    }
+
+    /// A logout, a refused login and an anonymous one take effect at once; a login before them comes too late.
+    @Test(arguments: ["logout", "refused", "anonymous"]) func overtakenBy(_ what: String) {
+        var world = World()
+        let anna = world.vouched("anna")
+        let next =
+            switch what {
+            case "logout": world.logout()
+            case "refused": world.login("berta", token: "x")
+            default: world.login()
+            }
+        let session = world.session()
+        let late = world.answer(anna, mpid: 1)
+        #expect(late.settled == ["verified k1 1"])
+        #expect(late.told == [])
+        #expect(world.session() == session)
+        #expect(session?.state == (what == "refused" ? .unverified : .anonymous))
+        if what == "refused" {
+            #expect(next.forwards.isEmpty)
+        } else {
+            // The sync service may have the user by then: it is told to go.
+            #expect(next.sent == ["logout"])
+            #expect(world.answer(next, mpid: 5).told == [])
+        }
+    }
+
+    @Test func logout() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let logout = world.logout()
+        #expect(logout.answer == "pending")
+        #expect(logout.told == ["session logout anonymous 1"])
+        #expect(logout.sent == ["logout"])
+        let done = world.answer(logout, mpid: -5)
+        #expect(done.settled == ["anonymous -5"])
+        #expect(done.told == [])
+        // Again: nobody is there, so nothing is told.
+        #expect(world.logout().told == [])
+    }
+
+    @Test func anAnonymousLoginLogsOut() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let anonymous = world.login(nil, "rubbish")
+        #expect(anonymous.answer == "pending")
+        #expect(anonymous.told == ["session logout anonymous 1"])
+        #expect(world.answer(anonymous, mpid: 5).settled == ["anonymous 5 userEmailInvalid"])
+        let again = world.login()
+        #expect(again.answer == "anonymous noIdentifier")
+        #expect(again.told == [])
+        #expect(again.sent == [])
+    }
+
+    /// A refused login does not log the current user out: nobody knows who came. The next one who comes does.
+    @Test func aRefusalInBetween() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        #expect(world.login("berta").told == ["failed AuthTokenNotProvided", "session refusal unverified!"])
+        #expect(world.login("berta").told == ["failed AuthTokenNotProvided"])
+        let berta = world.vouched("berta")
+        #expect(world.answer(berta, mpid: 2).told == ["session logout anonymous 1", "session login verified 2"])
+        _ = world.login("anna")
+        let back = world.vouched("berta")
+        #expect(world.answer(back, mpid: 2).told == ["session login verified 2"])
+    }
+
+    // MARK: The sync service refuses
+
+    @Test func whatTheSyncServiceRefuses() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let session = world.session()
+        let berta = world.vouched("berta")
+        let refused = world.answer(berta, .rejected, reason: .throttled)
+        #expect(refused.settled == ["rejected THROTTLED"])
+        #expect(refused.told == [])
+        #expect(world.session()?.mpid == session?.mpid)
+        #expect(world.session()?.state == .verified)
+        let late = world.vouched("carla")
+        #expect(world.answer(late, .expired).settled == ["expired"])
+        let odd = world.vouched("carla")
+        #expect(world.answer(odd, .succeeded, result: ["mpid": "0"]).settled == ["rejected INTERNAL_ERROR"])
+        #expect(world.state.sagas.isEmpty)
+    }
+
+    /// An answer that is not the last one.
+    @Test func aPendingAnswerIsWaitedOut() {
+        var world = World()
+        let anna = world.vouched("anna")
+        let pending = world.answer(anna, .pending)
+        #expect(pending.settlements.isEmpty)
+        #expect(world.answer(anna, mpid: 1).settled == ["verified k1 1"])
+    }
+
+    @Test func devicesDoNotMeet() {
+        var world = World()
+        let anna = world.vouched("anna", device: "d1")
+        let berta = world.vouched("berta", device: "d2")
+        #expect(world.answer(berta, mpid: 2).told == ["session login verified 2"])
+        #expect(world.answer(anna, mpid: 1).told == ["session login verified 1"])
+        #expect(world.session("d1")?.mpid?.value == 1)
+        #expect(world.session("d2")?.mpid?.value == 2)
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import WireJSON
+
+@testable import Runtime
+@testable import Verification
+
+/// A decider with its state, driven by hand: commands in, the sync service's answers when the test gives them.
+struct World {
+    var state = SessionState()
+    var settings: VerificationSettings
+    var now = Fixture.now
+    private var count = 0
+
+    init(_ settings: VerificationSettings = Fixture.settings()) { self.settings = settings }
+
+    /// - Returns: the decision, applied.
+    mutating func decide(_ command: VerificationCommand, app: String = "support") -> VerificationDecider.Decision {
+        count += 1
+        let context = Fixture.context(settings, id: "c\(count)", app: app, now: now)
+        let decision = VerificationDecider.decide(command, state, context)
+        decision.changes.forEach { state.apply($0) }
+        return decision
+    }
+
+    mutating func login(
+        _ userID: String? = nil, _ email: String? = nil, token: String? = nil, device: String = "d",
+        name: String? = nil,
+        fullPrivacy: Bool? = nil
+    ) -> VerificationDecider.Decision {
+        decide(
+            .login(
+                VerificationLogin(
+                    deviceId: device, userId: userID, userEmail: email, userName: name, userAuthToken: token,
+                    fullPrivacy: fullPrivacy)))
+    }
+
+    /// A login with the right token.
+    mutating func vouched(_ userID: String, device: String = "d") -> VerificationDecider.Decision {
+        login(userID, token: Fixture.token(userID), device: device)
+    }
+
+    mutating func identity(_ token: String, device: String = "d") -> VerificationDecider.Decision {
+        decide(.loginIdentity(VerificationLoginIdentity(deviceId: device, identityToken: token)))
+    }
+
+    mutating func logout(device: String = "d") -> VerificationDecider.Decision {
+        decide(.logout(VerificationLogout(deviceId: device)))
+    }
+
+    /// The sync service's answer to what a decision forwarded.
+    mutating func answer(_ decision: VerificationDecider.Decision, mpid: Int64) -> VerificationDecider.Decision {
+        answer(decision, .succeeded, result: ["mpid": .string(String(mpid)), "isLoggedIn": true])
+    }
+
+    mutating func answer(
+        _ decision: VerificationDecider.Decision, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil,
+        result: JSONValue? = nil
+    ) -> VerificationDecider.Decision {
+        let forward = decision.forwards.first
+        return decide(
+            .synced(
+                Reply(
+                    commandId: forward?.id ?? "", commandType: LogInUser.type, status: status, reason: reason,
+                    message: reason?.defaultMessage, result: result)))
+    }
+
+    func session(_ device: String = "d") -> Session? { state.session(app: "support", deviceID: device) }
+}
+
+extension VerificationDecider.Decision {
+    /// What happened, in short: `pending`, `verified k1 7`, `anonymous`, `rejected InvalidAuthToken`.
+    var answer: String { Self.text(outcome) }
+
+    var settled: [String] { settlements.map { Self.text($0.outcome) } }
+
+    /// The events in short: `verified k1`, `failed R`, `observed R`, `session login verified 7`, with `!` when no
+    /// issues may be filed.
+    var told: [String] {
+        events.map { event in
+            switch event {
+            case let event as VerificationVerified: "verified \(event.keyId ?? event.method.rawValue)"
+            case let event as VerificationFailed: "failed \(event.reason.rawValue)"
+            case let event as UnverifiedObserved: "observed \(event.reason.rawValue)"
+            case let event as SessionChanged:
+                ["session", event.cause.rawValue, event.state.rawValue + (event.mayFileIssues ? "" : "!")].joined(
+                    separator: " ") + (event.mpid.map { " \($0)" } ?? "")
+            default: "another"
+            }
+        }
+    }
+
+    /// What was forwarded in short: `login customerid=u email=e`.
+    var sent: [String] {
+        forwards.map { forward in
+            let request = (forward.command as? LogInUser)?.request ?? (forward.command as? LogOutUser)?.request
+            let identities = (request?.knownIdentities ?? [:]).sorted { $0.key < $1.key }.map {
+                "\($0.key)=\($0.value ?? "null")"
+            }
+            let extras = [request?.name.map { "name=\($0)" }, request?.clearAnonymousUser.map { "clears=\($0)" }]
+            let kind = forward.command is LogInUser ? "login" : forward.command is LogOutUser ? "logout" : "another"
+            return ([kind] + identities + extras.compactMap(\.self)).joined(separator: " ")
+        }
+    }
+
+    private static func text(_ outcome: Outcome) -> String {
+        switch outcome {
+        case .pending: "pending"
+        case .noted: "noted"
+        case .expired: "expired"
+        case .rejected(let rejection): "rejected \(rejection.reason.rawValue)"
+        case .succeeded(let result as VerificationResult):
+            ([
+                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId, result.mpid?.description,
+                result.anonymousReason?.rawValue,
+            ] as [String?]).compactMap(\.self).joined(separator: " ")
+        case .succeeded: "another"
+        }
+    }
+}
