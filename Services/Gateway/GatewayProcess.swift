@@ -5,6 +5,7 @@ import Contracts
 import Foundation
 import Glibc
 import Logging
+import Metrics
 import Observability
 import Runtime
 import ServiceLifecycle
@@ -30,7 +31,11 @@ public enum GatewayProcess {
         let bus = Bus(configuration: configuration, apps: apps, logger: logger)
         let health = HealthServer(
             host: configuration.service.httpHost, port: configuration.service.httpPort,
-            health: { bus.health.report }, metrics: { registry.exposition() }, logger: logger,
+            health: { bus.health.report },
+            metrics: {
+                Gauge(label: "gateway_requests_in_flight").record(bus.inFlight)
+                return registry.exposition()
+            }, logger: logger,
             onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
         let api = API(bus: bus, replyTimeout: configuration.replyTimeout, now: { .now })
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.

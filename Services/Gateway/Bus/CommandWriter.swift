@@ -29,11 +29,11 @@ struct CommandWriter: Sendable {
 
     var replyTopic: String { topics.replies(to: "gateway") }
 
-    /// - Throws: when the type names no service, or the envelope is larger than services read.
+    /// - Throws: `CommandTooLarge` when the type names no service, or the envelope is larger than services read.
     func record(_ command: OutgoingCommand, now: Timestamp) throws -> ProducerRecord {
         guard let service = CommandCatalog.service(of: command.type) else { throw CommandTooLarge() }
         let topic = topics.commands(service)
-        let subject = CommandCatalog.partitionSubject(type: command.type, data: command.data) ?? command.id
+        let subject = Self.subject(of: command) ?? command.id
         let key = partitionKey(app: command.app, subject: subject)
         var attributes = EventAttributes(id: command.id, source: Self.source, type: command.type, appID: command.app)
         attributes.time = now.rfc3339
@@ -56,6 +56,17 @@ struct CommandWriter: Sendable {
             headers.append(KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)))
         }
         return ProducerRecord(topic: topic, key: Array(key.utf8), value: value, headers: headers)
+    }
+
+    /// `nil` when the data says none, or one that an envelope cannot carry as its key: the service must be able to read
+    /// the command to refuse it.
+    private static func subject(of command: OutgoingCommand) -> String? {
+        CommandCatalog.partitionSubject(type: command.type, data: command.data).flatMap { subject in
+            let isLegal =
+                subject.utf8.count <= EnvelopeReader.maxSubjectBytes
+                && !subject.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+            return isLegal ? subject : nil
+        }
     }
 }
 

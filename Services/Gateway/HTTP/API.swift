@@ -9,8 +9,6 @@ import WireJSON
 /// What answers commands: the bus, or a stand-in in tests.
 protocol CommandBus: Sendable {
     var apps: AppDirectory { get }
-    /// Requests that wait for a reply.
-    var inFlight: Int { get }
     /// How much of what may wait at once does, 0 to 1.
     var load: Double { get }
     /// - Throws: `CommandTooLarge`.

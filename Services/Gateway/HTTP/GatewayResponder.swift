@@ -94,7 +94,6 @@ struct GatewayResponder: HTTPResponder {
         let (seconds, attoseconds) = duration.components
         Metrics.Timer(label: "gateway_request_duration", dimensions: [("route", route)])
             .recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-        Gauge(label: "gateway_requests_in_flight").record(api.bus.inFlight)
     }
 
     /// Methods are free text; what the log shows is not.
