@@ -25,6 +25,10 @@ struct CommandReply: Sendable {
     var message: String?
     var result: JSONValue?
 
+    /// Pending until somebody outside of the platform does something: the caller has to know now. Otherwise the services
+    /// settle it among themselves.
+    var awaitsCaller: Bool { status == .pending && result?.objectValue?["awaiting"] != "platform" }
+
     /// - Returns: `nil` when the record is no reply.
     init?(envelope: [UInt8]) {
         guard let json = try? JSONValue(parsing: envelope), let members = json.objectValue,

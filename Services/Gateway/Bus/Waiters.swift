@@ -48,7 +48,7 @@ final class Waiters: Sendable {
     /// Hands a reply to those who wait for it. Others' replies are on the same topic and are passed over.
     func resolve(_ reply: CommandReply) {
         finish(reply.commandID, with: .reply(reply)) { waiter in
-            waiter.app == reply.app && (reply.status != .pending || waiter.acceptsPending)
+            waiter.app == reply.app && (reply.status != .pending || waiter.acceptsPending && reply.awaitsCaller)
         }
     }
 

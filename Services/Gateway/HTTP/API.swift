@@ -53,8 +53,9 @@ struct API: Sendable {
         }
         let command = OutgoingCommand(
             id: note.ref, type: draft.type, data: draft.data, app: caller.app.id, keyID: caller.keyID, trace: trace,
-            // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided.
-            expires: key == nil ? now().adding(replyTimeout) : nil)
+            // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
+            // what waits for the app's linker takes the linker's time.
+            expires: key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil)
         let answer: Answer
         do {
             answer = try await bus.ask(command, acceptsPending: draft.acceptsPending)

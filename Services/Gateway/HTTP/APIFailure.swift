@@ -11,15 +11,12 @@ struct APIFailure: Error, Sendable, Equatable {
     var message: String
     /// Seconds.
     var retryAfter: Int?
-    /// The limit that was exceeded, with 429.
-    var limit: String?
 
-    init(_ status: Int, _ code: String, _ message: String, retryAfter: Int? = nil, limit: String? = nil) {
+    init(_ status: Int, _ code: String, _ message: String, retryAfter: Int? = nil) {
         self.status = status
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
-        self.limit = limit
     }
 
     init(_ rejection: Rejection) {
@@ -32,10 +29,8 @@ struct APIFailure: Error, Sendable, Equatable {
         self.init(
             reason?.httpStatus ?? 400, reply.reason ?? "INVALID_REQUEST",
             reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
-        if status == 429 {
-            retryAfter = reply.result?.objectValue?["retryAfterSeconds"]?.int64Value.map(Int.init(clamping:)) ?? 1
-            limit = reply.result?.objectValue?["limit"]?.stringValue
-        }
+        // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
+        if status == 429 { retryAfter = reason == .throttled ? 1 : 60 }
     }
 
     static func invalid(_ message: String) -> APIFailure { APIFailure(400, "INVALID_REQUEST", message) }

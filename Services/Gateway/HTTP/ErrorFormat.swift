@@ -20,7 +20,10 @@ enum ErrorFormat {
                 : json(failure.status, sync(failure, ref, isAlias: surface == .alias))
         }
         if let seconds = failure.retryAfter { response.headers[.retryAfter] = String(seconds) }
-        if failure.status == 429 { response.set("X-mp-rate-limit-exceeded", failure.limit ?? "workspace") }
+        // Our limits are per device and per login identity; the message names the one.
+        if failure.status == 429, surface == .sync || surface == .alias {
+            response.set("X-mp-rate-limit-exceeded", "user")
+        }
         if failure.status == 401 {
             response.headers[.wwwAuthenticate] =
                 surface == .sync || surface == .alias ? #"Basic realm="identitybus""# : "Bearer"

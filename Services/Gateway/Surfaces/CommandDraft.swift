@@ -68,6 +68,12 @@ extension Route {
 }
 
 extension JSONObject {
+    /// The member, if it is there and as wanted.
+    func member(_ name: String, where isWanted: (JSONValue) -> Bool) -> JSONValue? {
+        guard let value = self[name], isWanted(value) else { return Optional.none }
+        return value
+    }
+
     /// These members, if they are there.
     func only(_ names: String...) -> JSONObject {
         JSONObject(names.compactMap { name in self[name].map { (name, $0) } })

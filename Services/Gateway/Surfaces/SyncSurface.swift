@@ -25,12 +25,13 @@ enum SyncSurface {
             "deviceId": .string(deviceID(identities)), "knownIdentities": .object(identities),
         ]
         data["previousMPID"] = try mpid(body, "previous_mpid").map { .string(String($0)) }
-        data["environment"] = body["environment"].flatMap { $0 == .null ? nil : $0 }
-        data["requestId"] = ["request_id", "requestId", "source_request_id"].lazy.compactMap { body[$0] }
-            .first { 1...255 ~= $0.stringValue?.utf8.count ?? 0 }
-        data["requestTimestampMs"] = body["request_timestamp_ms"].flatMap { $0.int64Value == nil ? nil : $0 }
+        data["environment"] = body.member("environment") { $0 != .null }
+        data["requestId"] =
+            ["request_id", "requestId", "source_request_id"].lazy
+            .compactMap { body.member($0) { 1...255 ~= $0.stringValue?.utf8.count ?? 0 } }.first
+        data["requestTimestampMs"] = body.member("request_timestamp_ms") { $0.int64Value != nil }
         // Clients send back odd ones, such as the text "null"; none is a reason to refuse.
-        data["context"] = body["context"].flatMap { 0...4096 ~= $0.stringValue?.utf8.count ?? -1 ? $0 : nil }
+        data["context"] = body.member("context") { 0...4096 ~= $0.stringValue?.utf8.count ?? -1 }
         return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data))
     }
 
