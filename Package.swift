@@ -139,8 +139,7 @@ let package = Package(
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            path: "Services/Gateway", exclude: ["Main"], resources: [.embedInCode("OpenAPI/openapi.json")],
-            swiftSettings: strict),
+            path: "Services/Gateway", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
             name: "GatewayMain", dependencies: ["Gateway"], path: "Services/Gateway/Main", swiftSettings: strict),
         .executableTarget(

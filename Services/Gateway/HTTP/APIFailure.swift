@@ -30,7 +30,7 @@ struct APIFailure: Error, Sendable, Equatable {
             reason?.httpStatus ?? 400, reply.reason ?? "INVALID_REQUEST",
             reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
         // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
-        if status == 429 { retryAfter = reason == .throttled ? 1 : 60 }
+        if status == 429 { retryAfter = code == "THROTTLED" ? 1 : 60 }
     }
 
     static func invalid(_ message: String) -> APIFailure { APIFailure(400, "INVALID_REQUEST", message) }

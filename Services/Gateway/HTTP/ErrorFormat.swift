@@ -41,10 +41,18 @@ enum ErrorFormat {
         ["message": .string(failure.message), "errorCode": .string(failure.code), "ref": .string(ref)]
     }
 
+    /// With the type `about:blank` the title is the status in words (RFC 9457).
+    private static let titles = [
+        400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        409: "Conflict", 410: "Gone", 413: "Content Too Large", 415: "Unsupported Media Type",
+        429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
+        504: "Gateway Timeout",
+    ]
+
     /// RFC 9457.
     private static func problem(_ failure: APIFailure, _ ref: String) -> JSONValue {
         [
-            "type": "about:blank", "title": .string(HTTPResponse.Status(code: failure.status).reasonPhrase),
+            "type": "about:blank", "title": .string(titles[failure.status] ?? "Error"),
             "status": .number(JSONNumber(failure.status)), "detail": .string(failure.message),
             "code": .string(failure.code), "ref": .string(ref),
         ]

@@ -45,7 +45,7 @@ struct GatewayResponder: HTTPResponder {
         switch route {
         case .openAPI:
             response = APIResponse(
-                status: 200, headers: [.contentType: "application/json"], body: PackageResources.openapi_json)
+                status: 200, headers: [.contentType: "application/json"], body: Array(OpenAPIDocument.text.utf8))
         default:
             response = try await answer(request, route, trace, &note)
             response.headers[.cacheControl] = "no-store"
