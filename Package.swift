@@ -43,6 +43,7 @@ let package = Package(
             providers: [.apt(["librdkafka-dev"])]),
         .systemLibrary(
             name: "CLibpq", path: "Shared/CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "WireJSON", path: "Shared/WireJSON", swiftSettings: strict),
         .target(
             name: "Contracts",
@@ -130,11 +131,10 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
+                "CZlib", "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
-                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -17,6 +17,7 @@ import pytest
 from identitybus_testkit.broker import Broker
 from identitybus_testkit.databases import Database, PostgresServer, SQLite
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.gateway import GatewayDeployment
 
 _deployments: list[Deployment] = []
 
@@ -88,9 +89,10 @@ def make_deployment(
     mine: list[Deployment] = []
 
     def make(engine: str = "sqlite", on: Broker = broker, prefix: str | None = None,
-             database: Database | None = None, services: tuple[str, ...] = ("link",)) -> Deployment:
+             database: Database | None = None, services: tuple[str, ...] = ("link",),
+             kind: type[Deployment] = Deployment) -> Deployment:
         folder = Path(tempfile.mkdtemp(prefix="deployment-", dir=directory))
-        deployment = Deployment(on, folder, database or new_database(engine), prefix, services)
+        deployment = kind(on, folder, database or new_database(engine), prefix, services)
         mine.append(deployment)
         _deployments.append(deployment)
         return deployment
@@ -128,4 +130,12 @@ def sync(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployme
     """One sync process, on each engine in turn, ready."""
     deployment = make_deployment(request.param, services=("sync", "link"))
     deployment.service(ALIAS_DELAY="0").start().wait_ready()
+    return deployment
+
+
+@pytest.fixture(scope="module")
+def gateway_deployment(make_deployment: Callable[..., Deployment]) -> GatewayDeployment:
+    """The topics and apps of a deployment with a gateway; nothing runs yet."""
+    deployment = make_deployment("sqlite", kind=GatewayDeployment)
+    assert isinstance(deployment, GatewayDeployment)
     return deployment

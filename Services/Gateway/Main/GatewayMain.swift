@@ -5,5 +5,7 @@ import Gateway
 
 @main
 struct GatewayMain {
-    static func main() async {}
+    static func main() async {
+        await GatewayProcess.run()
+    }
 }

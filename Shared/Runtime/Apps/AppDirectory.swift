@@ -4,18 +4,26 @@
 /// The apps of one version of the apps file. A value: a reload makes a new one.
 public struct AppDirectory: Sendable {
     private let apps: [String: AppSettings]
-    private let keyIDs: Set<String>
+    /// The app that each key belongs to.
+    private let owners: [String: String]
 
     /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
     public init(_ apps: [AppSettings]) {
         self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        keyIDs = Set(apps.flatMap(\.keys.keys))
+        let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
+        owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })
     }
 
     public subscript(_ id: String) -> AppSettings? { apps[id] }
 
     /// Whether any app has a key with this id.
-    public func ownsKey(_ id: String) -> Bool { keyIDs.contains(id) }
+    public func ownsKey(_ id: String) -> Bool { owners[id] != nil }
+
+    /// The app that has the key with this id, and the key.
+    public func key(_ id: String) -> (app: AppSettings, key: APIKey)? {
+        guard let app = owners[id].flatMap({ apps[$0] }), let key = app.keys[id] else { return nil }
+        return (app, key)
+    }
 
     public var ids: [String] { apps.keys.sorted() }
 }

@@ -11,10 +11,12 @@ public struct AppSettings: Sendable {
     public var sdk: SDKSettings
     public var sync: SyncSettings
     public var verification: VerificationSettings
+    public var gateway: GatewaySettings
 
     public init(
         id: String, keys: [String: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
-        sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings()
+        sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
+        gateway: GatewaySettings = GatewaySettings()
     ) {
         self.id = id
         self.keys = keys
@@ -22,6 +24,7 @@ public struct AppSettings: Sendable {
         self.sdk = sdk
         self.sync = sync
         self.verification = verification
+        self.gateway = gateway
     }
 
     /// How installs are linked (domain.md "Link").

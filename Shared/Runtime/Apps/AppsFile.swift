@@ -8,7 +8,7 @@ import Yams
 
 /// Reads `config/apps.yaml` (design/contracts.md). Every mistake is one line that names the app and the member.
 ///
-/// The sections `sdk`, `sync` and `verification` are read by the types of these names.
+/// The sections `sdk`, `sync`, `verification` and `gateway` are read by the types of these names.
 public enum AppsFile {
     public struct Problem: Error, Sendable, CustomStringConvertible {
         public var description: String
@@ -51,7 +51,8 @@ public enum AppsFile {
                     id: app.id, keys: keys, linking: linking(app.linking),
                     sdk: try SDKSettings.read(app.sdk, "\(place), sdk", secrets),
                     sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
-                    verification: try VerificationSettings.read(app.verification, "\(place), verification", secrets)))
+                    verification: try VerificationSettings.read(app.verification, "\(place), verification", secrets),
+                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway")))
         }
         return AppDirectory(apps)
     }
@@ -144,9 +145,10 @@ private struct App: Decodable {
     var sdk: SDKSettings.Section?
     var sync: SyncSettings.Section?
     var verification: VerificationSettings.Section?
+    var gateway: GatewaySettings.Section?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case id, name, keys, linking, sdk, sync, verification
+        case id, name, keys, linking, sdk, sync, verification, gateway
     }
 
     init(from decoder: any Decoder) throws {
@@ -158,6 +160,7 @@ private struct App: Decodable {
         sdk = try container.decodeIfPresent(SDKSettings.Section.self, forKey: .sdk)
         sync = try container.decodeIfPresent(SyncSettings.Section.self, forKey: .sync)
         verification = try container.decodeIfPresent(VerificationSettings.Section.self, forKey: .verification)
+        gateway = try container.decodeIfPresent(GatewaySettings.Section.self, forKey: .gateway)
     }
 }
 

@@ -6,20 +6,20 @@ import Foundation
 
 /// Reads typed settings from the environment. Empty counts as absent; a `_FILE` variant names a file that holds the
 /// value (for secrets that are mounted).
-struct EnvironmentSettings {
+public struct EnvironmentSettings {
     private let reader: ConfigReader
 
-    init(_ environment: [String: String]) {
+    public init(_ environment: [String: String]) {
         reader = ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment))
     }
 
-    func text(_ variable: String) -> String? {
+    public func text(_ variable: String) -> String? {
         let key = variable.lowercased().replacing("_", with: ".")
         guard let value = reader.string(forKey: ConfigKey(key)), !value.isEmpty else { return nil }
         return value
     }
 
-    func secret(_ variable: String) throws(ConfigurationProblem) -> String? {
+    public func secret(_ variable: String) throws(ConfigurationProblem) -> String? {
         let inline = text(variable)
         guard let path = text("\(variable)_FILE") else { return inline }
         guard inline == nil else {
@@ -31,7 +31,8 @@ struct EnvironmentSettings {
         return String(content.reversed().drop { $0.isNewline }.reversed())
     }
 
-    func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>) throws(ConfigurationProblem)
+    public func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>)
+        throws(ConfigurationProblem)
         -> Int
     {
         guard let text = text(variable) else { return fallback }
@@ -42,7 +43,7 @@ struct EnvironmentSettings {
         return value
     }
 
-    func choice<Value: RawRepresentable & CaseIterable>(
+    public func choice<Value: RawRepresentable & CaseIterable>(
         _ variable: String, default fallback: Value
     ) throws(ConfigurationProblem) -> Value where Value.RawValue == String {
         guard let text = text(variable) else { return fallback }

@@ -6,7 +6,7 @@ import Glibc
 import Logging
 import Messaging
 import Metrics
-import Observability
+public import Observability
 import ServiceLifecycle
 import UnixSignals
 
@@ -15,35 +15,48 @@ public enum ServiceMain {
     /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
     /// Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
     public static func run<Service: CommandService>(_ makeService: @autoclosure @Sendable () throws -> Service) async {
-        let environment = ProcessInfo.processInfo.environment
         HealthServer.useOneThread()
-        do {
-            let configuration = try ServiceConfiguration(environment: environment, service: Service.name)
+        await run("identitybus-\(Service.name)") {
+            let configuration = try ServiceConfiguration(
+                environment: ProcessInfo.processInfo.environment, service: Service.name)
             if Service.needsInternalKey, configuration.internalKey == nil {
                 throw ConfigurationProblem(
                     "IDENTITYBUS_INTERNAL_KEY",
                     "is not set; the \(Service.name) service signs what it sends to other services with it")
             }
             let service = try makeService()
-            let registry = PrometheusRegistry()
-            MetricsSystem.bootstrap(registry)
-            LoggingSystem.bootstrap(
-                { configuration.logFormat.handler(label: $0, level: configuration.logLevel, metadataProvider: $1) },
-                metadataProvider: nil)
+            let registry = bootstrap(configuration)
             // Read here too, so that a mistake ends the start before anything else has begun.
             _ = try AppsSource(path: configuration.appsPath, logger: Logger(label: "identitybus.\(Service.name)"))
             try await run(service, configuration, registry)
+        }
+    }
+
+    /// Runs `body` and ends the process with the exit statuses above; what ended it is one line on standard error.
+    public static func run(_ name: String, body: () async throws -> Void) async -> Never {
+        do {
+            try await body()
             exit(0)
         } catch let problem as any CustomStringConvertible & Error {
             let isConfiguration =
                 problem is ConfigurationProblem || problem is AppsFile.Problem
                 || problem is KafkaConfigurationError
-            complain("identitybus-\(Service.name): \(problem)")
+            complain("\(name): \(problem)")
             exit(isConfiguration ? 64 : 1)
         } catch {
-            complain("identitybus-\(Service.name): \(error)")
+            complain("\(name): \(error)")
             exit(1)
         }
+    }
+
+    /// Sets up logs and metrics of the process. To be called once.
+    public static func bootstrap(_ configuration: ServiceConfiguration) -> PrometheusRegistry {
+        let registry = PrometheusRegistry()
+        MetricsSystem.bootstrap(registry)
+        LoggingSystem.bootstrap(
+            { configuration.logFormat.handler(label: $0, level: configuration.logLevel, metadataProvider: $1) },
+            metadataProvider: nil)
+        return registry
     }
 
     private static func run<Service: CommandService>(
@@ -70,7 +83,7 @@ public enum ServiceMain {
 
     /// A service that `identitybus up` started ends with it, also when that was killed: the embedded broker is gone
     /// then, and the next start needs the database.
-    private static func watchParent() {
+    public static func watchParent() {
         guard let text = ProcessInfo.processInfo.environment["IDENTITYBUS_PARENT"], let parent = Int32(text) else {
             return
         }

@@ -111,6 +111,13 @@ class Broker:
         for future in admin.create_topics([NewTopic(topic, num_partitions=3) for topic in topics]).values():
             future.result(30)
 
+    def ensure(self, topics: list[str]) -> None:
+        """Creates those that are missing, for tests that read a topic before its service has started."""
+        known = AdminClient(self.client()).list_topics(timeout=10).topics
+        missing = [topic for topic in topics if topic not in known]
+        if missing:
+            self.create(missing)
+
     def partitions(self, topic: str) -> list[int]:
         """The topic's partitions, once it exists."""
         admin = AdminClient(self.client())

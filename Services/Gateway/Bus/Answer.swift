@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import WireJSON
+
+/// What came of a command that was sent on behalf of an HTTP request.
+enum Answer: Sendable {
+    case reply(CommandReply)
+    /// No reply until the deadline. The command may still be decided.
+    case timedOut
+    /// Kafka did not take the command, or the gateway is not connected.
+    case unavailable
+    /// As many requests wait as may wait.
+    case full
+}
+
+/// A service's reply, read leniently: a reason that this version does not know is still an answer.
+struct CommandReply: Sendable {
+    enum Status: String, Sendable { case succeeded, rejected, expired, pending }
+
+    var commandID: String
+    var app: String
+    var status: Status
+    var reason: String?
+    var message: String?
+    var result: JSONValue?
+
+    /// Pending until somebody outside of the platform does something: the caller has to know now. Otherwise the services
+    /// settle it among themselves.
+    var awaitsCaller: Bool { status == .pending && result?.objectValue?["awaiting"] != "platform" }
+
+    /// - Returns: `nil` when the record is no reply.
+    init?(envelope: [UInt8]) {
+        guard let json = try? JSONValue(parsing: envelope), let members = json.objectValue,
+            members["type"]?.stringValue == "identity.reply.v1", let app = members["appid"]?.stringValue,
+            let data = members["data"]?.objectValue, let commandID = data["commandId"]?.stringValue,
+            let status = data["status"]?.stringValue.flatMap(Status.init(rawValue:))
+        else { return nil }
+        self.init(
+            commandID: commandID, app: app, status: status, reason: data["reason"]?.stringValue,
+            message: data["message"]?.stringValue, result: data["result"])
+    }
+
+    init(
+        commandID: String, app: String, status: Status, reason: String? = nil, message: String? = nil,
+        result: JSONValue? = nil
+    ) {
+        self.commandID = commandID
+        self.app = app
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.result = result
+    }
+}

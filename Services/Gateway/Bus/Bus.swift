@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Foundation
+import Logging
+import Runtime
+import ServiceLifecycle
+import Synchronization
+
+/// Commands out, replies back. The request handlers call ``ask(_:acceptsPending:)``; two threads of its own do the
+/// Kafka work, one for each client, so that neither waits for the other (docs/decisions/0008).
+final class Bus: CommandBus, Service, Sendable {
+    let health = BusHealth()
+
+    private let configuration: GatewayConfiguration
+    private let writer: CommandWriter
+    private let queue = SendQueue()
+    private let waiters: Waiters
+    private let currentApps: Mutex<AppDirectory>
+    private let logger: Logger
+
+    init(configuration: GatewayConfiguration, apps: AppDirectory, logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+        writer = CommandWriter(topics: configuration.service.topics, internalKey: configuration.service.internalKey)
+        waiters = Waiters(limit: configuration.maxInFlight)
+        currentApps = Mutex(apps)
+    }
+
+    /// The version of the apps file that is in force.
+    var apps: AppDirectory { currentApps.withLock { $0 } }
+
+    /// Requests that wait for a reply.
+    var inFlight: Int { waiters.count }
+
+    var load: Double { Double(waiters.count) / Double(configuration.maxInFlight) }
+
+    /// Sends a command and waits for its reply, at most until the reply time-out.
+    /// - Parameter acceptsPending: whether "pending" is an answer; otherwise the final reply is waited for.
+    /// - Throws: `CommandTooLarge`.
+    func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
+        guard health.isTailing else { return .unavailable }
+        let record = try writer.record(command, now: .now)
+        return await waiters.wait(
+            for: command.id, app: command.app, acceptsPending: acceptsPending, until: .now + configuration.replyTimeout
+        ) {
+            queue.add(SendQueue.Item(id: command.id, record: record))
+        }
+    }
+
+    func run() async throws {
+        try await withTaskCancellationHandler {
+            try await withGracefulShutdownHandler {
+                async let sender: Void = onThread("gateway-send") { [self] in
+                    try SendThread(
+                        configuration: configuration.service, queue: queue, waiters: waiters, health: health,
+                        logger: logger, publishApps: { apps in self.currentApps.withLock { $0 = apps } }
+                    ).run()
+                }
+                async let tail: Void = onThread("gateway-replies") { [self] in
+                    ReplyThread(
+                        configuration: configuration.service, topic: writer.replyTopic, waiters: waiters,
+                        health: health, logger: logger
+                    ).run()
+                }
+                _ = try await (sender, tail)
+            } onGracefulShutdown: {
+                self.stop()
+            }
+        } onCancel: {
+            self.stop()
+        }
+        waiters.failAll()
+    }
+
+    private func stop() {
+        health.stop()
+        queue.wake()
+    }
+
+    private func onThread(_ name: String, _ work: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let thread = Thread { continuation.resume(with: Result(catching: work)) }
+            thread.name = name
+            thread.start()
+        }
+    }
+}

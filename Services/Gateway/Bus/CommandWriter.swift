@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import Messaging
+import WireJSON
+
+/// A command that the gateway sends on behalf of somebody whose credential it has checked.
+struct OutgoingCommand: Sendable {
+    var id: String
+    var type: String
+    var data: JSONValue
+    var app: String
+    /// The API key that the caller showed.
+    var keyID: String
+    var trace: TraceContext
+    /// `nil`: the command stays valid, because the caller can ask for its answer again.
+    var expires: Timestamp?
+}
+
+/// Writes commands as records, signed with the internal key on behalf of the caller. Pure.
+struct CommandWriter: Sendable {
+    static let source = "identitybus/gateway"
+
+    var topics: Topics
+    var internalKey: SymmetricKey?
+
+    var replyTopic: String { topics.replies(to: "gateway") }
+
+    /// - Throws: `CommandTooLarge` when the type names no service, or the envelope is larger than services read.
+    func record(_ command: OutgoingCommand, now: Timestamp) throws -> ProducerRecord {
+        guard let service = CommandCatalog.service(of: command.type) else { throw CommandTooLarge() }
+        let topic = topics.commands(service)
+        let subject = Self.subject(of: command) ?? command.id
+        let key = partitionKey(app: command.app, subject: subject)
+        var attributes = EventAttributes(id: command.id, source: Self.source, type: command.type, appID: command.app)
+        attributes.time = now.rfc3339
+        attributes.dataContentType = "application/json"
+        attributes.partitionKey = key
+        attributes.replyTo = replyTopic
+        attributes.expiryTime = command.expires?.rfc3339
+        attributes.traceParent = command.trace.parent
+        attributes.traceState = command.trace.state
+        attributes.authType = "api_key"
+        attributes.authID = command.keyID
+        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: command.data))
+        guard value.count <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
+        var headers = [
+            KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8))
+        ]
+        if let internalKey {
+            let signature = Signature(
+                keyID: Signature.internalKeyID, secret: internalKey, topic: topic, headers: [], value: value)
+            headers.append(KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)))
+        }
+        return ProducerRecord(topic: topic, key: Array(key.utf8), value: value, headers: headers)
+    }
+
+    /// `nil` when the data says none, or one that an envelope cannot carry as its key: the service must be able to read
+    /// the command to refuse it.
+    private static func subject(of command: OutgoingCommand) -> String? {
+        CommandCatalog.partitionSubject(type: command.type, data: command.data).flatMap { subject in
+            let isLegal =
+                subject.utf8.count <= EnvelopeReader.maxSubjectBytes
+                && !subject.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+            return isLegal ? subject : nil
+        }
+    }
+}
+
+struct CommandTooLarge: Error {}
+
+/// The id of a command: random, or derived from what the caller said identifies the request.
+enum CommandID {
+    static func random() -> String { UUID().uuidString.lowercased() }
+
+    /// The same for the same app, API key and `Idempotency-Key`, whichever replica is asked: the service then answers
+    /// a repeated request from its journal. A UUID of version 8 over SHA-256.
+    static func derived(app: String, keyID: String, idempotencyKey: String) -> String {
+        var hash = SHA256()
+        for part in ["identitybus-gateway-command", app, keyID, idempotencyKey] {
+            hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
+        }
+        var bytes = Array(hash.finalize().prefix(16))
+        bytes[6] = bytes[6] & 0x0F | 0x80
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        let hex = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
+        let groups = [hex[0..<4], hex[4..<6], hex[6..<8], hex[8..<10], hex[10..<16]]
+        return groups.map { $0.joined() }.joined(separator: "-")
+    }
+}

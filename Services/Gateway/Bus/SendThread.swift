@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Dispatch
+import Logging
+import Messaging
+import Runtime
+import Synchronization
+
+/// Owns the producer. Also the place for what must not block a request: re-reading the apps file, asking whether the
+/// broker is there. Everything in it is confined to one thread.
+final class SendThread {
+    private let configuration: ServiceConfiguration
+    private let queue: SendQueue
+    private let waiters: Waiters
+    private let health: BusHealth
+    private let publishApps: (AppDirectory) -> Void
+    private let logger: Logger
+    private let apps: AppsSource
+    private var producer: KafkaProducer
+    private let admin: KafkaAdmin
+    /// Command ids of messages on their way, by token.
+    private var sent: [Int: String] = [:]
+    private var nextToken = 0
+    private var nextReload = ContinuousClock.now
+    private var nextProbe = ContinuousClock.now
+
+    /// Half of the time within which a change of the apps file has to be in force.
+    private static let reloadEvery = Duration.seconds(5)
+    private static let probeEvery = Duration.seconds(5)
+
+    init(
+        configuration: ServiceConfiguration, queue: SendQueue, waiters: Waiters, health: BusHealth, logger: Logger,
+        publishApps: @escaping (AppDirectory) -> Void
+    ) throws {
+        self.configuration = configuration
+        self.queue = queue
+        self.waiters = waiters
+        self.health = health
+        self.logger = logger
+        self.publishApps = publishApps
+        apps = try AppsSource(path: configuration.appsPath, logger: logger)
+        producer = try Self.makeProducer(configuration, logger)
+        admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
+    }
+
+    /// Runs until the health says stop and everything that was taken has been handed over.
+    func run() {
+        while !health.isStopping {
+            turn()
+            health.turned(.sender)
+        }
+        turn()
+        for report in producer.close(timeout: configuration.drainTimeout) { settle(report) }
+        admin.close(timeout: .seconds(1))
+    }
+
+    private func turn() {
+        // With messages on their way, look for their reports soon: a failure must reach the one who waits.
+        for item in queue.take(timeout: .milliseconds(producer.outstanding > 0 ? 20 : 250)) { send(item) }
+        for report in producer.poll(timeout: .zero) { settle(report) }
+        if producer.fatalError != nil { renewProducer() }
+        let now = ContinuousClock.now
+        if now >= nextReload {
+            nextReload = now + Self.reloadEvery
+            if apps.reload() { publishApps(apps.apps) }
+        }
+        if now >= nextProbe {
+            probe()
+            nextProbe = .now + Self.probeEvery
+        }
+    }
+
+    private func send(_ item: SendQueue.Item) {
+        nextToken += 1
+        do {
+            try producer.send(item.record, token: nextToken)
+            sent[nextToken] = item.id
+        } catch {
+            failed(item.id, error)
+        }
+    }
+
+    private func settle(_ report: DeliveryReport) {
+        guard let id = sent.removeValue(forKey: report.token), let error = report.error else { return }
+        failed(id, error)
+    }
+
+    private func failed(_ id: String, _ error: KafkaError) {
+        logger.warning("a command was not taken by Kafka", metadata: ["ref": "\(id)", "error": "\(error)"])
+        waiters.fail(id)
+    }
+
+    private func renewProducer() {
+        for report in producer.close(timeout: .zero) { settle(report) }
+        do {
+            producer = try Self.makeProducer(configuration, logger)
+            logger.warning("the Kafka producer failed for good and was made anew")
+        } catch {
+            logger.error("no new Kafka producer", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Whether the broker answers, for the readiness probe.
+    private func probe() {
+        do {
+            _ = try admin.existingTopics(timeout: .seconds(2))
+            health.broker(nil)
+        } catch {
+            health.broker("\(error)")
+        }
+    }
+
+    /// A request would rather be told at once than wait behind a full queue.
+    private static func makeProducer(
+        _ configuration: ServiceConfiguration, _ logger: Logger
+    ) throws(KafkaConfigurationError) -> KafkaProducer {
+        try KafkaProducer(configuration: configuration.kafka, logger: logger, maximumBlock: .zero)
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Messaging
+public import Runtime
+
+/// The gateway's settings, read from the environment once at start (docs/gateway.md lists the variables).
+public struct GatewayConfiguration: Sendable {
+    /// Kafka, topics, apps file, internal key, health server and logs, as for every service.
+    public var service: ServiceConfiguration
+    /// Where the API is served.
+    public var host: String
+    /// 0: chosen by the kernel and logged.
+    public var port: Int
+    /// How long a request waits for its reply.
+    public var replyTimeout: Duration
+    /// Requests that may wait for a reply at once.
+    public var maxInFlight: Int
+    public var maxConnections: Int
+    /// Bytes of a request body, after decompression.
+    public var maxBodyBytes: Int
+    /// How long a client may take to send a request, and stay connected without one.
+    public var clientTimeout: Duration
+    /// PEM files; both or none.
+    public var tls: TLSFiles?
+
+    public struct TLSFiles: Sendable {
+        public var certificateChain: String
+        public var privateKey: String
+    }
+
+    /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
+    public init(environment: [String: String]) throws {
+        service = try ServiceConfiguration(environment: environment, service: "gateway")
+        let settings = EnvironmentSettings(environment)
+        host = settings.text("GATEWAY_HOST") ?? "127.0.0.1"
+        port = try settings.integer("GATEWAY_PORT", default: 0, in: 0...65_535)
+        replyTimeout = .milliseconds(
+            try settings.integer("GATEWAY_REPLY_TIMEOUT_MS", default: 8000, in: 100...300_000))
+        maxInFlight = try settings.integer("GATEWAY_MAX_IN_FLIGHT", default: 2000, in: 1...1_000_000)
+        maxConnections = try settings.integer("GATEWAY_MAX_CONNECTIONS", default: 4000, in: 1...1_000_000)
+        maxBodyBytes = try settings.integer("GATEWAY_MAX_BODY_BYTES", default: 131_072, in: 1024...200_000)
+        clientTimeout = .seconds(try settings.integer("GATEWAY_CLIENT_TIMEOUT_SECONDS", default: 15, in: 1...3600))
+        switch (settings.text("GATEWAY_TLS_CERTIFICATE"), settings.text("GATEWAY_TLS_KEY")) {
+        case (nil, nil): tls = nil
+        case (let chain?, let key?): tls = TLSFiles(certificateChain: chain, privateKey: key)
+        case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
+        case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Foundation
+import Glibc
+import Logging
+import Metrics
+import Observability
+import Runtime
+import ServiceLifecycle
+import UnixSignals
+
+/// The `main` of the gateway: settings, logs, metrics, health server, bus and API server.
+public enum GatewayProcess {
+    /// Runs until a signal ends it. Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
+    public static func run() async {
+        await ServiceMain.run("identitybus-gateway") {
+            try await start()
+        }
+    }
+
+    private static func start() async throws {
+        let configuration = try GatewayConfiguration(environment: ProcessInfo.processInfo.environment)
+        if let files = configuration.tls { _ = try APIServer.tls(files) }
+        let registry = ServiceMain.bootstrap(configuration.service)
+        let logger = Logger(label: "identitybus.gateway")
+        let apps = try AppsSource(path: configuration.service.appsPath, logger: logger).apps
+        raiseDescriptorLimit()
+        ServiceMain.watchParent()
+        let bus = Bus(configuration: configuration, apps: apps, logger: logger)
+        let health = HealthServer(
+            host: configuration.service.httpHost, port: configuration.service.httpPort,
+            health: { bus.health.report },
+            metrics: {
+                Gauge(label: "gateway_requests_in_flight").record(bus.inFlight)
+                return registry.exposition()
+            }, logger: logger,
+            onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
+        let api = API(bus: bus, replyTimeout: configuration.replyTimeout, now: { .now })
+        // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
+        var group = ServiceGroupConfiguration(
+            services: [
+                .init(service: health), .init(service: bus),
+                .init(service: APIServer(configuration: configuration, api: api, logger: logger)),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = configuration.replyTimeout + .seconds(20)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    /// Each connection is a descriptor, and the usual soft limit of 1024 is for programs that use `select`.
+    private static func raiseDescriptorLimit() {
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(resource, &limit)
+    }
+}

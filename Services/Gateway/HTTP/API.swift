@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Foundation
+import Runtime
+import WireJSON
+
+/// What answers commands: the bus, or a stand-in in tests.
+protocol CommandBus: Sendable {
+    var apps: AppDirectory { get }
+    /// How much of what may wait at once does, 0 to 1.
+    var load: Double { get }
+    /// - Throws: `CommandTooLarge`.
+    func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer
+}
+
+/// Answers requests: credential, command, reply, response.
+struct API: Sendable {
+    let bus: any CommandBus
+    let replyTimeout: Duration
+    let now: @Sendable () -> Timestamp
+
+    /// - Parameter note: collects what the access log says.
+    func respond(to request: APIRequest, route: Route, trace: TraceContext, note: inout AccessNote) async -> APIResponse
+    {
+        note.ref = CommandID.random()
+        do {
+            var response = try await answer(request, route, trace, &note)
+            if route.surface == .sync || route.surface == .alias {
+                response.set("X-mp-rate-limit-percentage-used", String(Int((bus.load * 100).rounded(.up))))
+            }
+            return response
+        } catch {
+            var failure = error
+            failure.message = route.translated(failure.message)
+            note.code = failure.code
+            return ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
+        }
+    }
+
+    private func answer(
+        _ request: APIRequest, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
+    ) async throws(APIFailure) -> APIResponse {
+        let caller = try authenticate(request, route)
+        note.app = caller.app.id
+        note.keyID = caller.keyID
+        let body = try Self.object(request.body)
+        guard let draft = try command(route, body, caller) else { throw .invalid("There is no such command.") }
+        let key = try Self.idempotencyKey(request)
+        if let key {
+            note.ref = CommandID.derived(app: caller.app.id, keyID: caller.keyID, idempotencyKey: key)
+        }
+        let command = OutgoingCommand(
+            id: note.ref, type: draft.type, data: draft.data, app: caller.app.id, keyID: caller.keyID, trace: trace,
+            // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
+            // what waits for the app's linker takes the linker's time.
+            expires: key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil)
+        let answer: Answer
+        do {
+            answer = try await bus.ask(command, acceptsPending: draft.acceptsPending)
+        } catch {
+            throw .tooLarge
+        }
+        switch answer {
+        case .timedOut: throw .timedOut
+        case .unavailable: throw .unavailable
+        case .full: throw .full
+        case .reply(let reply):
+            switch reply.status {
+            case .succeeded, .pending: return route.response(reply, caller: caller)
+            case .rejected: throw APIFailure(reply)
+            case .expired: throw .timedOut
+            }
+        }
+    }
+
+    private func authenticate(_ request: APIRequest, _ route: Route) throws(APIFailure) -> Caller {
+        let credentials = Credentials(apps: bus.apps, now: now())
+        return switch route {
+        case .sync, .modify: try credentials.identity(request)
+        case .alias(let apiKey): try credentials.identity(request, pathKey: apiKey)
+        default: try credentials.bearer(request)
+        }
+    }
+
+    /// The scope before the body's form, as services check it too (table A5 rows 2 and 3).
+    private func command(_ route: Route, _ body: JSONObject, _ caller: Caller) throws(APIFailure) -> CommandDraft? {
+        do {
+            try caller.principal.authorize(route.scope)
+        } catch {
+            throw APIFailure(error)
+        }
+        return try route.command(body)
+    }
+
+    private static func object(_ body: [UInt8]) throws(APIFailure) -> JSONObject {
+        if body.isEmpty { return [:] }
+        do {
+            // One level is the envelope's.
+            let json = try JSONValue(
+                parsing: body, limits: JSONLimits(maxDepth: EnvelopeReader.maxDepth - 1, maxBytes: body.count))
+            guard let object = json.objectValue else { throw APIFailure.invalid("The body is not a JSON object.") }
+            return object
+        } catch let error as JSONParseError {
+            throw .invalid("The body is not JSON that can be read: \(error.description)")
+        } catch let failure as APIFailure {
+            throw failure
+        } catch {
+            throw .invalid("The body cannot be read.")
+        }
+    }
+
+    /// 1 to 255 visible characters.
+    private static func idempotencyKey(_ request: APIRequest) throws(APIFailure) -> String? {
+        guard let key = request.header("Idempotency-Key") else { return nil }
+        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) || $0 == 0x20 })
+        else { throw .invalid("Idempotency-Key has not 1 to 255 visible ASCII characters.") }
+        return key
+    }
+}
+
+extension Timestamp {
+    fileprivate func adding(_ duration: Duration) -> Timestamp {
+        let (seconds, attoseconds) = duration.components
+        return Timestamp(milliseconds: milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    }
+}

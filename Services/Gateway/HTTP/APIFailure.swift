@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import WireJSON
+
+/// Why a request gets no result. Each surface writes it in the words of its vendor (``ErrorFormat``).
+struct APIFailure: Error, Sendable, Equatable {
+    var status: Int
+    var code: String
+    var message: String
+    /// Seconds.
+    var retryAfter: Int?
+
+    init(_ status: Int, _ code: String, _ message: String, retryAfter: Int? = nil) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retryAfter = retryAfter
+    }
+
+    init(_ rejection: Rejection) {
+        self.init(rejection.reason.httpStatus, rejection.reason.rawValue, rejection.message)
+    }
+
+    /// A rejection by a service. A reason that this version does not know is the caller's fault as far as we can tell.
+    init(_ reply: CommandReply) {
+        let reason = reply.reason.flatMap(ReasonCode.init(rawValue:))
+        self.init(
+            reason?.httpStatus ?? 400, reply.reason ?? "INVALID_REQUEST",
+            reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
+        // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
+        if status == 429 { retryAfter = code == "THROTTLED" ? 1 : 60 }
+    }
+
+    static func invalid(_ message: String) -> APIFailure { APIFailure(400, "INVALID_REQUEST", message) }
+
+    static func unauthenticated(_ message: String) -> APIFailure {
+        APIFailure(401, ReasonCode.unauthenticated.rawValue, message)
+    }
+
+    static let tooLarge = APIFailure(413, "REQUEST_TOO_LARGE", "The request is larger than this gateway takes.")
+
+    static let timedOut = APIFailure(
+        504, "REPLY_TIMEOUT",
+        "The service did not answer in time and the command may still be carried out; repeat the request with the "
+            + "same Idempotency-Key.")
+
+    static let unavailable = APIFailure(
+        503, "SERVICE_UNAVAILABLE", "The gateway cannot reach its message bus at the moment.", retryAfter: 1)
+
+    static let full = APIFailure(
+        503, "TOO_MANY_REQUESTS_IN_FLIGHT", "Too many requests wait for an answer; try again later.", retryAfter: 1)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Runtime
+import ServiceLifecycle
+
+/// The HTTP server of the API. A graceful shutdown answers what is in progress first.
+struct APIServer: Service {
+    let configuration: GatewayConfiguration
+    let api: API
+    let logger: Logger
+
+    func run() async throws {
+        let timeout = TimeAmount(configuration.clientTimeout)
+        let http = HTTPServerBuilder.http1(
+            configuration: HTTP1Channel.Configuration(
+                additionalChannelHandlers: [ClientDeadline(timeout: timeout)],
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100)))
+        let scheme = configuration.tls == nil ? "http" : "https"
+        let (host, logger) = (configuration.host, logger)
+        try await Application(
+            responder: GatewayResponder(
+                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), logger: logger),
+            server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: configuration.port), backlog: 1024,
+                availableConnectionsDelegate: MaximumAvailableConnections(
+                    configuration.maxConnections, logger: logger)),
+            onServerRunning: { channel in
+                let port = channel.localAddress?.port ?? 0
+                let shown = host.contains(":") ? "[\(host)]" : host
+                logger.info(
+                    "gateway is up", metadata: ["port": "\(port)", "address": "\(scheme)://\(shown):\(port)"])
+            },
+            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
+            logger: Self.quiet(logger)
+        ).run()
+    }
+
+    /// - Throws: `ConfigurationProblem`; what a key file holds is never shown.
+    static func tls(_ files: GatewayConfiguration.TLSFiles) throws -> TLSConfiguration {
+        let chain: [NIOSSLCertificate]
+        do {
+            chain = try NIOSSLCertificate.fromPEMFile(files.certificateChain)
+        } catch {
+            throw ConfigurationProblem(
+                "GATEWAY_TLS_CERTIFICATE", "\(files.certificateChain) is not a readable PEM file of certificates")
+        }
+        let key: NIOSSLPrivateKey
+        do {
+            key = try NIOSSLPrivateKey(file: files.privateKey, format: .pem)
+        } catch {
+            throw ConfigurationProblem("GATEWAY_TLS_KEY", "\(files.privateKey) is not a readable PEM file of a key")
+        }
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+        configuration.minimumTLSVersion = .tlsv12
+        return configuration
+    }
+
+    /// The server's own lines are about single connections.
+    private static func quiet(_ logger: Logger) -> Logger {
+        var logger = logger
+        logger.logLevel = max(logger.logLevel, .warning)
+        return logger
+    }
+}

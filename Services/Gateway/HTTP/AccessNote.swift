@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Logging
+
+/// What the access log says about a request: no path with ids, no body, no credential.
+struct AccessNote: Sendable {
+    var ref = ""
+    var app: String?
+    var keyID: String?
+    /// Why there was no result.
+    var code: String?
+
+    func metadata(
+        method: String, route: String, status: Int, duration: Duration, trace: TraceContext
+    ) -> Logger.Metadata {
+        let (seconds, attoseconds) = duration.components
+        var metadata: Logger.Metadata = [
+            "method": "\(method)", "route": "\(route)", "status": "\(status)",
+            "ms": "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)", "trace": "\(trace.id)",
+        ]
+        if !ref.isEmpty { metadata["ref"] = "\(ref)" }
+        if let app { metadata["app"] = "\(app)" }
+        if let keyID { metadata["key"] = "\(keyID)" }
+        if let code { metadata["code"] = "\(code)" }
+        return metadata
+    }
+}

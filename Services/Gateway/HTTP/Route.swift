@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+
+/// What is asked for: one case for each endpoint.
+enum Route: Sendable, Equatable {
+    // The linking vendor's server-to-server calls
+    case link(installID: String)
+    case authCode
+    // Our own calls for devices
+    case createUser
+    case readInstall(installID: String)
+    case linkInstall(installID: String)
+    case confirmLink(installID: String)
+    case resetInstall(installID: String)
+    // The identity vendor's calls
+    case sync(SyncCall)
+    case modify(mpid: String)
+    case alias(apiKey: String)
+    /// Event batches of its web SDK: accepted and thrown away.
+    case events
+    // Our own calls for verification
+    case verification(VerificationCall)
+    case openAPI
+
+    enum SyncCall: String, Sendable { case identify, login, logout, search }
+
+    enum VerificationCall: String, Sendable {
+        case login
+        case loginIdentity = "login-identity"
+        case logout, check
+    }
+
+    var method: String {
+        switch self {
+        case .readInstall, .openAPI: "GET"
+        default: "POST"
+        }
+    }
+
+    /// What the caller's API key must allow. The service that decides the command checks it too.
+    var scope: Scope {
+        switch self {
+        case .link, .authCode: .userLink
+        case .sync, .modify, .alias: .identitySync
+        case .verification(.check): .verificationCheck
+        default: .sdk
+        }
+    }
+
+    /// How errors are written.
+    var surface: Surface {
+        switch self {
+        case .link, .authCode: .linking
+        case .sync, .modify: .sync
+        case .alias: .alias
+        default: .own
+        }
+    }
+
+    /// The endpoint with its parameters' names instead of their values: for logs and metrics, which hold no ids.
+    var template: String {
+        switch self {
+        case .link: "/v2/users/{install_id}/link"
+        case .authCode: "/users/auth-code"
+        case .createUser: "/sdk/v1/users"
+        case .readInstall: "/sdk/v1/installs/{install_id}"
+        case .linkInstall: "/sdk/v1/installs/{install_id}/link"
+        case .confirmLink: "/sdk/v1/installs/{install_id}/confirm-link"
+        case .resetInstall: "/sdk/v1/installs/{install_id}/reset"
+        case .sync(let call): "/v1/\(call.rawValue)"
+        case .modify: "/v1/{mpid}/modify"
+        case .alias: "/v1/identity/{api_key}/alias"
+        case .events: "events"
+        case .verification(let call): "/v1/verification/\(call.rawValue)"
+        case .openAPI: "/openapi.json"
+        }
+    }
+
+    /// Whether browsers on other origins may call it. Backends' calls carry secrets that have no place in a browser.
+    var isForBrowsers: Bool {
+        switch self {
+        case .link, .authCode: false
+        default: true
+        }
+    }
+}
+
+enum Surface: Sendable {
+    case linking, sync, alias, own
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Crypto
+import Foundation
+import Runtime
+import WireJSON
+
+/// The identity vendor's calls (facts/idsync.md 1 and 4). Tolerant where its clients differ.
+enum SyncSurface {
+    static let memberNames = [
+        ("data.knownIdentities", "known_identities"), ("data.previousMPID", "previous_mpid"),
+        ("data.changes", "identity_changes"), ("identityType", "identity_type"), ("newValue", "new_value"),
+        ("data.sourceMPID", "data.source_mpid"), ("data.destinationMPID", "data.destination_mpid"),
+        ("data.startUnixtimeMs", "data.start_unixtime_ms"), ("data.endUnixtimeMs", "data.end_unixtime_ms"),
+        ("data.environment", "environment"), ("data.deviceId", "device_application_stamp"),
+        ("data.deviceApplicationStamp", "data.device_application_stamp"),
+    ]
+
+    // MARK: Requests
+
+    static func command(_ call: Route.SyncCall, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
+        let identities = try knownIdentities(body)
+        var data: JSONObject = [
+            "deviceId": .string(deviceID(identities)), "knownIdentities": .object(identities),
+        ]
+        data["previousMPID"] = try mpid(body, "previous_mpid").map { .string(String($0)) }
+        data["environment"] = body.member("environment") { $0 != .null }
+        data["requestId"] =
+            ["request_id", "requestId", "source_request_id"].lazy
+            .compactMap { body.member($0) { 1...255 ~= $0.stringValue?.utf8.count ?? 0 } }.first
+        data["requestTimestampMs"] = body.member("request_timestamp_ms") { $0.int64Value != nil }
+        // Clients send back odd ones, such as the text "null"; none is a reason to refuse.
+        data["context"] = body.member("context") { 0...4096 ~= $0.stringValue?.utf8.count ?? -1 }
+        return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data))
+    }
+
+    static func modify(mpid text: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
+        guard let mpid = Int64(text), mpid != 0 else {
+            throw .invalid("The MPID in the path is not a signed 64-bit integer other than 0.")
+        }
+        guard case .array(let list)? = body["identity_changes"] else {
+            throw .invalid("identity_changes is not a list.")
+        }
+        var changes: [JSONValue] = []
+        for (index, element) in list.enumerated() {
+            guard let members = element.objectValue, let type = members["identity_type"] else {
+                throw .invalid("identity_changes[\(index)] is not an object with identity_type.")
+            }
+            var change: JSONObject = ["identityType": type]
+            change["oldValue"] = members["old_value"]
+            change["newValue"] = members["new_value"]
+            changes.append(.object(change))
+        }
+        return CommandDraft(
+            name: "sync.modify",
+            data: ["mpid": .string(String(mpid)), "changes": .array(changes)])
+    }
+
+    static func alias(apiKey: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
+        if let named = body["api_key"], named != .null, named != .string(apiKey) {
+            throw .invalid("api_key differs from the API key in the path.")
+        }
+        guard let request = body["data"]?.objectValue else { throw .invalid("data is not an object.") }
+        guard let source = try mpid(request, "source_mpid") else { throw .invalid("data.source_mpid is missing.") }
+        guard let destination = try mpid(request, "destination_mpid") else {
+            throw .invalid("data.destination_mpid is missing.")
+        }
+        var data: JSONObject = [
+            "sourceMPID": .string(String(source)), "destinationMPID": .string(String(destination)),
+        ]
+        for (theirs, ours) in [
+            ("start_unixtime_ms", "startUnixtimeMs"), ("end_unixtime_ms", "endUnixtimeMs"), ("scope", "scope"),
+            ("device_application_stamp", "deviceApplicationStamp"),
+        ] {
+            if let value = request[theirs], value != .null { data[ours] = value }
+        }
+        return CommandDraft(name: "sync.alias", data: .object(data))
+    }
+
+    private static func knownIdentities(_ body: JSONObject) throws(APIFailure) -> JSONObject {
+        switch body["known_identities"] {
+        case .object(let identities)?: return identities
+        case .none, .null?: return [:]
+        default: throw .invalid("known_identities is not an object.")
+        }
+    }
+
+    /// A string or a number, by client; never through a floating-point number. Empty, `null` and 0 count as absent.
+    private static func mpid(_ body: JSONObject, _ name: String) throws(APIFailure) -> Int64? {
+        let value: Int64?
+        switch body[name] {
+        case .none, .null?, "": return nil
+        case .string(let text)?: value = Int64(text)
+        case .number(let number)?: value = number.int64
+        default: value = nil
+        }
+        guard let value else { throw .invalid("\(name) is not a signed 64-bit integer.") }
+        return value == 0 ? nil : value
+    }
+
+    /// The identity types that name a device, the best first (facts/idsync.md 2.1).
+    private static let deviceTypes = [
+        "device_application_stamp", "ios_idfv", "android_uuid", "amp_id", "roku_aid", "roku_publisher_id",
+        "microsoft_publisher_id", "microsoft_aid", "fire_aid", "android_aaid", "ios_idfa", "push_token",
+    ]
+
+    /// What the current user is kept for. A request that names no device, as backends send them, is a device of its
+    /// own for each set of identities, so that it never moves a real device.
+    static func deviceID(_ identities: JSONObject) -> String {
+        for type in deviceTypes {
+            guard let value = identities[type]?.stringValue, !value.isEmpty else { continue }
+            let id = type == "device_application_stamp" ? value : "\(type):\(value)"
+            return id.utf8.count <= 255 ? id : "\(type):\(digest(.string(value)))"
+        }
+        return "request:\(digest(.object(identities)))"
+    }
+
+    private static func digest(_ value: JSONValue) -> String {
+        SHA256.hash(data: value.canonicalBytes()).prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+            .joined()
+    }
+
+    // MARK: Responses
+
+    static func response(_ call: Route.SyncCall, _ result: JSONObject, _ settings: GatewaySettings) -> APIResponse {
+        var response = ErrorFormat.json(
+            200,
+            [
+                "context": result["context"] ?? .null, "mpid": text(result["mpid"]),
+                "matched_identities": result["matchedIdentities"] ?? [:],
+                "is_ephemeral": result["isEphemeral"] ?? false, "is_logged_in": result["isLoggedIn"] ?? false,
+            ])
+        if let age = settings.maxAgeSeconds, call == .identify || call == .login {
+            response.set("X-MP-Max-Age", String(age))
+        }
+        return response
+    }
+
+    /// Never empty: clients take an empty answer for a failure, and read whether the user is logged in.
+    static func modified(_ result: JSONObject) -> JSONValue {
+        let changes = (result["changeResults"]?.arrayValue ?? []).map { change -> JSONValue in
+            let members = change.objectValue ?? [:]
+            return [
+                "identity_type": members["identityType"] ?? .null, "modified_mpid": text(members["modifiedMPID"]),
+            ]
+        }
+        return [
+            "mpid": text(result["mpid"]), "is_logged_in": result["isLoggedIn"] ?? false,
+            "change_results": .array(changes),
+        ]
+    }
+
+    /// MPIDs are always strings on the wire.
+    private static func text(_ value: JSONValue?) -> JSONValue {
+        if case .number(let number)? = value { return .string(number.lexeme) }
+        return value ?? .null
+    }
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""A deployment with the HTTP gateway, with the demo apps of config/apps.yaml."""
+
+import json
+import shutil
+from pathlib import Path
+
+from .broker import Broker
+from .databases import Database
+from .deployment import Deployment
+from .http import Client
+from .places import REPOSITORY
+from .service import Service
+from .standin import Script, StandIn
+from .waiting import until
+
+SERVICES = ["link", "user", "sync", "verification"]
+
+
+def topics() -> list[str]:
+    own = [f"identity.{name}.{kind}.v1" for name in SERVICES for kind in ("commands", "events", "dlq")]
+    return own + [f"identity.replies.{name}.v1" for name in [*SERVICES, "gateway"]]
+
+
+class Gateway(Service):
+    @property
+    def address(self) -> str:
+        def bound() -> str:
+            assert self.is_running, f"{self.name} has ended with {self.process.returncode}\n{self.tail()}"
+            for line in self.lines('"gateway is up"'):
+                return str(json.loads(line)["fields"]["address"])
+            return ""
+
+        return until(bound, 60, lambda: f"the gateway's address\n{self.tail()}")
+
+    @property
+    def client(self) -> Client:
+        return Client(self.address)
+
+    def access(self, *parts: str) -> list[dict[str, str]]:
+        """The access log's fields of the requests whose lines contain all `parts`."""
+        return [json.loads(line)["fields"] for line in self.lines('"request"', *parts)]
+
+
+class GatewayDeployment(Deployment):
+    def __init__(self, broker: Broker, directory: Path, database: Database, prefix: str | None = None,
+                 names: tuple[str, ...] = ("link",)) -> None:
+        super().__init__(broker, directory, database, prefix, names)
+        broker.make_known([self.prefix + topic for topic in topics()])
+        shutil.copy(REPOSITORY / "config" / "apps.yaml", self.apps_file)
+        self.stand_ins: list[StandIn] = []
+
+    def gateway(self, **more: str) -> Gateway:
+        """Another gateway process, not started."""
+        environment = self.broker.service_environment() | {
+            "TOPIC_PREFIX": self.prefix, "IDENTITYBUS_APPS": str(self.apps_file), "LOG_FORMAT": "json",
+            "IDENTITYBUS_INTERNAL_KEY": self.environment()["IDENTITYBUS_INTERNAL_KEY"], "HTTP_PORT": "0",
+            "GATEWAY_PORT": "0"}
+        gateway = Gateway("gateway", environment | more, self.directory / f"gateway-{len(self.services)}.log")
+        self.services.append(gateway)
+        return gateway
+
+    def stand_in(self, service: str, script: Script) -> StandIn:
+        if not self.broker.is_embedded:
+            self.broker.ensure([self.prefix + topic for topic in topics()])
+        stand_in = StandIn(self.broker, self.prefix, service, script)
+        self.stand_ins.append(stand_in)
+        return stand_in
+
+    def process(self, name: str, **more: str) -> Service:
+        """A real service, not started."""
+        service = Service(name, self.environment() | more, self.directory / f"{name}-{len(self.services)}.log")
+        self.services.append(service)
+        return service
+
+    def close(self) -> None:
+        for stand_in in self.stand_ins:
+            stand_in.close()
+        super().close()

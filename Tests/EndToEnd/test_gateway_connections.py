@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Connections and limits of the gateway: clients that are slow, vanish, send too much or nonsense do not hurt the
+others. The service behind it is a stand-in, so that what it does is known."""
+
+import gzip
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+from identitybus_testkit.gateway import Gateway, GatewayDeployment
+from identitybus_testkit.http import Answer, Client, bearer, compressed, read_all
+from identitybus_testkit.standin import StandIn, succeeded
+from identitybus_testkit.waiting import until
+
+PATH = "/v2/users/an-install/link"
+BODY = b'{"external_id":"ada"}'
+AUTHORIZATION = bearer("demo-backend")["Authorization"]
+LIMIT = 131_072
+
+
+def link_answer(command: dict[str, Any]) -> list[dict[str, Any]]:
+    if command["data"].get("externalId") == "silence":
+        return []
+    return [succeeded({"userId": "0" * 24, "installId": "an-install", "isActive": True, "personCreated": True})]
+
+
+@pytest.fixture(scope="module")
+def service(gateway_deployment: GatewayDeployment) -> StandIn:
+    return gateway_deployment.stand_in("link", link_answer)
+
+
+@pytest.fixture(scope="module")
+def gateway(gateway_deployment: GatewayDeployment, service: StandIn) -> Iterator[Gateway]:
+    gateway = gateway_deployment.gateway(
+        GATEWAY_CLIENT_TIMEOUT_SECONDS="2", GATEWAY_MAX_IN_FLIGHT="10", GATEWAY_REPLY_TIMEOUT_MS="3000")
+    gateway.start().wait_ready()
+    yield gateway
+    assert gateway.is_running and gateway.get("/livez")[0] == 200
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Iterator[Client]:
+    """Before and after: the others are served."""
+    assert is_served(gateway.client)
+    yield gateway.client
+    assert is_served(gateway.client)
+
+
+def is_served(client: Client) -> bool:
+    return client.post(PATH, {"external_id": "ada"}, "demo-backend").status == 200
+
+
+def head(length: int | None = None, *more: str) -> bytes:
+    lines = [f"POST {PATH} HTTP/1.1", "Host: localhost", f"Authorization: {AUTHORIZATION}", *more]
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def connect(client: Client) -> socket.socket:
+    return socket.create_connection((client.host, client.port), timeout=20)
+
+
+# Slow clients
+
+
+def closed_after(connection: socket.socket, drip: bytes = b"") -> float:
+    """Seconds until the gateway closes; `drip` is sent byte by byte meanwhile."""
+    start = time.monotonic()
+    connection.settimeout(0.2)
+    while time.monotonic() - start < 15:
+        try:
+            if drip:
+                connection.sendall(drip[:1])
+                drip = drip[1:] or b"x"
+            if connection.recv(65536) == b"":
+                return time.monotonic() - start
+        except TimeoutError:
+            continue
+        except OSError:
+            return time.monotonic() - start
+    raise AssertionError("the connection is still open")
+
+
+def test_a_connection_that_says_nothing_is_closed(client: Client) -> None:
+    with connect(client) as connection:
+        assert 1.5 < closed_after(connection) < 4
+
+
+def test_a_head_that_drips_is_cut_off(client: Client) -> None:
+    with connect(client) as connection:
+        assert 1.5 < closed_after(connection, b"POST /v2/users/x/link HTTP/1.1\r\nHost: l\r\nX-Slow: ") < 4
+
+
+def test_a_body_that_drips_is_cut_off(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(head(1000))
+        assert 1.5 < closed_after(connection, b'{"external_id":"') < 4
+
+
+def test_a_connection_that_is_kept_open_is_closed_when_idle(client: Client) -> None:
+    with connect(client) as connection:
+        for _ in range(2):
+            connection.sendall(head(len(BODY)) + BODY)
+            assert b" 200 " in connection.recv(65536)
+            time.sleep(1.2)
+        assert closed_after(connection) < 3
+
+
+def test_500_slow_clients_do_not_stop_the_others(client: Client) -> None:
+    slow = [connect(client) for _ in range(500)]
+    try:
+        for number, connection in enumerate(slow):
+            connection.sendall(head(1000)[: 20 + number % 40])
+        start = time.monotonic()
+        assert all(is_served(client) for _ in range(20))
+        assert time.monotonic() - start < 5
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+# Too much
+
+
+def test_a_body_at_the_limit_and_over_it(client: Client) -> None:
+    fits = b'{"external_id":"ada","more":"' + b"x" * (LIMIT - 31) + b'"}'
+    assert len(fits) == LIMIT
+    assert client.post(PATH, fits, "demo-backend").status == 200
+    answer = client.raw(head(LIMIT + 1) + fits + b" ")
+    assert answer.startswith(b"HTTP/1.1 413 ") and b'"REQUEST_TOO_LARGE"' in answer
+
+
+def test_a_length_over_the_limit_is_refused_before_the_body(client: Client) -> None:
+    start = time.monotonic()
+    answer = client.raw(head(10**12))
+    assert answer.startswith(b"HTTP/1.1 413 ") and b"connection: close" in answer.lower()
+    assert time.monotonic() - start < 2
+
+
+def test_an_endless_chunked_body_is_refused(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(head(None, "Transfer-Encoding: chunked"))
+        chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+        start = time.monotonic()
+        with pytest.raises(OSError):
+            while time.monotonic() - start < 10:
+                connection.sendall(chunk)
+        assert time.monotonic() - start < 4, "a second to read the refusal, no longer"
+
+
+def test_a_gzip_body_is_limited_by_what_it_becomes(client: Client) -> None:
+    def post(body: bytes) -> Answer:
+        return client.post(PATH, body, "demo-backend", Content_Encoding="gzip")
+
+    assert post(compressed(BODY)).status == 200
+    bomb = gzip.compress(b'{"external_id":"' + b"a" * 100_000_000 + b'"}')
+    assert len(bomb) < LIMIT
+    assert post(bomb).status == 413
+    for wrong in [b"no gzip", b"", compressed(BODY)[:-5], compressed(BODY) + b"rest", compressed(BODY)[:20]]:
+        assert post(wrong).status == 400, wrong
+    assert client.post(PATH, BODY, "demo-backend", Content_Encoding="br").status == 415
+    assert client.post(PATH, BODY, "demo-backend", Content_Encoding="identity").status == 200
+
+
+@pytest.mark.parametrize("header", [
+    "X-Long: " + "x" * 20_000,
+    "\r\n".join(f"X-{number}: {'y' * 1000}" for number in range(40)),
+    "\r\n".join(f"X-{number}: y" for number in range(200)),
+], ids=["field", "total", "count"])
+def test_headers_over_the_limits_are_refused(client: Client, header: str) -> None:
+    answer = client.raw(head(len(BODY), header) + BODY)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
+
+
+def test_a_path_over_the_limits_is_refused(client: Client) -> None:
+    answer = client.raw(b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: l\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 4")
+
+
+# Nonsense
+
+
+@pytest.mark.parametrize("data", [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n", b"\0" * 100, b"POST / HTTP/9.9\r\n\r\n",
+    b"POST " + PATH.encode() + b" HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    b"POST " + PATH.encode() + b" HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    b"POST " + PATH.encode() + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST " + PATH.encode() + b" HTTP/1.1\r\nbad header\r\n\r\n",
+], ids=["tls", "no-version", "zeros", "version", "negative", "two-lengths", "chunk", "header"])
+def test_what_is_not_http_is_answered_400_or_cut_off(client: Client, data: bytes) -> None:
+    answer = client.raw(data)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+
+
+# Half-closed and vanishing
+
+
+def test_a_client_that_has_closed_its_side_still_gets_its_answer(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(head(len(BODY)) + BODY)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_client_that_closes_in_the_middle_of_a_body(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(head(len(BODY)) + BODY[:5])
+        connection.shutdown(socket.SHUT_WR)
+        answer = read_all(connection)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_clients_that_vanish_while_they_wait(client: Client, gateway: Gateway) -> None:
+    silent = b'{"external_id":"silence"}'
+    for _ in range(10):
+        with connect(client) as connection:
+            connection.sendall(head(len(silent)) + silent)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 0, 10, "the waits have ended")
+
+
+def test_requests_one_after_the_other_without_waiting(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall((head(len(BODY)) + BODY) * 4 + head(len(BODY), "Connection: close") + BODY)
+        assert read_all(connection).count(b"HTTP/1.1 200 ") == 5
+
+
+# The bound of what waits
+
+
+def test_what_is_over_the_bound_is_told_to_come_back(client: Client, gateway: Gateway) -> None:
+    answers: list[Answer] = []
+
+    def wait() -> None:
+        answers.append(client.post(PATH, {"external_id": "silence"}, "demo-backend"))
+
+    threads = [threading.Thread(target=wait) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 10, 3, "ten wait")
+    full = client.post(PATH, {"external_id": "ada"}, "demo-backend")
+    assert full.status == 503 and full.headers["Retry-After"] == "1"
+    assert full.json["errorCode"] == "TOO_MANY_REQUESTS_IN_FLIGHT"
+    for thread in threads:
+        thread.join()
+    assert {answer.status for answer in answers} == {504}
+    assert gateway.metric("gateway_requests_in_flight") == 0
+
+
+# Start, stop, settings
+
+
+def test_a_stop_answers_what_is_in_progress(
+    gateway_deployment: GatewayDeployment, service: StandIn
+) -> None:
+    gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="10000").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    client, answers = gateway.client, []
+    thread = threading.Thread(
+        target=lambda: answers.append(client.post(PATH, {"external_id": "silence"}, "demo-backend")))
+    count = len(service.commands)
+    thread.start()
+    until(lambda: len(service.commands) > count, 10, "the command")
+    command = service.last
+    gateway.process.terminate()
+    time.sleep(0.5)
+    service.answer(command, succeeded({"userId": "1" * 24}))
+    thread.join()
+    assert answers[0].status == 200 and answers[0].json == {"id": "1" * 24}
+    assert gateway.wait(30) == 0
+
+
+def test_without_a_broker_it_says_so(gateway_deployment: GatewayDeployment) -> None:
+    gateway = gateway_deployment.gateway(KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1").start()
+    assert isinstance(gateway, Gateway)
+    answer = gateway.client.post(PATH, {"external_id": "ada"}, "demo-backend")
+    assert answer.status == 503 and answer.headers["Retry-After"] == "1"
+    assert answer.json["errorCode"] == "SERVICE_UNAVAILABLE"
+    assert gateway.get("/livez")[0] == 200 and gateway.get("/readyz")[0] == 503
+    assert gateway.stop() == 0
+
+
+@pytest.mark.parametrize("setting", [
+    {"GATEWAY_PORT": "70000"}, {"GATEWAY_MAX_IN_FLIGHT": "0"}, {"GATEWAY_TLS_KEY": "/nowhere"},
+    {"GATEWAY_TLS_KEY": "/nowhere", "GATEWAY_TLS_CERTIFICATE": "/nowhere"}, {"IDENTITYBUS_INTERNAL_KEY": ""},
+    {"IDENTITYBUS_APPS": "/nowhere"},
+])
+def test_a_wrong_setting_ends_the_start(gateway_deployment: GatewayDeployment, setting: dict[str, str]) -> None:
+    gateway = gateway_deployment.gateway(**setting)
+    gateway.start()
+    assert gateway.wait(20) == 64
+    lines = gateway.text.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("identitybus-gateway: "), lines
+
+
+def test_tls_by_certificate_files(
+    gateway_deployment: GatewayDeployment, service: StandIn, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True)
+    gateway = gateway_deployment.gateway(GATEWAY_TLS_CERTIFICATE=str(certificate), GATEWAY_TLS_KEY=str(key))
+    gateway.start().wait_ready()
+    assert gateway.address.startswith("https://")
+    context = ssl.create_default_context(cafile=certificate)
+    client = gateway.client
+    with context.wrap_socket(connect(client), server_hostname="127.0.0.1") as connection:
+        connection.sendall(head(len(BODY), "Connection: close") + BODY)
+        answer = read_all(connection)
+        assert answer.startswith(b"HTTP/1.1 200 ") and json.loads(answer.split(b"\r\n\r\n")[1]) == {"id": "0" * 24}
+    with pytest.raises(ConnectionError):
+        client.post(PATH, {"external_id": "ada"}, "demo-backend")
+    assert gateway.stop() == 0

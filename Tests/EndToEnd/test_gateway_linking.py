@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""The linking vendor's REST calls (facts/linking-and-verification.md A2, A5) against a running gateway and a running
+link service."""
+
+import json
+import re
+import threading
+import time
+import uuid
+from urllib.parse import quote
+
+import pytest
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.commands import PHONE, TABLET, fresh
+from identitybus_testkit.gateway import Gateway, GatewayDeployment
+from identitybus_testkit.http import Answer, Client, basic, bearer
+from identitybus_testkit.waiting import until
+
+BACKEND = "demo-backend"
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@pytest.fixture(scope="module")
+def running(gateway_deployment: GatewayDeployment) -> GatewayDeployment:
+    gateway_deployment.process("link").start().wait_ready()
+    return gateway_deployment
+
+
+@pytest.fixture(scope="module")
+def gateway(running: GatewayDeployment) -> Gateway:
+    gateway = running.gateway()
+    gateway.start().wait_ready()
+    return gateway
+
+
+@pytest.fixture(scope="module")
+def client(gateway: Gateway) -> Client:
+    return gateway.client
+
+
+def new_install(running: GatewayDeployment, device: dict[str, str] = PHONE, user: str = "none", app: str = "demo") -> str:
+    install = fresh("install")
+    assert running.bus.ask(c.register(install, device, user, app))["status"] == "succeeded"
+    return install
+
+
+def link(client: Client, install: str, external_id: object, key: str = BACKEND, **headers: str) -> Answer:
+    return client.post(f"/v2/users/{install}/link", {"external_id": external_id}, key, **headers)
+
+
+def refused(answer: Answer, status: int, code: str, message: str | None = None) -> None:
+    assert answer.status == status, answer
+    assert set(answer.json) == {"message", "errorCode", "ref"}
+    assert answer.json["errorCode"] == code
+    assert UUID.fullmatch(answer.json["ref"])
+    if message is not None:
+        assert answer.json["message"] == message
+
+
+def test_a_new_person_and_the_same_person_again(running: GatewayDeployment, client: Client) -> None:
+    first, second, external_id = new_install(running), new_install(running), fresh("ext")
+    answer = link(client, first, external_id)
+    assert answer.status == 200
+    assert set(answer.json) == {"id"} and re.fullmatch("[0-9a-f]{24}", answer.json["id"])
+    assert link(client, second, external_id).json == answer.json
+
+
+def test_an_id_with_every_kind_of_character_arrives_as_it_was_sent(running: GatewayDeployment, client: Client) -> None:
+    install = "install é/?#%+" + uuid.uuid4().hex
+    assert running.bus.ask(c.register(install))["status"] == "succeeded"
+    external_id = "Zoë \U0001f642 + / " + fresh("ext")
+    assert link(client, quote(install, safe=""), external_id).status == 200
+    state = running.bus.ask(c.query(install))["result"]
+    assert state["externalId"] == external_id
+
+
+def test_the_vendors_codes_and_messages(running: GatewayDeployment, client: Client) -> None:
+    external_id = fresh("ext")
+    install = new_install(running)
+    assert link(client, install, external_id).status == 200
+    refused(link(client, fresh("install"), external_id), 404, "INSTALL_NOT_FOUND",
+            "Install was not found by the install ID provided.")
+    refused(link(client, new_install(running, app="other"), external_id), 403, "INSTALL_DOES_NOT_BELONG_TO_APP",
+            "Install does not belong to this application.")
+    refused(link(client, install, fresh("ext")), 403, "INSTALL_LINKED_TO_OTHER_USER", "Install linked to another user.")
+    refused(link(client, new_install(running, user="new"), external_id), 403,
+            "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON",
+            "This install is already in use, linking to another install is not possible.")
+    for status, code, message in [
+        ("disabled", "INSTALL_DISABLED", "Install is disabled."), ("deleted", "INSTALL_DELETED", "Install is deleted.")
+    ]:
+        other = new_install(running)
+        assert running.bus.ask(c.set_status(other, status))["status"] == "succeeded"
+        refused(link(client, other, fresh("ext")), 403, code, message)
+    assert link(client, new_install(running), external_id).status == 200
+    refused(link(client, install, external_id), 403, "INSTALL_DEACTIVATED")
+
+
+def test_a_tablet_beside_a_phone_succeeds(running: GatewayDeployment, client: Client) -> None:
+    external_id = fresh("ext")
+    first = link(client, new_install(running), external_id)
+    assert link(client, new_install(running, TABLET), external_id).json == first.json
+
+
+@pytest.mark.parametrize("path", ["/v2/users/some-install/link", "/users/auth-code"])
+def test_credentials(client: Client, path: str) -> None:
+    body = {"external_id": "ada"}
+    wrong = [
+        {}, {"Authorization": "Bearer"}, {"Authorization": "Bearer nodot"}, basic(BACKEND),
+        bearer(BACKEND, "wrong"), bearer("nobody", "secret-secret"), bearer("demo-backend.extra"),
+        {"Authorization": f"Bearer {BACKEND}."}, {"Authorization": "Bearer ."},
+        {"Authorization": f"Bearer internal.{'x' * 16}"}, bearer("demo-expired"),
+    ]
+    for headers in wrong:
+        answer = client.send("POST", path, body, headers)
+        refused(answer, 401, "UNAUTHENTICATED")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    refused(client.post(path, body, "demo-expired"), 401, "UNAUTHENTICATED", "The API key has expired.")
+    # Who does not hold the key does not learn that it expired.
+    assert "expired" not in client.send("POST", path, body, bearer("demo-expired", "wrong")).text_of("message")
+    refused(client.post(path, body, "demo-sdk"), 403, "INSUFFICIENT_SCOPE")
+    token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+    refused(client.send("POST", path, body, {"Authorization": f"Bearer {token}"}), 403, "USER_TOKEN_NOT_ALLOWED")
+
+
+@pytest.mark.parametrize("path", ["/v2/users/some-install/link", "/users/auth-code"])
+@pytest.mark.parametrize("body", [
+    None, b"", b"{", b"[]", b'"text"', b"\xff\xfe", b"{}", b'{"external_id":null}', b'{"external_id":7}',
+    b'{"external_id":""}', b'{"external_id":["a"]}', b'{"external_id":"a","external_id":"b"}',
+    b'{"external_id":"\\ud800"}', b'{"a":' * 40 + b"1" + b"}" * 40, b"\xef\xbb\xbf{}",
+], ids=lambda body: "none" if body is None else body[:24].decode(errors="replace"))
+def test_bodies_that_are_refused(client: Client, path: str, body: bytes | None) -> None:
+    refused(client.post(path, body, BACKEND), 400, "INVALID_REQUEST")
+
+
+@pytest.mark.parametrize("external_id", ["null", "undefined", "0", " ada", "ada ", "--", "a\u0007b", "x" * 751])
+def test_external_ids_that_are_refused(running: GatewayDeployment, client: Client, external_id: str) -> None:
+    answer = link(client, new_install(running), external_id)
+    refused(answer, 400, "INVALID_REQUEST")
+    assert answer.json["message"].startswith("external_id")
+
+
+def test_an_install_of_255_bytes_is_looked_for_and_one_of_256_is_refused(client: Client) -> None:
+    refused(link(client, "i" * 255, "ada"), 404, "INSTALL_NOT_FOUND")
+    refused(link(client, "i" * 256, "ada"), 400, "INVALID_REQUEST")
+
+
+def test_the_same_key_gets_the_first_answer(running: GatewayDeployment, client: Client) -> None:
+    install, external_id, key = new_install(running), fresh("ext"), str(uuid.uuid4())
+    first = link(client, install, external_id, Idempotency_Key=key)
+    assert link(client, new_install(running), external_id).status == 200  # deactivates the first install
+    again = link(client, install, external_id, Idempotency_Key=key)
+    assert (again.status, again.body) == (first.status, first.body)
+    assert again.headers["X-Request-Id"] == first.headers["X-Request-Id"]
+    refused(link(client, install, external_id), 403, "INSTALL_DEACTIVATED")
+    refused(link(client, install, fresh("ext"), Idempotency_Key=key), 409, "ID_REUSED")
+    refused(link(client, install, external_id, Idempotency_Key="k" * 256), 400, "INVALID_REQUEST")
+
+
+def test_a_refusal_is_the_first_answer_too(running: GatewayDeployment, client: Client) -> None:
+    install, key = fresh("install"), str(uuid.uuid4())
+    first = link(client, install, "ada", Idempotency_Key=key)
+    assert running.bus.ask(c.register(install))["status"] == "succeeded"
+    again = link(client, install, "ada", Idempotency_Key=key)
+    assert (first.status, first.body) == (again.status, again.body) and first.status == 404
+
+
+def test_one_key_twice_at_once(running: GatewayDeployment, client: Client) -> None:
+    install, external_id, key = new_install(running), fresh("ext"), str(uuid.uuid4())
+    answers: list[Answer] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(link(client, install, external_id, Idempotency_Key=key)))
+        for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8 and len({(answer.status, answer.body) for answer in answers}) == 1
+    assert answers[0].status == 200
+
+
+def test_killed_while_requests_wait(running: GatewayDeployment) -> None:
+    """The client's retry, at another replica, gets the answer that the first one would have got."""
+    gateway = running.gateway().start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    link_service = running.services[0]
+    installs = [new_install(running) for _ in range(20)]
+    external_ids = [fresh("ext") for _ in installs]
+    keys = [str(uuid.uuid4()) for _ in installs]
+    link_service.pause()
+    failures: list[BaseException] = []
+    client = gateway.client
+
+    def request(number: int) -> None:
+        try:
+            link(client, installs[number], external_ids[number], Idempotency_Key=keys[number])
+        except OSError as problem:
+            failures.append(problem)
+
+    threads = [threading.Thread(target=request, args=[number]) for number in range(len(installs))]
+    for thread in threads:
+        thread.start()
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 20, 10, "all waiting")
+    gateway.kill()
+    for thread in threads:
+        thread.join()
+    assert len(failures) == 20
+    link_service.resume()
+    second = running.gateway().start().wait_ready()
+    assert isinstance(second, Gateway)
+    answers = [
+        link(second.client, install, external_id, Idempotency_Key=key)
+        for install, external_id, key in zip(installs, external_ids, keys)]
+    assert [answer.status for answer in answers] == [200] * 20
+    for install, external_id, answer in zip(installs, external_ids, answers):
+        events = [
+            record for record in running.bus.collector.events[answer.headers["X-Request-Id"]]
+            if record.envelope["type"] == "identity.link.linked.v1"]
+        assert len({record.envelope["id"] for record in events}) == 1, "linked once"
+        assert events[0].data["userId"] == answer.json["id"]
+    second.stop()
+
+
+def test_without_a_service_the_request_times_out_and_says_which(running: GatewayDeployment) -> None:
+    gateway = running.gateway(GATEWAY_REPLY_TIMEOUT_MS="500").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    link_service = running.services[0]
+    install, external_id, key = new_install(running), fresh("ext"), str(uuid.uuid4())
+    link_service.pause()
+    try:
+        start = time.monotonic()
+        late = link(gateway.client, install, external_id)
+        refused(late, 504, "REPLY_TIMEOUT")
+        assert 0.45 < time.monotonic() - start < 3
+        kept = link(gateway.client, install, external_id, Idempotency_Key=key)
+        refused(kept, 504, "REPLY_TIMEOUT")
+        assert kept.json["ref"] == kept.headers["X-Request-Id"]
+    finally:
+        link_service.resume()
+    # Without a key nobody can ask again, so the command has expired; with one it was decided.
+    assert link(gateway.client, install, external_id, Idempotency_Key=key).status == 200
+    gateway.stop()
+
+
+def test_the_access_log_has_traces_and_no_secrets(running: GatewayDeployment, gateway: Gateway) -> None:
+    trace = uuid.uuid4().hex
+    install, external_id = new_install(running), fresh("ext")
+    answer = link(gateway.client, install, external_id, traceparent=f"00-{trace}-00f067aa0ba902b7-01")
+    assert answer.status == 200
+    lines = until(lambda: gateway.access(trace), 5, "the access log's line")
+    assert len(lines) == 1
+    fields = lines[0]
+    assert {name: fields[name] for name in ("method", "route", "status", "app", "key", "trace", "ref")} == {
+        "method": "POST", "route": "/v2/users/{install_id}/link", "status": "200", "app": "demo", "key": BACKEND,
+        "trace": trace, "ref": answer.headers["X-Request-Id"]}
+    text = gateway.log.read_text()
+    assert install not in text and external_id not in text
+    event = running.bus.collector.wait(
+        lambda: running.bus.collector.events[answer.headers["X-Request-Id"]], 10, lambda: "the event")[0]
+    assert event.envelope["traceparent"] == f"00-{trace}-00f067aa0ba902b7-01"
+
+
+def test_paths_and_methods(client: Client) -> None:
+    for path in ["/", "/v2/users//link", "/v2/users/a/b/link", "/v2/users/a/link/", "/nothing", "/v2/users/%ff/link"]:
+        answer = client.post(path, {}, BACKEND)
+        assert answer.status == 404 and answer.json["code"] == "NO_SUCH_ENDPOINT", path
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    for method in ["GET", "PUT", "DELETE", "PATCH"]:
+        answer = client.send(method, "/v2/users/a/link")
+        assert answer.status == 405 and answer.headers["Allow"] == "POST"
+    assert client.send("OPTIONS", "/v2/users/a/link").status == 405, "backends' calls are not for browsers"
+
+
+def test_answers_are_not_kept_by_caches(client: Client) -> None:
+    assert link(client, "nobody", "ada").headers["Cache-Control"] == "no-store"
+
+
+def test_a_key_that_is_added_to_the_apps_file_works_without_a_restart(
+    running: GatewayDeployment, client: Client
+) -> None:
+    secret = "demo-secret-added-later"
+    text = running.apps_file.read_text()
+    added = text.replace(
+        "      - id: demo-backend\n",
+        f"      - id: added-later\n        secret: {secret}\n        scopes: [user.link]\n      - id: demo-backend\n", 1)
+    part = running.apps_file.with_suffix(".part")
+    part.write_text(added)
+    part.replace(running.apps_file)
+    try:
+        install, external_id = new_install(running), fresh("ext")
+        until(lambda: link(client, install, external_id, "added-later").status == 200, 15, "the new key", 0.5)
+    finally:
+        running.apps_file.write_text(text)
+
+
+def test_health_and_metrics(gateway: Gateway) -> None:
+    assert gateway.get("/livez")[0] == 200
+    assert gateway.get("/readyz")[0] == 200
+    text = gateway.get("/metrics")[1]
+    assert 'gateway_requests_total{route="/v2/users/{install_id}/link",status="200"}' in text
+    assert "gateway_request_duration_seconds_bucket" in text
+    assert json.loads(gateway.get("/readyz")[1]) == {"status": "ok"}
