@@ -103,7 +103,6 @@ let package = Package(
             name: "User",
             dependencies: [
                 "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Services/User", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
@@ -203,8 +202,9 @@ let package = Package(
         .testTarget(
             name: "UserTests",
             dependencies: [
-                "Contracts", "User", "Messaging", "Runtime", "Storage", "WireJSON",
+                "Contracts", "Link", "User", "Messaging", "Runtime", "Storage", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/UserTests", swiftSettings: strict),

@@ -32,7 +32,9 @@ import Testing
         for id in ["i1", "i2", "i3"] {
             #expect(
                 after.install(id)
-                    == Install(id: id, app: "demo", device: Device(kind: .other, platform: "erased"), status: .deleted))
+                    == Install(
+                        id: id, app: "demo", device: Device(kind: .other, platform: "erased"), status: .deleted,
+                        version: 1))
         }
         #expect(after.install("i4") == Self.state.install("i4"))
         #expect(after.installs(of: Self.me).isEmpty)

@@ -37,7 +37,7 @@ import Testing
                         deactivatedInstallIds: [])),
             ])
         let after = state.after(decision)
-        #expect(after.install("i1") == Fixture.install("i1", of: user))
+        #expect(after.install("i1") == Fixture.install("i1", of: user).version(1, isUsersFirst: true))
         #expect(after.person(userID: user) == Fixture.person(user, "anna"))
     }
 

@@ -14,12 +14,13 @@ import Testing
         installs: [Fixture.install("i1", of: me)], persons: [Fixture.person(me, "anna")])
 
     private func result(
-        user: String? = nil, externalID: String? = nil, status: InstallStatus = .enabled, isActive: Bool = false
+        user: String? = nil, externalID: String? = nil, status: InstallStatus = .enabled, isActive: Bool = false,
+        isUsersFirst: Bool = false, version: Int64 = 0
     ) -> Answer {
         .install(
             InstallResult(
                 installId: "i1", appId: "demo", userId: user, externalId: externalID, status: status,
-                isActive: isActive))
+                isActive: isActive, isUsersFirst: isUsersFirst, version: version))
     }
 
     // MARK: Register
@@ -43,7 +44,7 @@ import Testing
     @Test func registersWithANewUnlinkedUser() throws {
         let user = Fixture.context().newUserID
         let decision = register(.new, in: LinkState())
-        #expect(decision.answer == result(user: user, isActive: true))
+        #expect(decision.answer == result(user: user, isActive: true, isUsersFirst: true, version: 1))
         #expect(decision.told == [InstallRegistered(installId: "i1", device: Fixture.device(.phone), userId: user)])
         #expect(LinkState().after(decision).person(userID: user) == Fixture.person(user))
     }
@@ -72,7 +73,9 @@ import Testing
     @Test func aKnownInstallWithoutUserGetsOne() throws {
         let state = LinkState(installs: [Fixture.install("i1")])
         let decision = register(.new, in: state)
-        #expect(decision.answer == result(user: Fixture.context().newUserID, isActive: true))
+        #expect(
+            decision.answer == result(user: Fixture.context().newUserID, isActive: true, isUsersFirst: true, version: 1)
+        )
         #expect(decision.events.count == 1)
     }
 
@@ -115,16 +118,17 @@ import Testing
 
     @Test func detachTakesThePersonOff() throws {
         let decision = detach(Self.linked)
-        #expect(decision.answer == result())
-        #expect(decision.told == [InstallDetached(installId: "i1", userId: Self.me)])
+        #expect(decision.answer == result(version: 1))
+        #expect(decision.told == [InstallDetached(installId: "i1", userId: Self.me, version: 1)])
         let after = Self.linked.after(decision)
-        #expect(after.install("i1") == Fixture.install("i1"))
+        #expect(after.install("i1") == Fixture.install("i1").version(1))
         #expect(after.person(app: "demo", externalID: "anna")?.userID == Self.me)
         // The same external id restores the same person (seed 002).
         let again = LinkDecider.decide(Fixture.request("i1", "anna"), after, Fixture.context(id: "c2"))
         #expect(
             again.answer
-                == .link(LinkResult(userId: Self.me, installId: "i1", isActive: true, personCreated: false)))
+                == .link(
+                    LinkResult(userId: Self.me, installId: "i1", isActive: true, personCreated: false, version: 2)))
     }
 
     @Test func detachOfAnEmptyInstallChangesNothing() throws {
@@ -147,7 +151,7 @@ import Testing
     @Test func detachWorksOnADisabledInstall() throws {
         let state = LinkState(
             installs: [Fixture.install("i1", of: Self.me, status: .disabled)], persons: [Fixture.person(Self.me)])
-        #expect(detach(state).answer == result(status: .disabled))
+        #expect(detach(state).answer == result(status: .disabled, version: 1))
     }
 
     // MARK: Status
@@ -184,7 +188,8 @@ import Testing
         }
         #expect(
             decision.answer
-                == result(user: Self.me, externalID: "anna", status: transition.to, isActive: isActive))
+                == result(
+                    user: Self.me, externalID: "anna", status: transition.to, isActive: isActive, version: 1))
         #expect(
             decision.told == [
                 InstallStatusChanged(

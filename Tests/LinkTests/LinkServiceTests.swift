@@ -17,7 +17,9 @@ import WireJSON
         let store = try LinkTestStore(engine)
         var state = LinkState()
         let installs = [
-            Install(id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby),
+            Install(
+                id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby,
+                isUsersFirst: true, version: 1 << 40),
             Install(id: "\u{e9}'\"\\ \u{1F44B}", app: "a'b", device: Fixture.phone),
             Install(
                 id: "i3", app: "demo", device: Fixture.device(.other), status: .deleted, userID: "u1",

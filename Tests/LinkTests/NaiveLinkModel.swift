@@ -14,6 +14,8 @@ struct NaiveLinkModel {
         var status: InstallStatus = .enabled
         var user: String?
         var activity: Install.Activity = .none
+        var isUsersFirst = false
+        var version: Int64 = 0
     }
 
     struct PersonRow: Hashable {
@@ -97,7 +99,9 @@ struct NaiveLinkModel {
             if isLoneStandby { return give(id, row, to: user, externalID, isNew: false) }
             if row.activity == .deactivated { return .refuse(.installDeactivated) }  // 10
             return .done(  // 9
-                LinkResult(userId: user, installId: id, isActive: row.activity == .active, personCreated: false), [])
+                LinkResult(
+                    userId: user, installId: id, isActive: row.activity == .active, personCreated: false,
+                    version: row.version), [])
         }
         if let user = row.user {
             if owner != nil { return .refuse(.cannotLinkExistingPersonToOtherPerson) }  // 15
@@ -119,19 +123,26 @@ struct NaiveLinkModel {
         installs[id] = row
         installs[id]?.user = user
         installs[id]?.activity = phoneStays ? .standby : .active
+        installs[id]?.isUsersFirst = isNew || row.user == user && row.isUsersFirst
+        installs[id]?.version = row.version + 1
         var events: [AnyHashable] = [
             Linked(
                 installId: id, externalId: externalID, userId: user, personCreated: isNew,
-                activeInstallId: phoneStays ? active[0] : id, deactivatedInstallIds: phoneStays ? [] : active)
+                activeInstallId: phoneStays ? active[0] : id, deactivatedInstallIds: phoneStays ? [] : active,
+                version: row.version + 1)
         ]
         for loser in active where !phoneStays {
             installs[loser]?.activity = .deactivated
+            installs[loser]?.version += 1
             events.append(
                 InstallStatusChanged(
                     installId: loser, status: installs[loser]?.status ?? .enabled, isActive: false, userId: user,
-                    cause: .superseded))
+                    isLinked: true, cause: .superseded, version: installs[loser]?.version ?? -1))
         }
-        return .done(LinkResult(userId: user, installId: id, isActive: !phoneStays, personCreated: isNew), events)
+        return .done(
+            LinkResult(
+                userId: user, installId: id, isActive: !phoneStays, personCreated: isNew, version: row.version + 1),
+            events)
     }
 
     private mutating func establish(
@@ -166,7 +177,7 @@ struct NaiveLinkModel {
         guard let row = installs[id] else { preconditionFailure("no install \(id)") }
         return InstallResult(
             installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
-            status: row.status, isActive: row.activity == .active)
+            status: row.status, isActive: row.activity == .active, isUsersFirst: row.isUsersFirst, version: row.version)
     }
 
     private mutating func register(_ command: RegisterInstall, app: String, newUser: String) -> Told {
@@ -186,6 +197,8 @@ struct NaiveLinkModel {
             persons[newUser] = PersonRow(app: app)
             row.user = newUser
             row.activity = .active
+            row.isUsersFirst = true
+            row.version += 1
         }
         installs[command.installId] = row
         let isNews = known?.device != command.device || getsUser
@@ -200,7 +213,9 @@ struct NaiveLinkModel {
         guard let user = row.user else { return (.install(result(id)), []) }
         installs[id]?.user = nil
         installs[id]?.activity = .none
-        return (.install(result(id)), [InstallDetached(installId: id, userId: user)])
+        installs[id]?.isUsersFirst = false
+        installs[id]?.version += 1
+        return (.install(result(id)), [InstallDetached(installId: id, userId: user, version: row.version + 1)])
     }
 
     private mutating func setStatus(_ command: SetInstallStatus, app: String) -> Told {
@@ -209,6 +224,7 @@ struct NaiveLinkModel {
         if row.status == command.status { return (.install(result(command.installId)), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
         installs[command.installId]?.status = command.status
+        installs[command.installId]?.version += 1
         if command.status == .deleted, row.activity == .active { installs[command.installId]?.activity = .deactivated }
         let result = result(command.installId)
         return (
@@ -216,7 +232,7 @@ struct NaiveLinkModel {
             [
                 InstallStatusChanged(
                     installId: command.installId, status: command.status, isActive: result.isActive, userId: row.user,
-                    cause: .command)
+                    isLinked: result.externalId != nil, cause: .command, version: row.version + 1)
             ]
         )
     }
@@ -227,7 +243,9 @@ struct NaiveLinkModel {
         persons[user] = PersonRow(app: app, isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys
         for id in mine {
-            installs[id] = InstallRow(app: app, device: Device(kind: .other, platform: "erased"), status: .deleted)
+            let version = (installs[id]?.version ?? 0) + 1
+            installs[id] = InstallRow(
+                app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version)
         }
         return (.erasure(ErasureResult(userId: user, installsRemoved: mine.count)), [UserErased(userId: user)])
     }

@@ -42,7 +42,9 @@ import Testing
             #expect(decision.changes == again.changes)
             #expect(decision.told == again.told)
             #expect(decision.answer == again.answer)
+            let before = state
             state = state.after(decision)
+            try checkVersions(before, state)
             let (answer, events) = model.run(
                 step.command, app: step.context.app.id, linkingIsOn: step.context.app.linking.isEnabled,
                 newUser: step.context.newUserID)
@@ -59,9 +61,25 @@ import Testing
         }
     }
 
+    /// What is told of an install can be ordered: its version grows with each change of what is told, and only then.
+    private func checkVersions(_ before: LinkState, _ after: LinkState) throws {
+        for install in after.installs.values {
+            guard let old = before.install(install.id) else { continue }
+            let isSame =
+                old.userID == install.userID && old.activity == install.activity && old.status == install.status
+                && isLinked(old, before) == isLinked(install, after)
+            try #require(install.version == old.version + (isSame ? 0 : 1))
+        }
+    }
+
+    private func isLinked(_ install: Install, _ state: LinkState) -> Bool {
+        install.userID.flatMap { state.person(userID: $0)?.externalID } != nil
+    }
+
     private func breakActivity(_ state: inout LinkState, _ model: inout NaiveLinkModel) {
         for (id, row) in model.installs where row.user != nil {
             model.installs[id]?.activity = .active
+            model.installs[id]?.version += 1
             if let install = state.install(id) { state.apply(.install(install.with(row.user, .active))) }
         }
     }
@@ -70,7 +88,7 @@ import Testing
         state.installs.values.reduce(into: [:]) { rows, install in
             rows[install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
-                activity: install.activity)
+                activity: install.activity, isUsersFirst: install.isUsersFirst, version: install.version)
         }
     }
 

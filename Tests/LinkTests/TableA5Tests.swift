@@ -157,7 +157,9 @@ import Testing
             #expect(
                 decision.answer
                     == .link(
-                        LinkResult(userId: Self.me, installId: row.install, isActive: isActive, personCreated: false)))
+                        LinkResult(
+                            userId: Self.me, installId: row.install, isActive: isActive, personCreated: false,
+                            version: 0)))
             #expect(decision.changes.isEmpty)
             #expect(decision.events.isEmpty)
         case .linked(let isNew, let isActive, let deactivated):

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Storage
+import WireJSON
+
+@testable import Runtime
+@testable import User
+
+/// What every test of the decider starts from.
+enum Fixture {
+    static let secret = "demo-app-secret"
+    static let app = AppSettings(
+        id: "demo",
+        sdk: SDKSettings(appSecret: AppSecret(secret), maxOutstandingCodes: 4, configuration: ["detections": true]))
+    static let otherApp = AppSettings(id: "other")
+    static let unlinkedApp = AppSettings(
+        id: "unlinked", linking: .init(isEnabled: false), sdk: SDKSettings(appSecret: AppSecret(secret)))
+    static let phone = Device(kind: .phone, platform: "ios")
+    static let tablet = Device(kind: .tablet, platform: "android")
+    static let userID = "5a18fc4b0962209e0000000d"
+    static let start = Timestamp(milliseconds: 1_800_000_000_000)
+    static let minute: Int64 = 60_000
+
+    static func context(
+        _ app: AppSettings = app, id: String = "c1", source: String = "test", now: Timestamp = start,
+        expiry: Timestamp? = nil, as kind: Principal.Kind = .service
+    ) -> DecisionContext {
+        DecisionContext(
+            command: CommandKey(app: app.id, source: source, id: id), app: app,
+            principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: now, expiry: expiry)
+    }
+
+    static func code(_ text: String, _ externalID: String = "anna", use: AuthCode.Use = .none) -> AuthCode {
+        AuthCode(
+            digest: CodeDigest(of: text), app: "demo", externalID: externalID,
+            expires: Timestamp(milliseconds: start.milliseconds + 10 * minute), use: use)
+    }
+
+    static func facts(
+        _ version: Int64 = 1, user: String? = userID, isLinked: Bool = true, isActive: Bool = true,
+        isUsersFirst: Bool = true, status: InstallStatus = .enabled
+    ) -> LinkFacts {
+        LinkFacts(
+            version: version, userID: user, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst,
+            status: status)
+    }
+
+    static func key(_ id: String) -> CommandKey { CommandKey(app: "demo", source: "test", id: id) }
+}
+
+/// An outcome that can be compared. Tokens are left out: their times differ.
+enum Answer: Hashable, CustomStringConvertible {
+    case user(String, isLinked: Bool, isRemoteEnabled: Bool)
+    case code(String)
+    case reset
+    case pending(PendingUser.Awaiting)
+    case rejected(ReasonCode)
+    case expired
+    case noted
+    case another
+
+    init(_ outcome: Outcome) {
+        switch outcome {
+        case .expired: self = .expired
+        case .noted: self = .noted
+        case .rejected(let rejection): self = .rejected(rejection.reason)
+        case .succeeded(let result as UserResult):
+            self = .user(result.userId, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
+        case .succeeded(let result as AuthCodeResult): self = .code(result.authenticationCode)
+        case .succeeded(is ResetResult): self = .reset
+        case .pending(let result as PendingUser): self = .pending(result.awaiting)
+        case .succeeded, .pending: self = .another
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .user(let id, let isLinked, let isRemoteEnabled):
+            "user \(id)\(isLinked ? " linked" : "")\(isRemoteEnabled ? " enabled" : "")"
+        case .code(let text): "code \(text.prefix(6))"
+        case .reset: "reset"
+        case .pending(let awaiting): "pending \(awaiting)"
+        case .rejected(let reason): reason.rawValue
+        case .expired: "expired"
+        case .noted: "noted"
+        case .another: "a result of another kind"
+        }
+    }
+}
+
+extension UserDecider.Decision {
+    var answer: Answer { Answer(outcome) }
+
+    /// The events, so that they can be compared.
+    var told: [AnyHashable] { events.map { AnyHashable($0) } }
+
+    /// The final answers, by command id.
+    var settled: [String: Answer] {
+        Dictionary(settlements.map { ($0.command.id, Answer($0.outcome)) }) { first, _ in first }
+    }
+}
+
+extension UserState {
+    /// The state after the decision.
+    func after(_ decision: UserDecider.Decision) -> UserState {
+        var state = self
+        decision.changes.forEach { state.apply($0) }
+        return state
+    }
+}
