@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+@testable import Verification
+
+/// Random sequences: what the events tell is a story that makes sense, and agrees with the session that is kept.
+@Suite struct RandomSequenceTests {
+    /// What somebody knows of a device who reads nothing but the session-changed events.
+    struct Reader: Equatable {
+        var state: VerificationState = .anonymous
+        var mayFileIssues = true
+        var user: MPID?
+        var isKnown = false
+
+        /// - Returns: what is wrong with the event, after all that was told before.
+        mutating func read(_ event: SessionChanged) -> String? {
+            defer { (state, mayFileIssues, isKnown) = (event.state, event.mayFileIssues, true) }
+            switch event.cause {
+            case .login where event.state == .anonymous:
+                return user == nil ? nil : "an anonymous login while \(user!) is there"
+            case .login:
+                defer { user = event.mpid }
+                if event.mpid == nil { return "a login of nobody" }
+                if let user, user != event.mpid { return "the login of \(event.mpid!) before the logout of \(user)" }
+                if user == event.mpid, state == event.state, mayFileIssues == event.mayFileIssues {
+                    return "the same login twice"
+                }
+                return nil
+            case .logout:
+                defer { user = nil }
+                if event.mpid != user { return "the logout of another than who is there" }
+                return user == nil && state == .anonymous && isKnown ? "a logout while nobody is there" : nil
+            case .refusal:
+                return event.state == .unverified && !event.mayFileIssues ? nil : "a refusal that refuses nothing"
+            }
+        }
+    }
+
+    @Test func eventsTellTheStory() throws {
+        print("seed \(testSeed)")
+        var outcomes: [String: Int] = [:]
+        for round in 0..<60 {
+            var source = RandomCommands(seed: testSeed &+ UInt64(round))
+            var state = SessionState()
+            var readers: [SessionState.DeviceKey: Reader] = [:]
+            var settled: [CommandKey: Int] = [:]
+            var promised: Set<CommandKey> = []
+            for place in 0..<200 {
+                let step = source.next()
+                let trace = Comment(rawValue: "seed \(testSeed), round \(round), step \(place): \(step.command)")
+                let decision = VerificationDecider.decide(step.command, state, step.context)
+                let again = VerificationDecider.decide(step.command, state, step.context)
+                #expect(decision.told == again.told && decision.changes == again.changes, trace)
+                source.note(decision, app: step.context.app.id)
+                decision.changes.forEach { state.apply($0) }
+                for case let event as SessionChanged in decision.events {
+                    let key = SessionState.DeviceKey(app: step.context.app.id, deviceID: event.deviceId)
+                    let problem = readers[key, default: Reader()].read(event)
+                    try #require(problem == nil, trace)
+                }
+                // Refusals and logouts show at once; only what the sync service said moves a user in.
+                if case .pending = decision.outcome { promised.insert(step.context.command) }
+                for settlement in decision.settlements { settled[settlement.command, default: 0] += 1 }
+                for (key, session) in state.sessions {
+                    let told = try #require(readers[key] ?? (session.shown == 0 ? Reader() : nil), trace)
+                    try #require(told.state == session.state, trace)
+                    try #require(told.mayFileIssues == session.mayFileIssues, trace)
+                    try #require(told.user == session.mpid, trace)
+                    try #require(session.shown <= session.number, trace)
+                }
+                outcomes[decision.answer.split(separator: " ").prefix(2).joined(separator: " "), default: 0] += 1
+            }
+            #expect(settled.values.allSatisfy { $0 == 1 })
+            #expect(Set(settled.keys).isSubset(of: promised))
+            #expect(state.sagas.count == promised.count - settled.count)
+        }
+        for outcome in ["pending", "noted", "rejected InvalidAuthToken", "anonymous noIdentifier"] {
+            #expect((outcomes[outcome] ?? 0) > 10, "\(outcomes)")
+        }
+    }
+
+    static let engines: [SQLEngine] = [.sqlite, .postgresql]
+
+    /// However commands are grouped into batches, and whichever replica's counters they add to, the answers and the
+    /// tables are the same.
+    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
+        for round in 0..<(engine == .sqlite ? 10 : 4) {
+            let seed = testSeed &+ UInt64(round)
+            var source = RandomCommands(seed: seed)
+            var sizes = SplitMix64(seed: seed)
+            let single = try VerificationTestStore(engine)
+            let batched = try VerificationTestStore(engine)
+            var steps: [RandomCommands.Step] = []
+            var expected: [VerificationDecider.Decision] = []
+            for _ in 0..<80 {
+                let step = source.next()
+                let decision = try #require(try single.run([step]).first)
+                source.note(decision, app: step.context.app.id)
+                steps.append(step)
+                expected.append(decision)
+            }
+            var decisions: [VerificationDecider.Decision] = []
+            while !steps.isEmpty {
+                let batch = Array(steps.prefix(Int.random(in: 1...20, using: &sizes)))
+                steps.removeFirst(batch.count)
+                decisions += try batched.run(batch, shard: Int64.random(in: 0..<3, using: &sizes))
+            }
+            #expect(decisions.map(\.answer) == expected.map(\.answer), "seed \(seed)")
+            #expect(decisions.map(\.told) == expected.map(\.told), "seed \(seed)")
+            #expect(try batched.rows() == single.rows(), "seed \(seed)")
+        }
+    }
+
+    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+        let store = try VerificationTestStore(engine)
+        let sessions = [
+            Session(
+                app: "a'b", deviceID: "\u{e9}'\"\\ \u{1F44B}", state: .unverified, mayFileIssues: false,
+                mpid: MPID(Int64.min), number: 7, shown: 5, hasLogin: true),
+            Session(app: "demo", deviceID: "d", state: .unchecked),
+        ]
+        let sagas = [
+            LoginSaga(
+                forwardID: "f1", command: CommandKey(app: "demo", source: "s'", id: "i\""), deviceID: "d", kind: .login,
+                number: 3, result: VerificationResult(state: .verified, mayFileIssues: true, keyId: "k1")),
+            LoginSaga(
+                forwardID: "f2", command: CommandKey(app: "demo", source: "s", id: "j"), deviceID: "d", kind: .logout,
+                number: 4,
+                result: VerificationResult(
+                    state: .anonymous, mayFileIssues: true, anonymousReason: .userEmailInvalid)),
+        ]
+        var state = SessionState()
+        sessions.forEach { state.apply(.session($0)) }
+        sagas.forEach { state.apply(.began($0)) }
+        let saved = state
+        try store.database.transaction { try VerificationStore(transaction: $0).save(saved, shard: 0) }
+        try store.database.transaction { (transaction) throws in
+            let reader = VerificationStore(transaction: transaction)
+            let keys = sessions.map { SessionState.DeviceKey(app: $0.app, deviceID: $0.deviceID) }
+            let others = [SessionState.DeviceKey(app: "demo", deviceID: "no")]
+            #expect(Set(try reader.sessions(Set(keys + others))) == Set(sessions))
+            #expect(Set(try reader.sagas(forwardIDs: ["f1", "f2", "no"])) == Set(sagas))
+        }
+        var ended = SessionState(sagas: sagas)
+        ended.apply(.ended(sagas[0]))
+        let left = ended
+        try store.database.transaction { try VerificationStore(transaction: $0).save(left, shard: 0) }
+        try store.database.transaction { (transaction) throws in
+            #expect(try VerificationStore(transaction: transaction).sagas(forwardIDs: ["f1", "f2"]) == [sagas[1]])
+        }
+    }
+}
