@@ -73,10 +73,14 @@ public enum VerificationDecider {
         decision.changes.append(.counted(app: context.app.id, tally, at: context.now))
     }
 
+    /// What a refusal leaves: not anonymous, and nothing may be done (domain.md "Verification").
+    private static let unverified = VerificationResult(state: .unverified, mayFileIssues: false)
+
     private static func refuse(_ problem: Rejection, _ session: Session) -> Decision {
         var refused = session
         let events = refused.show(.unverified, mayFileIssues: false, cause: .refusal)
-        return Decision(.rejected(problem), changes: [.session(refused)], events: events)
+        return Decision(
+            .rejected(problem.carrying(Self.unverified)), changes: [.session(refused)], events: events)
     }
 
     private static func forward(
@@ -185,8 +189,8 @@ public enum VerificationDecider {
             return switch verdict {
             case .valid(let keyID):
                 Decision(.succeeded(VerificationResult(state: .verified, mayFileIssues: true, keyId: keyID)))
-            case .notProvided: .rejected(.authTokenNotProvided)
-            case .invalid: .rejected(.invalidAuthToken)
+            case .notProvided: Decision(.rejected(Rejection(.authTokenNotProvided).carrying(Self.unverified)))
+            case .invalid: Decision(.rejected(Rejection(.invalidAuthToken).carrying(Self.unverified)))
             }
         }
     }

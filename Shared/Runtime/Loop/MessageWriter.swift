@@ -148,6 +148,7 @@ struct MessageWriter {
             reply.status = .rejected
             reply.reason = rejection.reason
             reply.message = rejection.message
+            reply.result = rejection.result
         case .expired:
             reply.message = "The command's expirytime had passed before it could be decided."
         }
