@@ -80,3 +80,8 @@ def test_readme_the_python_example_links(place: Path) -> None:
 
 def test_readme_the_shell_example_links(place: Path) -> None:
     linked_by(place, ["sh", "-c", block("sh")], "shell")
+
+
+def test_readme_the_http_example_gets_a_code(place: Path) -> None:
+    answer = subprocess.run(["bash", "-c", block("bash")], cwd=place, check=True, capture_output=True, timeout=60)
+    assert re.fullmatch("[0-9a-f]{128}", json.loads(answer.stdout)["authentication_code"])

@@ -44,6 +44,8 @@ def result(reply: dict[str, Any]) -> dict[str, Any]:
 
 def rejected(reply: dict[str, Any]) -> str:
     assert reply["status"] == "rejected", reply
+    if reply["reason"] in ("AuthTokenNotProvided", "InvalidAuthToken"):
+        assert reply["result"] == {"state": "unverified", "mayFileIssues": False}
     return reply["reason"]
 
 
