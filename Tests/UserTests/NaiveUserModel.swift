@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+
+@testable import Link
+@testable import Runtime
+@testable import User
+
+/// The user service as one synchronous program over the platform's one record of links: no sagas, no messages, no
+/// memory of what the platform said. What a device is told is looked up on the spot.
+struct NaiveUserModel {
+    enum Device: Equatable {
+        case none
+        case awaiting(command: String, isCreation: Bool, deadline: Int64)
+        case present
+    }
+
+    struct Code {
+        var app: String
+        var externalID: String
+        var expires: Int64
+        var isUsed = false
+    }
+
+    private(set) var platform = LinkState()
+    private(set) var devices: [String: Device] = [:]
+    private(set) var codes: [String: Code] = [:]
+    /// Per device and purpose, the code that the same command may come again with.
+    private var redeemed: [String: String] = [:]
+    private var count = 0
+
+    struct Told {
+        var answer: Answer
+        /// Commands that waited and are told now.
+        var settled: [String: Answer] = [:]
+        init(_ answer: Answer, settled: [String: Answer] = [:]) {
+            self.answer = answer
+            self.settled = settled
+        }
+        static func no(_ reason: ReasonCode) -> Told { Told(.rejected(reason)) }
+    }
+
+    // MARK: The platform
+
+    @discardableResult
+    mutating func ask(_ command: LinkCommand, _ app: AppSettings, id: String? = nil) -> Outcome {
+        count += 1
+        let context = Fixture.context(app, id: id ?? "m\(count)", source: id == nil ? "model" : "test")
+        let decision = LinkDecider.decide(command, platform, context)
+        decision.changes.forEach { platform.apply($0) }
+        return decision.outcome
+    }
+
+    private func install(_ id: String) -> Install? { platform.install(id) }
+
+    private func isLinked(_ id: String) -> Bool {
+        install(id)?.userID.flatMap { platform.person(userID: $0)?.externalID } != nil
+    }
+
+    private func user(_ id: String) -> Answer {
+        guard let install = install(id), let user = install.userID else { return .rejected(.noUser) }
+        return .user(
+            user, isLinked: isLinked(id), isRemoteEnabled: install.isActive && install.status == .enabled)
+    }
+
+    // MARK: Commands
+
+    mutating func run(_ command: UserCommand, _ id: String, _ app: AppSettings, now: Int64, code: String?) -> Told {
+        guard let installID = command.installID else { return issue(command, app, now, code) }
+        let device = "\(app.id)/\(installID)"
+        forgetLost(device, installID)
+        switch (command, devices[device] ?? .none) {
+        case (.create(let command), .none): return create(command, id, device, app, now)
+        case (.create(let command), .present)
+        where command.authCode != nil && redeemed["\(device) create"] == command.authCode:
+            return Told(user(installID))
+        case (.create, .present), (.create, .awaiting(_, false, _)): return .no(.userAlreadyExists)
+        case (.create, .awaiting): return .no(.userCreationInProgress)
+
+        case (.link, .none), (.confirmLink, .none), (.get, .none): return .no(.noUser)
+        case (.link, .awaiting(_, let isCreation, _)):
+            return .no(isCreation ? .userCreationInProgress : .userLinkingInProgress)
+        case (.link(let command), .present): return link(command, id, device, app, now)
+
+        case (.confirmLink(let command), .present):
+            return command.success && isLinked(installID) ? Told(user(installID)) : .no(.noLinkingInProgress)
+        case (.confirmLink(let command), .awaiting(let waiting, let isCreation, _)):
+            guard command.success, isLinked(installID) else {
+                if isCreation {
+                    ask(.detachInstall(DetachInstall(installId: installID)), app)
+                    devices[device] = nil
+                } else {
+                    devices[device] = .present
+                }
+                let failed = Answer.rejected(.appSideLinkingFailed)
+                return Told(failed, settled: [waiting: failed])
+            }
+            devices[device] = .present
+            return Told(user(installID), settled: [waiting: user(installID)])
+
+        case (.get, .awaiting(_, true, _)): return .no(.userCreationInProgress)
+        case (.get, _): return Told(user(installID))
+
+        case (.reset, let state): return reset(device, installID, state, app)
+        default: return Told(.noted)
+        }
+    }
+
+    private mutating func forgetLost(_ device: String, _ installID: String) {
+        guard let state = devices[device] else { return }
+        switch state {
+        case .present where install(installID)?.userID == nil: devices[device] = nil
+        default: break
+        }
+    }
+
+    private mutating func issue(_ command: UserCommand, _ app: AppSettings, _ now: Int64, _ text: String?) -> Told {
+        guard case .requestAuthCode(let request) = command else { return Told(.noted) }
+        if !app.linking.isEnabled { return .no(.userLinkingNotConfigured) }
+        if (try? app.linking.check(externalID: request.externalId)) == nil { return .no(.invalidRequest) }
+        let open = codes.values.filter {
+            $0.app == app.id && $0.externalID == request.externalId && !$0.isUsed && $0.expires > now
+        }
+        if open.count >= app.sdk.maxOutstandingCodes { return .no(.authCodeLimitReached) }
+        guard let text else { return Told(.noted) }
+        codes[text] = Code(app: app.id, externalID: request.externalId, expires: now + app.sdk.authCodeLifetime)
+        return Told(.code(text))
+    }
+
+    private func refusal(_ text: String, _ app: AppSettings, _ now: Int64) -> ReasonCode? {
+        guard let code = codes[text], code.app == app.id else { return .authCodeInvalid }
+        if code.isUsed { return .authCodeUsed }
+        return code.expires <= now ? .authCodeExpired : nil
+    }
+
+    private mutating func create(
+        _ command: CreateUser, _ id: String, _ device: String, _ app: AppSettings, _ now: Int64
+    ) -> Told {
+        let detach = LinkCommand.detachInstall(DetachInstall(installId: command.installId))
+        if let text = command.authCode {
+            if let refusal = refusal(text, app, now) { return .no(refusal) }
+            let establish = LinkCommand.establish(
+                EstablishLink(
+                    installId: command.installId, device: command.device, externalId: codes[text]?.externalID ?? "",
+                    mode: .create))
+            var outcome = ask(establish, app)
+            let leftovers: [ReasonCode] = [
+                .installLinkedToOtherUser, .installDeactivated, .cannotLinkExistingPersonToOtherPerson,
+            ]
+            if case .rejected(let rejection) = outcome, leftovers.contains(rejection.reason) {
+                ask(detach, app)
+                outcome = ask(establish, app)
+            }
+            if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+            codes[text]?.isUsed = true
+            redeemed["\(device) create"] = text
+        } else {
+            guard command.appSecret == Fixture.secret, app.sdk.appSecret != nil else { return .no(.appSecretInvalid) }
+            if command.linking == .linker, !app.linking.isEnabled { return .no(.userLinkingNotConfigured) }
+            let register = LinkCommand.registerInstall(
+                RegisterInstall(
+                    installId: command.installId, device: command.device,
+                    user: command.linking == .linker ? .none : .new))
+            var outcome = ask(register, app)
+            if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+            if command.linking == .linker {
+                devices[device] = .awaiting(command: id, isCreation: true, deadline: now + app.sdk.linkerTimeout)
+                redeemed["\(device) create"] = nil
+                redeemed["\(device) link"] = nil
+                return Told(.pending(.linker))
+            }
+            if isLinked(command.installId) {
+                ask(detach, app)
+                outcome = ask(register, app)
+            }
+            redeemed["\(device) create"] = nil
+        }
+        redeemed["\(device) link"] = nil
+        devices[device] = .present
+        return Told(user(command.installId))
+    }
+
+    private mutating func link(
+        _ command: LinkUser, _ id: String, _ device: String, _ app: AppSettings, _ now: Int64
+    ) -> Told {
+        if let text = command.authCode, redeemed["\(device) link"] == text { return Told(user(command.installId)) }
+        if isLinked(command.installId) { return .no(.userAlreadyLinked) }
+        guard let install = install(command.installId), install.isActive, install.status == .enabled else {
+            return .no(.userDisabledRemotely)
+        }
+        if !app.linking.isEnabled { return .no(.userLinkingNotConfigured) }
+        guard let text = command.authCode else {
+            devices[device] = .awaiting(command: id, isCreation: false, deadline: now + app.sdk.linkerTimeout)
+            return Told(.pending(.linker))
+        }
+        if let refusal = refusal(text, app, now) { return .no(refusal) }
+        let outcome = ask(
+            .establish(
+                EstablishLink(
+                    installId: command.installId, device: install.device, externalId: codes[text]?.externalID ?? "",
+                    mode: .linkExistingUser)), app)
+        if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+        codes[text]?.isUsed = true
+        redeemed["\(device) link"] = text
+        redeemed["\(device) create"] = nil
+        return Told(user(command.installId))
+    }
+
+    private mutating func reset(
+        _ device: String, _ installID: String, _ state: Device, _ app: AppSettings
+    ) -> Told {
+        devices[device] = nil
+        var settled: [String: Answer] = [:]
+        if case .awaiting(let waiting, _, _) = state { settled[waiting] = .rejected(.sdkResetInProgress) }
+        let outcome = ask(.detachInstall(DetachInstall(installId: installID)), app)
+        if case .rejected(let rejection) = outcome, rejection.reason == .installDoesNotBelongToApp {
+            return Told(.rejected(rejection.reason), settled: settled)
+        }
+        return Told(.reset, settled: settled)
+    }
+
+    // MARK: What happens by itself
+
+    /// Linkers that took too long.
+    mutating func expire(now: Int64, _ app: (String) -> AppSettings) -> [String: Answer] {
+        var settled: [String: Answer] = [:]
+        for (device, state) in devices {
+            guard case .awaiting(let command, let isCreation, let deadline) = state, deadline <= now else { continue }
+            settled[command] = .expired
+            let parts = device.split(separator: "/")
+            if isCreation {
+                ask(.detachInstall(DetachInstall(installId: String(parts[1]))), app(String(parts[0])))
+                devices[device] = nil
+            } else {
+                devices[device] = .present
+            }
+        }
+        return settled
+    }
+
+    /// A user was erased: who waits with it is told.
+    mutating func erase(_ userID: String, _ id: String, _ app: AppSettings) -> (Outcome, [String: Answer]) {
+        let installs = platform.installs(of: userID).map(\.id)
+        let outcome = ask(.eraseUser(EraseUser(userId: userID)), app, id: id)
+        var settled: [String: Answer] = [:]
+        guard case .succeeded = outcome else { return (outcome, settled) }
+        for install in installs {
+            let device = "\(app.id)/\(install)"
+            if case .awaiting(let waiting, _, _) = devices[device] { settled[waiting] = .rejected(.userErased) }
+            devices[device] = nil
+        }
+        return (outcome, settled)
+    }
+}

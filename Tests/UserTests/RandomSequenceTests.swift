@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Testing
+
+@testable import Link
+@testable import Runtime
+@testable import User
+
+/// Random sequences through both deciders, with topics that reorder, duplicate and delay, and with crashes.
+@Suite struct RandomSequenceTests {
+    private static let sequences: UInt64 = 1000
+
+    // MARK: One command at a time: the same answers and the same state as a naive model
+
+    @Test func serviceAndModelAgree() throws {
+        print("seed \(testSeed)")
+        var reached: [String: Int] = [:]
+        for number in 0..<Self.sequences {
+            try runInTurn(seed: testSeed &+ number, &reached)
+        }
+        // A test that never reaches an answer proves nothing about it.
+        let reasons: [ReasonCode] = [
+            .noUser, .userAlreadyExists, .userAlreadyLinked, .userCreationInProgress, .userLinkingInProgress,
+            .noLinkingInProgress, .userDisabledRemotely, .appSideLinkingFailed, .authCodeInvalid, .authCodeExpired,
+            .authCodeUsed, .authCodeLimitReached, .appSecretInvalid, .userLinkingNotConfigured, .invalidRequest,
+            .installDoesNotBelongToApp, .installDeleted, .installDisabled, .cannotLinkExistingPersonToOtherPerson,
+            .sdkResetInProgress, .userErased,
+        ]
+        #expect(reasons.filter { reached[$0.rawValue] == nil } == [], "\(reached)")
+        for kind in ["expired", "reset", "restored", "moved"] { #expect(reached[kind] != nil, "\(kind): \(reached)") }
+    }
+
+    private func runInTurn(seed: UInt64, _ reached: inout [String: Int]) throws {
+        var world = World(seed: seed)
+        var model = NaiveUserModel()
+        var commands = RandomCommands(seed: seed)
+        let names = Names()
+        for place in 0..<40 {
+            let (command, app) = commands.next()
+            let id = "c\(place)"
+            let trace = Comment(rawValue: "seed \(seed), step \(place): \(app.id) \(command)")
+            let now = world.now.milliseconds
+            var expected: [String: Answer] = [:]
+            switch command {
+            case .wait:
+                world.now.milliseconds += RandomCommands.wait
+                world.sendDue()
+                world.drain()
+                expected = model.expire(now: world.now.milliseconds, Self.app)
+            case .user(let command):
+                world.send(command, id, app)
+                world.drain()
+                var code: String?
+                if case .code(let text)? = world.final[id] {
+                    code = text
+                    commands.codes.append(text)
+                }
+                let told = model.run(command, id, app, now: now, code: code)
+                expected = told.settled
+                try #require(
+                    names.same(world.first[id], told.answer) || names.same(world.final[id], told.answer), trace)
+                if case .pending = told.answer {} else { expected[id] = told.answer }
+                reached[name(told.answer), default: 0] += 1
+            case .link(let command):
+                world.send(command, id, app)
+                world.drain()
+                model.ask(command, app, id: id)
+            case .erase(let place):
+                let users = model.platform.persons.keys.sorted()
+                guard !users.isEmpty else { continue }
+                let user = users[place % users.count].text
+                world.send(.eraseUser(EraseUser(userId: names.real(user))), id, app)
+                world.drain()
+                expected = model.erase(user, id, app).1
+            }
+            for (id, answer) in expected {
+                try #require(
+                    names.same(world.final[id], answer),
+                    "\(trace): \(id) is \(String(describing: world.final[id])), not \(answer)")
+                reached[name(answer), default: 0] += 1
+            }
+            try #require(world.problems == [], trace)
+            try compare(world, model, names, trace)
+        }
+        try Invariants.check(world, "seed \(seed)")
+        for event in world.events {
+            if event is UserRestored { reached["restored", default: 0] += 1 }
+            if let event = event as? UserDeactivated, event.cause == .superseded { reached["moved", default: 0] += 1 }
+        }
+    }
+
+    private func name(_ answer: Answer) -> String {
+        switch answer {
+        case .rejected(let reason): reason.rawValue
+        case .user: "user"
+        case .code: "code"
+        default: "\(answer)"
+        }
+    }
+
+    static func app(_ id: String) -> AppSettings {
+        [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp].first { $0.id == id } ?? Fixture.app
+    }
+
+    /// The platform is the same, and the devices are where the model has them.
+    private func compare(_ world: World, _ model: NaiveUserModel, _ names: Names, _ trace: Comment) throws {
+        for app in [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp] {
+            for install in (1...4).map({ "i\($0)" }) {
+                let real = world.links.install(install)
+                let expected = model.platform.install(install)
+                try #require(real?.status == expected?.status, trace)
+                try #require(real?.activity == expected?.activity, trace)
+                if let user = real?.userID { try #require(names.same(user, expected?.userID), trace) }
+                let row = world.users.install(app.id, install)
+                var state = model.devices["\(app.id)/\(install)"] ?? .none
+                if state == .present, expected?.userID == nil { state = .none }
+                switch state {
+                case .none: try #require(row == nil, trace)
+                case .present: try #require(row?.phase == .present, trace)
+                case .awaiting: try #require(row?.phase == .awaitingLink, trace)
+                }
+            }
+        }
+    }
+
+    /// Both sides give new users ids of their own.
+    private final class Names {
+        private var real: [String: String] = [:]
+        private var model: [String: String] = [:]
+
+        func real(_ name: String) -> String { real[name] ?? name }
+
+        func same(_ one: String?, _ other: String?) -> Bool {
+            guard let one, let other else { return one == nil && other == nil }
+            if model[one] == nil, real[other] == nil {
+                model[one] = other
+                real[other] = one
+            }
+            return model[one] == other && real[other] == one
+        }
+
+        func same(_ one: Answer?, _ other: Answer) -> Bool {
+            if case .user(let oneID, let isLinked, let isEnabled)? = one,
+                case .user(let id, let linked, let enabled) = other
+            {
+                return same(oneID, id) && isLinked == linked && isEnabled == enabled
+            }
+            return one == other
+        }
+    }
+
+    // MARK: All at once: whatever the order, nothing is lost, doubled or half done
+
+    @Test func nothingIsHalfDone() throws {
+        print("seed \(testSeed)")
+        var crashes = 0
+        for number in 0..<Self.sequences {
+            let seed = testSeed &+ number
+            var world = World(seed: seed)
+            var commands = RandomCommands(seed: seed)
+            var sent: [String] = []
+            for place in 0..<50 {
+                let (command, app) = commands.next()
+                let id = "c\(place)"
+                switch command {
+                case .wait:
+                    world.now.milliseconds += RandomCommands.wait
+                    world.sendDue()
+                case .user(let command):
+                    let expires = Int.random(in: 0..<4, using: &commands.random) == 0
+                    let expiry = Timestamp(milliseconds: world.now.milliseconds + 5 * Fixture.minute)
+                    world.send(command, id, app, expiry: expires ? expiry : nil)
+                    sent.append(id)
+                case .link(let command): world.send(command, id, app)
+                case .erase(let place):
+                    let users = world.links.persons.keys.sorted()
+                    guard !users.isEmpty else { continue }
+                    world.send(.eraseUser(EraseUser(userId: users[place % users.count].text)), id, app)
+                }
+                for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
+                commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }
+                    .sorted()
+            }
+            world.drain()
+            for _ in 0..<2 {
+                world.now.milliseconds += 60 * Fixture.minute
+                world.sendDue()
+                world.drain()
+            }
+            let trace = "seed \(seed)"
+            let unanswered = sent.filter { world.final[$0] == nil }
+            try #require(unanswered == [], "\(trace)")
+            try #require(world.problems == [], "\(trace)")
+            try Invariants.check(world, trace)
+            crashes += world.crashes
+        }
+        #expect(crashes > 1000)
+    }
+}
+
+/// What must hold when all is quiet.
+enum Invariants {
+    static func check(_ world: World, _ trace: String) throws {
+        let trace = Comment(rawValue: trace)
+        for row in world.users.installs.values where row.phase == .present {
+            // What the user service believes of an install is what the link service knows.
+            let install = try #require(world.links.install(row.id), trace)
+            let person = install.userID.flatMap { world.links.person(userID: $0) }
+            try #require(row.app == install.app, trace)
+            try #require(row.facts.userID == install.userID, trace)
+            try #require(row.facts.version == install.version, trace)
+            try #require(row.facts.isActive == install.isActive, trace)
+            try #require(row.facts.status == install.status, trace)
+            try #require(row.facts.isLinked == (person?.externalID != nil), trace)
+            try #require(row.saga == nil, trace)
+        }
+        for row in world.users.installs.values { try #require([.present, .awaitingLink].contains(row.phase), trace) }
+        let held = world.users.codes.values.filter { if case .reserved = $0.use { true } else { false } }
+        try #require(held.isEmpty, trace)
+        let active = Dictionary(grouping: world.links.installs.values.filter(\.isActive), by: \.userID)
+        try #require(active.values.allSatisfy { $0.count == 1 }, trace)
+        // Rows of users are kept for those on an install, and for the erased.
+        let here = Set(world.users.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
+        let kept = Set(world.users.changedUsers.filter(\.value).keys)
+        try #require(kept.subtracting(here).subtracting(world.users.erased).isEmpty, trace)
+    }
+}

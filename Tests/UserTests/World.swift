@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+
+@testable import Link
+@testable import Runtime
+@testable import User
+
+/// The user and the link service in memory, with the topics between them. Records of one partition stay in order; all
+/// else is up to the generator: which partition is next, how long what was decided waits to be published, what is
+/// delivered twice, and what is decided, lost in a crash and decided again.
+struct World {
+    enum Body {
+        case user(UserCommand)
+        case link(LinkCommand)
+    }
+
+    struct Message {
+        var key: CommandKey
+        /// Topic and Kafka key: what shares it stays in order.
+        var partition: String
+        var app: AppSettings
+        var body: Body
+        var expiry: Timestamp?
+    }
+
+    var random: SplitMix64
+    var now = Fixture.start
+    var users = UserState()
+    var links = LinkState()
+    /// What is decided and not published yet, in order, by the partition it was decided from.
+    private var outboxes: [String: [Message]] = [:]
+    /// What is published and not consumed yet.
+    private var topics: [String: [Message]] = [:]
+    private var decided: Set<CommandKey> = []
+    private var consumed: [Message] = []
+    /// The answers to the commands that were sent from outside.
+    private(set) var first: [String: Answer] = [:]
+    private(set) var final: [String: Answer] = [:]
+    private(set) var problems: [String] = []
+    private(set) var events: [any EventMessage] = []
+    private(set) var crashes = 0
+
+    init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+    // MARK: From outside
+
+    mutating func send(_ command: UserCommand, _ id: String, _ app: AppSettings, expiry: Timestamp? = nil) {
+        let subject = command.installID ?? "external"
+        publish(
+            Message(
+                key: CommandKey(app: app.id, source: "test", id: id), partition: "user/\(app.id)/\(subject)", app: app,
+                body: .user(command), expiry: expiry))
+    }
+
+    mutating func send(_ command: LinkCommand, _ id: String, _ app: AppSettings) {
+        let subject = command.externalID ?? command.installID ?? command.userID ?? ""
+        publish(
+            Message(
+                key: CommandKey(app: app.id, source: "test", id: id), partition: "link/\(app.id)/\(subject)", app: app,
+                body: .link(command), expiry: nil))
+    }
+
+    /// Sends what has become due, as the runtime does, some of it twice.
+    mutating func sendDue() {
+        for install in users.installs.values.sorted(by: { $0.key < $1.key }) {
+            guard let deadline = install.deadline, deadline <= now.milliseconds,
+                let first = install.saga?.commands.first
+            else { continue }
+            let command = ExpireLinker(installId: install.id, commandSource: first.source, commandId: first.id)
+            let id = "due \(first.id)"
+            publish(
+                Message(
+                    key: CommandKey(app: install.app, source: "user", id: id),
+                    partition: "user/\(install.app)/\(install.id)", app: app(install.app),
+                    body: .user(.expireLinker(command))))
+        }
+    }
+
+    private func app(_ id: String) -> AppSettings {
+        [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp].first { $0.id == id } ?? Fixture.app
+    }
+
+    private mutating func publish(_ message: Message) { topics[message.partition, default: []].append(message) }
+
+    // MARK: Steps
+
+    /// One random step.
+    /// - Returns: false when nothing is left to do.
+    mutating func step() -> Bool {
+        let waiting = outboxes.filter { !$0.value.isEmpty }.keys.sorted()
+        let readable = topics.filter { !$0.value.isEmpty }.keys.sorted()
+        let count = waiting.count + readable.count
+        guard count > 0 else { return false }
+        let choice = Int.random(in: 0..<count, using: &random)
+        if choice < waiting.count {
+            if let message = outboxes[waiting[choice]]?.removeFirst() { publish(message) }
+        } else if let message = topics[readable[choice - waiting.count]]?.removeFirst() {
+            consume(message)
+            // What was consumed before comes again: the consumer had not got round to noting its place.
+            if Int.random(in: 0..<8, using: &random) == 0, let old = consumed.randomElement(using: &random) {
+                consume(old)
+            }
+        }
+        return true
+    }
+
+    mutating func drain() { while step() {} }
+
+    private mutating func consume(_ message: Message) {
+        consumed.append(message)
+        guard !decided.contains(message.key) else { return }
+        if Int.random(in: 0..<6, using: &random) == 0 {
+            // Killed before the commit: what was decided is gone, and is decided again a little later.
+            crashes += 1
+            var lost = self
+            lost.decide(message)
+            now.milliseconds += 1
+        }
+        decide(message)
+        decided.insert(message.key)
+    }
+
+    private mutating func decide(_ message: Message) {
+        let context = DecisionContext(
+            command: message.key, app: message.app,
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: message.expiry)
+        let isLate = message.expiry.map { $0 <= now } ?? false
+        switch message.body {
+        case .user(let command):
+            let decision = isLate ? .init(.expired) : UserDecider.decide(command, users, context)
+            decision.changes.forEach { users.apply($0) }
+            take(decision, message)
+        case .link(let command):
+            let decision = isLate ? .init(.expired) : LinkDecider.decide(command, links, context)
+            decision.changes.forEach { links.apply($0) }
+            take(decision, command, message)
+        }
+    }
+
+    private mutating func take(_ decision: UserDecider.Decision, _ message: Message) {
+        events += decision.events
+        for forward in decision.forwards {
+            guard let command = Self.linkCommand(forward.command) else {
+                problems.append("a forward that is no link command")
+                continue
+            }
+            outboxes[message.partition, default: []].append(
+                Message(
+                    key: CommandKey(app: message.app.id, source: "user", id: forward.id),
+                    partition: "link/\(message.app.id)/\(forward.command.partitionSubject)", app: message.app,
+                    body: .link(command), expiry: forward.expiry))
+        }
+        for settlement in decision.settlements { settle(settlement.command.id, Answer(settlement.outcome)) }
+        answer(message, Answer(decision.outcome))
+    }
+
+    private mutating func take(_ decision: LinkDecider.Decision, _ command: LinkCommand, _ message: Message) {
+        func out(_ command: UserCommand, _ id: String, _ partition: String) {
+            outboxes[message.partition, default: []].append(
+                Message(
+                    key: CommandKey(
+                        app: message.app.id, source: "link", id: "\(message.key.source) \(message.key.id) \(id)"),
+                    partition: partition, app: message.app, body: .user(command)))
+        }
+        for (index, event) in decision.events.enumerated() {
+            let partition = "events/\(message.app.id)/\(event.subject)"
+            switch event {
+            case let event as Linked: out(.linked(event), "\(index)", partition)
+            case let event as InstallStatusChanged: out(.statusChanged(event), "\(index)", partition)
+            case let event as InstallDetached: out(.detached(event), "\(index)", partition)
+            case let event as UserErased: out(.erased(event), "\(index)", partition)
+            default: break
+            }
+        }
+        guard message.key.source == "user" else { return answer(message, Answer(decision.outcome)) }
+        let outcome: LinkAnswer.Outcome =
+            switch decision.outcome {
+            case .succeeded(let result as LinkResult): .facts(LinkFacts(result))
+            case .succeeded(let result as InstallResult): .facts(LinkFacts(result))
+            case .rejected(let rejection): .rejected(rejection)
+            default: .expired
+            }
+        out(
+            .answered(LinkAnswer(forward: message.key.id, outcome: outcome)), "reply",
+            "replies/\(message.partition)")
+    }
+
+    private mutating func answer(_ message: Message, _ answer: Answer) {
+        guard message.key.source == "test" else {
+            if answer != .noted { problems.append("\(message.key.id) was answered \(answer)") }
+            return
+        }
+        if first.updateValue(answer, forKey: message.key.id) != nil { problems.append("\(message.key.id) twice") }
+        if case .pending = answer { return }
+        settle(message.key.id, answer)
+    }
+
+    private mutating func settle(_ id: String, _ answer: Answer) {
+        if let old = final.updateValue(answer, forKey: id) { problems.append("\(id) ended \(old), then \(answer)") }
+    }
+
+    static func linkCommand(_ command: any CommandMessage) -> LinkCommand? {
+        switch command {
+        case let command as EstablishLink: .establish(command)
+        case let command as RegisterInstall: .registerInstall(command)
+        case let command as QueryInstall: .query(command)
+        case let command as DetachInstall: .detachInstall(command)
+        default: nil
+        }
+    }
+}
