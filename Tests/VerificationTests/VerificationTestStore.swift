@@ -54,7 +54,7 @@ final class VerificationTestStore {
             }
                 + transaction.query(
                     """
-                    SELECT app, method, reason, key_id, SUM(count), MAX(last_used) FROM verification_counts
+                    SELECT app, method, reason, key_id, CAST(SUM(count) AS BIGINT), MAX(last_used) FROM verification_counts
                     GROUP BY app, method, reason, key_id ORDER BY app, method, reason, key_id
                     """
                 ).map(\.values)
