@@ -3,6 +3,7 @@
 
 import Contracts
 import Crypto
+import Runtime
 import Testing
 import WireJSON
 
@@ -17,7 +18,7 @@ import WireJSON
         let writer = CommandWriter(topics: Topics(prefix: "p."), internalKey: key)
         let record = try writer.record(
             OutgoingCommand(
-                id: "c-1", type: "identity.link.request.v1", data: data, app: "demo", keyID: "k",
+                id: "c-1", type: "identity.link.request.v1", data: data, caller: caller(),
                 trace: TraceContext(parent: nil, state: nil), expires: expires), now: Timestamp(milliseconds: 0))
         let value = try #require(record.value)
         let header = try #require(record.headers.first { $0.name == "signature" }?.value)
@@ -57,14 +58,18 @@ import WireJSON
         }
     }
 
+    private func caller(_ app: String = "demo", _ kind: Principal.Kind = .apiKey("k")) -> Caller {
+        Caller(app: AppSettings(id: app), principal: Principal(kind: kind, scopes: []))
+    }
+
     @Test func derivedIDs() {
-        let id = CommandID.derived(app: "demo", keyID: "k", idempotencyKey: "x")
-        #expect(id == CommandID.derived(app: "demo", keyID: "k", idempotencyKey: "x"))
+        let id = CommandID.derived(caller: caller(), idempotencyKey: "x")
+        #expect(id == CommandID.derived(caller: caller(), idempotencyKey: "x"))
         let others = [
-            CommandID.derived(app: "demo", keyID: "k", idempotencyKey: "y"),
-            CommandID.derived(app: "demo", keyID: "k2", idempotencyKey: "x"),
-            CommandID.derived(app: "demo2", keyID: "k", idempotencyKey: "x"),
-            CommandID.derived(app: "dem", keyID: "ok", idempotencyKey: "x"),
+            CommandID.derived(caller: caller(), idempotencyKey: "y"),
+            CommandID.derived(caller: caller("demo", .apiKey("k2")), idempotencyKey: "x"),
+            CommandID.derived(caller: caller("demo", .user("k")), idempotencyKey: "x"),
+            CommandID.derived(caller: caller("demo2"), idempotencyKey: "x"),
         ]
         #expect(Set(others + [id]).count == 5)
         #expect(id.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])

@@ -45,8 +45,9 @@ func testRequest(
                         testKey("closed-key"), testKey("revoked", isRevoked: true),
                         testKey("old", expires: Timestamp(milliseconds: 1_700_000_000_000)),
                     ]),
-            ]), now: now)
+            ]), secrets: secrets, now: now)
     }
+    private let secrets = DerivedSecrets(internalKey: SymmetricKey(data: Array("an-internal-key-of-a-test".utf8)))
 
     private func status(_ work: () throws(APIFailure) -> Caller) -> Int {
         do throws(APIFailure) {
@@ -66,7 +67,7 @@ func testRequest(
     private let body = #"{"identity_changes":[]}"#
 
     @Test func theKnownAnswerVerifies() throws {
-        #expect(try credentials.identity(testRequest(path, signed, body: body)).keyID == "closed-key")
+        #expect(try credentials.identity(testRequest(path, signed, body: body)).authID == "closed-key")
         #expect(
             status { () throws(APIFailure) in
                 try credentials.identity(testRequest("/identity\(path)", signed, body: body))
@@ -154,5 +155,26 @@ func testRequest(
         #expect(message("old.example-api-secret").contains("expired"))
         #expect(message("revoked.example-api-secret").contains("revoked"))
         #expect(message("old.wrong") == message("nobody.wrong"))
+    }
+
+    @Test func aUserTokenOpensDevicesCallsAndNoOthers() throws {
+        let app = testApp("open", keyOnly: true, [])
+        let key = UserToken.key(of: app, secrets: secrets)
+        func request(_ lifetime: Int64, _ issued: Timestamp, signedWith key: SymmetricKey) -> APIRequest {
+            let token = UserToken(app: "open", userID: "u", installID: "i", issued: issued, lifetime: lifetime)
+            return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
+        }
+        let good = request(60_000, now, signedWith: key)
+        let caller = try credentials.device(good)
+        #expect(caller.authType == "app_user" && caller.authID == "u" && caller.app.id == "open")
+        #expect(caller.principal.scopes == [.sdk])
+        #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
+        let expired = request(60_000, Timestamp(milliseconds: now.milliseconds - 60_000), signedWith: key)
+        #expect(status { () throws(APIFailure) in try credentials.device(expired) } == 401)
+        let forged = request(60_000, now, signedWith: SymmetricKey(data: Array("another-key-of-a-test".utf8)))
+        #expect(status { () throws(APIFailure) in try credentials.device(forged) } == 401)
+        var without = credentials
+        without.secrets = nil
+        #expect(status { () throws(APIFailure) in try without.device(good) } == 401)
     }
 }
