@@ -37,7 +37,8 @@ public enum GatewayProcess {
                 return registry.exposition()
             }, logger: logger,
             onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
-        let api = API(bus: bus, replyTimeout: configuration.replyTimeout, now: { .now })
+        let secrets = configuration.service.internalKey.map { DerivedSecrets(internalKey: $0) }
+        let api = API(bus: bus, secrets: secrets, replyTimeout: configuration.replyTimeout, now: { .now })
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var group = ServiceGroupConfiguration(
             services: [

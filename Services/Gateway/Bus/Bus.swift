@@ -43,7 +43,8 @@ final class Bus: CommandBus, Service, Sendable {
         guard health.isTailing else { return .unavailable }
         let record = try writer.record(command, now: .now)
         return await waiters.wait(
-            for: command.id, app: command.app, acceptsPending: acceptsPending, until: .now + configuration.replyTimeout
+            for: command.id, app: command.caller.app.id, acceptsPending: acceptsPending,
+            until: .now + configuration.replyTimeout
         ) {
             queue.add(SendQueue.Item(id: command.id, record: record))
         }

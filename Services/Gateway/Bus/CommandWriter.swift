@@ -5,6 +5,7 @@ import Contracts
 import Crypto
 import Foundation
 import Messaging
+import Runtime
 import WireJSON
 
 /// A command that the gateway sends on behalf of somebody whose credential it has checked.
@@ -12,9 +13,7 @@ struct OutgoingCommand: Sendable {
     var id: String
     var type: String
     var data: JSONValue
-    var app: String
-    /// The API key that the caller showed.
-    var keyID: String
+    var caller: Caller
     var trace: TraceContext
     /// `nil`: the command stays valid, because the caller can ask for its answer again.
     var expires: Timestamp?
@@ -34,8 +33,9 @@ struct CommandWriter: Sendable {
         guard let service = CommandCatalog.service(of: command.type) else { throw CommandTooLarge() }
         let topic = topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id
-        let key = partitionKey(app: command.app, subject: subject)
-        var attributes = EventAttributes(id: command.id, source: Self.source, type: command.type, appID: command.app)
+        let key = partitionKey(app: command.caller.app.id, subject: subject)
+        var attributes = EventAttributes(
+            id: command.id, source: Self.source, type: command.type, appID: command.caller.app.id)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
@@ -43,8 +43,8 @@ struct CommandWriter: Sendable {
         attributes.expiryTime = command.expires?.rfc3339
         attributes.traceParent = command.trace.parent
         attributes.traceState = command.trace.state
-        attributes.authType = "api_key"
-        attributes.authID = command.keyID
+        attributes.authType = command.caller.authType
+        attributes.authID = command.caller.authID
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: command.data))
         guard value.count <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
         var headers = [
@@ -76,11 +76,12 @@ struct CommandTooLarge: Error {}
 enum CommandID {
     static func random() -> String { UUID().uuidString.lowercased() }
 
-    /// The same for the same app, API key and `Idempotency-Key`, whichever replica is asked: the service then answers
+    /// The same for the same app, API key or user, and `Idempotency-Key`, whichever replica is asked: the service then answers
     /// a repeated request from its journal. A UUID of version 8 over SHA-256.
-    static func derived(app: String, keyID: String, idempotencyKey: String) -> String {
+    static func derived(caller: Caller, idempotencyKey: String) -> String {
         var hash = SHA256()
-        for part in ["identitybus-gateway-command", app, keyID, idempotencyKey] {
+        let parts = ["identitybus-gateway-command", caller.app.id, caller.authType, caller.authID, idempotencyKey]
+        for part in parts {
             hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
         var bytes = Array(hash.finalize().prefix(16))

@@ -9,13 +9,18 @@ import Runtime
 /// Who sent a request, after the credential checked out.
 struct Caller: Sendable {
     var app: AppSettings
-    var keyID: String
     var principal: Principal
 
-    init(app: AppSettings, key: APIKey) {
-        self.app = app
-        keyID = key.id
-        principal = Principal(kind: .apiKey(key.id), scopes: key.scopes)
+    /// What services are told, under the internal key, about whom the command is from.
+    var authType: String {
+        if case .user = principal.kind { "app_user" } else { "api_key" }
+    }
+
+    var authID: String {
+        switch principal.kind {
+        case .apiKey(let id), .user(let id): id
+        case .service: ""
+        }
     }
 }
 
@@ -24,9 +29,22 @@ struct Caller: Sendable {
 /// A caller learns that a key is expired or revoked only after showing that it holds the key.
 struct Credentials: Sendable {
     var apps: AppDirectory
+    /// Checks user tokens. `nil` without an internal key: then none checks out.
+    var secrets: DerivedSecrets?
     var now: Timestamp
 
-    // MARK: Bearer API keys
+    // MARK: Bearer API keys and user tokens
+
+    /// An API key, or the token of a user of the app, who may then see to that user's own installs.
+    func device(_ request: APIRequest) throws(APIFailure) -> Caller {
+        guard let token = Self.credential("bearer", of: request), Self.isUserToken(token) else {
+            return try bearer(request)
+        }
+        guard let secrets, let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now),
+            let app = apps[user.app]
+        else { throw Self.unknown }
+        return Caller(app: app, principal: Principal(kind: .user(user.userID), scopes: [.sdk]))
+    }
 
     /// `Authorization: Bearer <key id>.<secret>`.
     func bearer(_ request: APIRequest) throws(APIFailure) -> Caller {
@@ -63,7 +81,7 @@ struct Credentials: Sendable {
         } else if !app.gateway.acceptsKeyOnly {
             throw Self.unknown
         }
-        return try usable(Caller(app: app, key: key), key)
+        return try usable(key, of: app)
     }
 
     /// Over the `Date` text as received, the path without a CNAME prefix and the body before compression. Android
@@ -87,13 +105,13 @@ struct Credentials: Sendable {
         guard let (app, key) = apps.key(keyID), key.secret == SymmetricKey(data: Array(secret.utf8)) else {
             throw Self.unknown
         }
-        return try usable(Caller(app: app, key: key), key)
+        return try usable(key, of: app)
     }
 
-    private func usable(_ caller: Caller, _ key: APIKey) throws(APIFailure) -> Caller {
+    private func usable(_ key: APIKey, of app: AppSettings) throws(APIFailure) -> Caller {
         if key.isRevoked { throw .unauthenticated("The API key is revoked.") }
         if let expires = key.expires, expires <= now { throw .unauthenticated("The API key has expired.") }
-        return caller
+        return Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
     }
 
     /// What follows the scheme's name in `Authorization`.

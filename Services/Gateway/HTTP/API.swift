@@ -18,6 +18,8 @@ protocol CommandBus: Sendable {
 /// Answers requests: credential, command, reply, response.
 struct API: Sendable {
     let bus: any CommandBus
+    /// Checks user tokens; `nil` without an internal key.
+    let secrets: DerivedSecrets?
     let replyTimeout: Duration
     let now: @Sendable () -> Timestamp
 
@@ -44,15 +46,15 @@ struct API: Sendable {
     ) async throws(APIFailure) -> APIResponse {
         let caller = try authenticate(request, route)
         note.app = caller.app.id
-        note.keyID = caller.keyID
+        if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
         let body = try Self.object(request.body)
         guard let draft = try command(route, body, caller) else { throw .invalid("There is no such command.") }
         let key = try Self.idempotencyKey(request)
         if let key {
-            note.ref = CommandID.derived(app: caller.app.id, keyID: caller.keyID, idempotencyKey: key)
+            note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
         let command = OutgoingCommand(
-            id: note.ref, type: draft.type, data: draft.data, app: caller.app.id, keyID: caller.keyID, trace: trace,
+            id: note.ref, type: draft.type, data: draft.data, caller: caller, trace: trace,
             // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
             // what waits for the app's linker takes the linker's time.
             expires: key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil)
@@ -76,10 +78,11 @@ struct API: Sendable {
     }
 
     private func authenticate(_ request: APIRequest, _ route: Route) throws(APIFailure) -> Caller {
-        let credentials = Credentials(apps: bus.apps, now: now())
+        let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
         return switch route {
         case .sync, .modify: try credentials.identity(request)
         case .alias(let apiKey): try credentials.identity(request, pathKey: apiKey)
+        case .createUser, .readInstall, .linkInstall, .confirmLink, .resetInstall: try credentials.device(request)
         default: try credentials.bearer(request)
         }
     }

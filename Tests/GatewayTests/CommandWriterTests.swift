@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Runtime
+import Testing
+import WireJSON
+
+@testable import Gateway
+
+@Suite struct CommandWriterTests {
+    private let key = SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))
+
+    private func record(_ data: JSONValue, expires: Timestamp? = nil) throws -> (
+        topic: String, key: String, envelope: JSONObject
+    ) {
+        let writer = CommandWriter(topics: Topics(prefix: "p."), internalKey: key)
+        let record = try writer.record(
+            OutgoingCommand(
+                id: "c-1", type: "identity.link.request.v1", data: data, caller: caller(),
+                trace: TraceContext(parent: nil, state: nil), expires: expires), now: Timestamp(milliseconds: 0))
+        let value = try #require(record.value)
+        let header = try #require(record.headers.first { $0.name == "signature" }?.value)
+        let signature = try #require(Signature(header: header))
+        #expect(signature.keyID == "internal")
+        #expect(
+            signature.isValid(
+                secret: key, signingString: Signature.signingString(topic: record.topic, headers: [], value: value)))
+        // What is written can be read.
+        _ = try EnvelopeReader.read(value: value, headers: [])
+        return (
+            record.topic, String(decoding: record.key ?? [], as: UTF8.self),
+            try #require(JSONValue(parsing: value).objectValue)
+        )
+    }
+
+    @Test func aCommandOnBehalfOfAKey() throws {
+        let (topic, key, envelope) = try record(
+            ["installId": "i", "externalId": "ada"], expires: Timestamp(milliseconds: 1000))
+        #expect(topic == "p.identity.link.commands.v1")
+        #expect(key == "demo/ada")
+        #expect(envelope["replyto"] == "p.identity.replies.gateway.v1")
+        #expect(envelope["authtype"] == "api_key" && envelope["authid"] == "k" && envelope["appid"] == "demo")
+        #expect(envelope["expirytime"] == "1970-01-01T00:00:01.000Z")
+        #expect(envelope["source"] == "identitybus/gateway" && envelope["id"] == "c-1")
+    }
+
+    /// The service must be able to read it to refuse it.
+    @Test(arguments: [["installId": "i"], ["installId": "i", "externalId": "a\u{7}b"], [], "text"] as [JSONValue])
+    func dataWithoutAUsableSubject(_ data: JSONValue) throws {
+        #expect(try record(data).key == "demo/c-1")
+    }
+
+    @Test func tooLargeForAnEnvelope() {
+        #expect(throws: CommandTooLarge.self) {
+            try record(["externalId": "a", "more": .string(String(repeating: "x", count: 262_144))])
+        }
+    }
+
+    private func caller(_ app: String = "demo", _ kind: Principal.Kind = .apiKey("k")) -> Caller {
+        Caller(app: AppSettings(id: app), principal: Principal(kind: kind, scopes: []))
+    }
+
+    @Test func derivedIDs() {
+        let id = CommandID.derived(caller: caller(), idempotencyKey: "x")
+        #expect(id == CommandID.derived(caller: caller(), idempotencyKey: "x"))
+        let others = [
+            CommandID.derived(caller: caller(), idempotencyKey: "y"),
+            CommandID.derived(caller: caller("demo", .apiKey("k2")), idempotencyKey: "x"),
+            CommandID.derived(caller: caller("demo", .user("k")), idempotencyKey: "x"),
+            CommandID.derived(caller: caller("demo2"), idempotencyKey: "x"),
+        ]
+        #expect(Set(others + [id]).count == 5)
+        #expect(id.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
+        #expect(CommandID.random() != CommandID.random())
+    }
+
+    @Test(arguments: [
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true),
+        ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", false),
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false),
+        ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false),
+        ("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false), ("", false), ("00---", false),
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x", false),
+    ])
+    func traces(_ row: (parent: String, isKept: Bool)) {
+        let trace = TraceContext(parent: row.parent, state: "a=b")
+        #expect((trace.parent == row.parent) == row.isKept)
+        #expect((trace.state == "a=b") == row.isKept)
+        #expect(trace.parent.contains(trace.id) && trace.id.count == 32)
+        // A new one is well formed itself.
+        #expect(TraceContext(parent: trace.parent, state: nil).parent == trace.parent)
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import HTTPTypes
+import Runtime
+import Testing
+
+@testable import Gateway
+
+func testApp(_ id: String, keyOnly: Bool, _ keys: [APIKey]) -> AppSettings {
+    AppSettings(
+        id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }),
+        gateway: GatewaySettings(acceptsKeyOnly: keyOnly))
+}
+
+func testKey(
+    _ id: String, _ secret: String = "example-api-secret", scopes: Set<Scope> = [.identitySync],
+    expires: Timestamp? = nil, isRevoked: Bool = false
+) -> APIKey {
+    APIKey(
+        id: id, secret: SymmetricKey(data: Array(secret.utf8)), scopes: scopes, expires: expires, isRevoked: isRevoked)
+}
+
+func testRequest(
+    _ path: String, query: String? = nil, _ headers: [String: String] = [:], body: String = ""
+) -> APIRequest {
+    var fields = HTTPFields()
+    for (name, value) in headers {
+        if let name = HTTPField.Name(name) { fields[name] = value }
+    }
+    return APIRequest(method: "POST", path: path, query: query, headers: fields, body: Array(body.utf8))
+}
+
+@Suite struct CredentialsTests {
+    private let now = Timestamp(milliseconds: 1_800_000_000_000)
+    private var credentials: Credentials {
+        Credentials(
+            apps: AppDirectory([
+                testApp("open", keyOnly: true, [testKey("open-key")]),
+                testApp(
+                    "closed", keyOnly: false,
+                    [
+                        testKey("closed-key"), testKey("revoked", isRevoked: true),
+                        testKey("old", expires: Timestamp(milliseconds: 1_700_000_000_000)),
+                    ]),
+            ]), secrets: secrets, now: now)
+    }
+    private let secrets = DerivedSecrets(internalKey: SymmetricKey(data: Array("an-internal-key-of-a-test".utf8)))
+
+    private func status(_ work: () throws(APIFailure) -> Caller) -> Int {
+        do throws(APIFailure) {
+            _ = try work()
+            return 200
+        } catch {
+            return error.status
+        }
+    }
+
+    /// facts/idsync.md 1.2, second known answer.
+    private let signed = [
+        "x-mp-key": "closed-key", "Date": "Thu, 06 Nov 2025 19:37:01 GMT",
+        "x-mp-signature": "5a448e0c6c72584ad3292db0fb20a2e48e62cade14a1fb9bf82adad3b9bd5be4",
+    ]
+    private let path = "/v1/-7000000000000000002/modify"
+    private let body = #"{"identity_changes":[]}"#
+
+    @Test func theKnownAnswerVerifies() throws {
+        #expect(try credentials.identity(testRequest(path, signed, body: body)).authID == "closed-key")
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest("/identity\(path)", signed, body: body))
+            } == 200, "the prefix is not signed")
+        var upper = signed
+        upper["x-mp-signature"] = signed["x-mp-signature"]?.uppercased()
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest(path, upper, body: body))
+            } == 200)
+    }
+
+    @Test(arguments: [
+        ("Date", "Thu, 06 Nov 2025 19:37:02 GMT"), ("x-mp-signature", ""), ("x-mp-signature", "5a44"),
+        ("x-mp-signature", String(repeating: "z", count: 64)), ("x-mp-key", "open-key-2"), ("x-mp-key", "revoked"),
+        ("x-mp-key", "old"),
+    ])
+    func oneHeaderOff(_ change: (name: String, value: String)) {
+        var headers = signed
+        headers[change.name] = change.value
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest(path, headers, body: body))
+            } == 401)
+    }
+
+    @Test func anotherPathBodyOrMethod() {
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest("/v1/7/modify", signed, body: body))
+            } == 401)
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest(path, signed, body: body + " "))
+            } == 401)
+        var request = testRequest(path, signed, body: body)
+        request.method = "PUT"
+        #expect(status { () throws(APIFailure) in try credentials.identity(request) } == 401)
+    }
+
+    @Test func keyOnlyIsASwitchOfTheApp() {
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest("/v1/login", ["x-mp-key": "open-key"]))
+            } == 200)
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest("/v1/login", ["x-mp-key": "closed-key"]))
+            } == 401)
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(testRequest("/v1/identity/open-key/alias"), pathKey: "open-key")
+            } == 200)
+        // A wrong signature is not forgiven where none would have been needed.
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.identity(
+                    testRequest("/v1/login", ["x-mp-key": "open-key", "Date": "x", "x-mp-signature": "00"]))
+            } == 401)
+    }
+
+    @Test(arguments: [
+        ("Bearer closed-key.example-api-secret", 200), ("bearer closed-key.example-api-secret", 200),
+        ("Bearer closed-key.example-api-secre", 401), ("Bearer closed-key.", 401), ("Bearer .", 401),
+        ("Bearer closed-key", 401), ("Bearer", 401), ("", 401), ("Basic Y2xvc2VkLWtleTpleGFtcGxlLWFwaS1zZWNyZXQ=", 401),
+        ("Bearer old.example-api-secret", 401), ("Bearer revoked.example-api-secret", 401),
+        ("Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln", 403),
+    ])
+    func bearer(_ row: (header: String, status: Int)) {
+        #expect(
+            status { () throws(APIFailure) in
+                try credentials.bearer(testRequest("/users/auth-code", ["Authorization": row.header]))
+            } == row.status)
+    }
+
+    @Test func onlyWhoHoldsAKeyLearnsThatItEnded() {
+        func message(_ token: String) -> String {
+            do throws(APIFailure) {
+                _ = try credentials.bearer(testRequest("/", ["Authorization": "Bearer \(token)"]))
+                return ""
+            } catch {
+                return error.message
+            }
+        }
+        #expect(message("old.example-api-secret").contains("expired"))
+        #expect(message("revoked.example-api-secret").contains("revoked"))
+        #expect(message("old.wrong") == message("nobody.wrong"))
+    }
+
+    @Test func aUserTokenOpensDevicesCallsAndNoOthers() throws {
+        let app = testApp("open", keyOnly: true, [])
+        let key = UserToken.key(of: app, secrets: secrets)
+        func request(_ lifetime: Int64, _ issued: Timestamp, signedWith key: SymmetricKey) -> APIRequest {
+            let token = UserToken(app: "open", userID: "u", installID: "i", issued: issued, lifetime: lifetime)
+            return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
+        }
+        let good = request(60_000, now, signedWith: key)
+        let caller = try credentials.device(good)
+        #expect(caller.authType == "app_user" && caller.authID == "u" && caller.app.id == "open")
+        #expect(caller.principal.scopes == [.sdk])
+        #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
+        let expired = request(60_000, Timestamp(milliseconds: now.milliseconds - 60_000), signedWith: key)
+        #expect(status { () throws(APIFailure) in try credentials.device(expired) } == 401)
+        let forged = request(60_000, now, signedWith: SymmetricKey(data: Array("another-key-of-a-test".utf8)))
+        #expect(status { () throws(APIFailure) in try credentials.device(forged) } == 401)
+        var without = credentials
+        without.secrets = nil
+        #expect(status { () throws(APIFailure) in try without.device(good) } == 401)
+    }
+}

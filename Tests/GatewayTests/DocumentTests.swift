@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Foundation
+import Testing
+import WireJSON
+
+@testable import Gateway
+
+@Suite struct DocumentTests {
+    @Test func theServedDocumentIsTheCommittedOne() throws {
+        let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let committed = try Data(contentsOf: repository.appending(path: "docs/openapi.json"))
+        #expect(Array(OpenAPIDocument.text.utf8) == Array(committed))
+    }
+
+    @Test func everyPathOfItIsAnEndpoint() throws {
+        let document = try JSONValue(
+            parsing: Array(OpenAPIDocument.text.utf8), limits: JSONLimits(maxDepth: 64, maxBytes: 1_000_000))
+        let paths = try #require(document.objectValue?["paths"]?.objectValue)
+        #expect(paths.count == 19)
+        for path in paths {
+            let sample = path.name.replacing("{mpid}", with: "7").replacing("{install_id}", with: "i")
+                .replacing("{api_key}", with: "k")
+            let methods = (path.value.objectValue ?? [:]).map { $0.name.uppercased() }
+            #expect(Route.at(sample).map(\.method) == methods, "\(path.name)")
+        }
+    }
+}

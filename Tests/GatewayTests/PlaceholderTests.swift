@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
-
-import Testing

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Testing
+
+@testable import Gateway
+
+@Suite struct RouteTests {
+    @Test(arguments: [
+        ("/v2/users/a/link", Route.link(installID: "a")), ("/v2/users/a%2Fb%20c/link", .link(installID: "a/b c")),
+        ("/users/auth-code", .authCode), ("/sdk/v1/users", .createUser),
+        ("/sdk/v1/installs/a", .readInstall(installID: "a")), ("/sdk/v1/installs/a/link", .linkInstall(installID: "a")),
+        ("/sdk/v1/installs/a/confirm-link", .confirmLink(installID: "a")),
+        ("/sdk/v1/installs/a/reset", .resetInstall(installID: "a")), ("/v1/identify", .sync(.identify)),
+        ("/identity/v1/login", .sync(.login)), ("/v1/-7/modify", .modify(mpid: "-7")),
+        ("/webevents/v1/identity/k/Alias", .alias(apiKey: "k")), ("/v1/identity/k/alias", .alias(apiKey: "k")),
+        ("/v3/JS/k/events", .events), ("/webevents/v1/JS/k/Forwarding", .events),
+        ("/v1/verification/login-identity", .verification(.loginIdentity)), ("/openapi.json", .openAPI),
+    ])
+    func paths(_ row: (path: String, route: Route)) {
+        #expect(Route.at(row.path) == [row.route])
+    }
+
+    @Test(arguments: [
+        "", "/", "//", "/v1", "/v1/", "/v1/identify/", "//v1/identify", "/V1/identify", "/v1/Identify", "/v1/other",
+        "/v2/users//link", "/v2/users/a/unlink", "/v2/users/%zz/link", "/v2/users/%ff/link", "/v1/identity/k/ALIAS",
+        "/identity/identity/v1/login", "/sdk/v1/installs", "/sdk/v2/users", "v1/identify", "/openapi.json/x",
+    ])
+    func noEndpoint(_ path: String) {
+        #expect(Route.at(path).isEmpty)
+    }
+
+    @Test func thePrefixOfADomainIsNotSigned() {
+        #expect(Route.signedPath("/identity/v1/login") == "/v1/login")
+        #expect(Route.signedPath("/v1/identity/k/alias") == "/v1/identity/k/alias")
+        #expect(Route.signedPath("/identityx/v1/login") == "/identityx/v1/login")
+        #expect(Route.signedPath("") == "")
+    }
+}
