@@ -2,7 +2,9 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
-import Runtime
+
+@testable import Runtime
+@testable import Sync
 
 /// The rules of identity sync told a second time, without indexes, rows or drafts: a list of people with their
 /// identities, searched from end to end. Slow and plain on purpose.
@@ -43,6 +45,14 @@ struct NaiveSyncModel {
     init(_ settings: SyncSettings) { self.settings = settings }
 
     // MARK: Questions
+
+    private func sent(_ request: SyncRequest) -> [Identity] {
+        IdentityType.allCases.compactMap { type in
+            guard let value = request.knownIdentities[type.rawValue] ?? nil else { return nil }
+            if let vouched = request.vouchedFor, !vouched.contains(type) { return nil }
+            return Identity(type, value)
+        }
+    }
 
     func same(_ a: Identity, _ b: Identity) -> Bool {
         guard a.type == b.type else { return false }
@@ -150,8 +160,8 @@ struct NaiveSyncModel {
         _ operation: SyncCommand.Operation, _ request: SyncRequest, isService: Bool, newMPID: MPID, now: Int64
     ) throws(Refusal) -> SyncResult {
         let leaving = operation == .logout && settings.strategy != .bestMatch
-        if request.identities.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
-        var ids = request.identities
+        if sent(request).isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        var ids = sent(request)
         if leaving { ids.removeAll { settings.loginIdentities.contains($0.type) } }
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
         let before = people
@@ -232,7 +242,7 @@ struct NaiveSyncModel {
     }
 
     func search(_ request: SyncRequest) throws(Refusal) -> SyncResult {
-        let ids = request.identities
+        let ids = sent(request)
         let current = devices[request.deviceId]?.current
         if ids.isEmpty { throw Refusal(reason: .lookupError) }
         let needed = settings.immutableIdentities
