@@ -27,7 +27,7 @@ import Testing
         #expect(try all.run(on: later) == [])
         let rows = try later.read("SELECT number, name FROM migrations ORDER BY number")
         let names = [(1, "journal and progress"), (2, "sagas"), (100, "people"), (101, "names")]
-        #expect(rows == names.map { SQLRow([.integer($0.0), .text($0.1)]) })
+        #expect(rows == names.map { SQLRow([.integer(Int64($0.0)), .text($0.1)]) })
         #expect(try later.read("SELECT id, name FROM people").isEmpty)
     }
 

@@ -107,7 +107,7 @@ struct RandomCommands {
             return .linked(
                 Linked(
                     installId: "i", externalId: pick(["a", "b", "new"]), userId: pick(["u1", "u2"]),
-                    personCreated: false, activeInstallId: "i", deactivatedInstallIds: []))
+                    personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
         }
     }
 
