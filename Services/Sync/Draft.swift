@@ -190,12 +190,12 @@ struct Draft: IdentityIndex {
 
     // MARK: Conclusion
 
-    /// Profiles that ended without any identity after losing some are orphans now.
+    /// Profiles that had identities and end without any are orphans now.
     mutating func settleOrphans() {
         var seen: Set<MPID> = []
         orphans = orphans.filter { orphan in
-            guard let profile = profile(orphan.mpid) else { return false }
-            return profile.identities.isEmpty && seen.insert(orphan.mpid).inserted
+            let hadSome = state.profile(app, orphan.mpid)?.identities.isEmpty == false
+            return hadSome && profile(orphan.mpid)?.identities.isEmpty == true && seen.insert(orphan.mpid).inserted
         }
         for orphan in orphans {
             guard var profile = profile(orphan.mpid) else { continue }

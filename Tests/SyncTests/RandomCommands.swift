@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+
+@testable import Runtime
+@testable import Sync
+
+/// Commands about few devices, few values and few profiles, so that they meet.
+struct RandomCommands {
+    struct Step {
+        var command: SyncCommand
+        var context: DecisionContext
+    }
+
+    /// Every strategy, and settings that bring the limits and immutable identities into play.
+    static let settings: [SyncSettings] = {
+        var limited = SyncSettings.worked(.conversion)
+        limited.uniqueIdentities = [.customerID]
+        limited.limits.valuesPerType = 2
+        limited.limits.profilesPerValue = 2
+        limited.limits.usersPerDevice = 3
+        limited.limits.aliasesPerProfile = 1
+        limited.foldedIdentities = [.email]
+        limited.fromLinks = true
+        var immutable = SyncSettings.worked(.link)
+        immutable.immutableIdentities = [.customerID]
+        immutable.uniqueIdentities.insert(.iosIDFV)
+        immutable.fromLinks = true
+        var devicesFirst = SyncSettings.worked(.isolation)
+        devicesFirst.priority = [.iosIDFV, .email, .customerID]
+        devicesFirst.uniqueIdentities = []
+        var person = SyncSettings.defaults(of: .userIDThenEmail)
+        person.limits.profilesPerValue = 3
+        var best = SyncSettings.worked(.bestMatch)
+        best.limits.profilesPerValue = 2
+        return [
+            .worked(.conversion), .worked(.link), .worked(.isolation), .worked(.bestMatch), SyncSettings(), person,
+            SyncSettings.defaults(of: .userIDThenEmail), limited, immutable, devicesFirst, best,
+        ].map { settings in
+            var settings = settings
+            settings.throttle.devicePerSecond = 0
+            settings.throttle.loginPerSecond = 0
+            return settings
+        }
+    }()
+
+    static let values: [IdentityType: [String]] = [
+        .customerID: ["a", "b", "A"], .email: ["x@y", "X@Y", "z@y"], .iosIDFV: ["1", "2"], .androidUUID: ["1"],
+        .deviceApplicationStamp: ["s", "t"], .other: ["o"], .pushToken: ["p", "q"],
+    ]
+
+    var random: SplitMix64
+    let settings: SyncSettings
+    private(set) var now: Int64 = World.start
+    private var count = 0
+
+    init(seed: UInt64) {
+        random = SplitMix64(seed: seed)
+        settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
+    }
+
+    /// - Parameters:
+    ///   - profiles: those that exist, to be named.
+    ///   - aliases: ids of accepted ones.
+    mutating func next(profiles: [MPID], aliases: [String: [MPID]]) -> Step {
+        count += 1
+        // Several commands in one batch share an instant.
+        if chance(60) { now += Int64.random(in: 1...100_000, using: &random) }
+        // Now and then a command that the journal has forgotten comes again under its old id.
+        let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
+        let isService = chance(20)
+        let context = DecisionContext(
+            command: CommandKey(app: "demo", source: "test", id: "c\(number)"),
+            app: AppSettings(id: "demo", sync: settings),
+            principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: []),
+            now: Timestamp(milliseconds: now))
+        return Step(command: command(profiles, aliases), context: context)
+    }
+
+    private mutating func command(_ profiles: [MPID], _ aliases: [String: [MPID]]) -> SyncCommand {
+        let mpid = { (random: inout SplitMix64) in profiles.randomElement(using: &random) ?? MPID(77)! }
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<25: return .move(.identify, request(profiles))
+        case 25..<45: return .move(.login, request(profiles))
+        case 45..<57: return .move(.logout, request(profiles))
+        case 57..<65: return .search(request(profiles))
+        case 65..<80:
+            let changes = (0..<Int.random(in: 0...2, using: &random)).map { _ in change() }
+            return .modify(
+                ModifyIdentities(
+                    mpid: chance(5) ? MPID(99)! : mpid(&random), changes: changes, deviceId: chance(50) ? "d1" : nil))
+        case 80..<86:
+            let day: Int64 = 86_400_000
+            return .alias(
+                AliasUsers(
+                    sourceMPID: mpid(&random), destinationMPID: chance(10) ? MPID(99)! : mpid(&random),
+                    startUnixtimeMs: chance(50) ? now - Int64.random(in: -1...100, using: &random) * day : nil,
+                    endUnixtimeMs: chance(50) ? now - Int64.random(in: -1...30, using: &random) * day : nil))
+        case 86..<90:
+            let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
+            return .applyAlias(
+                ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? MPID(99)!))
+        case 90..<96: return .getUsers(GetDeviceUsers(deviceId: device()))
+        default:
+            return .linked(
+                Linked(
+                    installId: "i", externalId: pick(["a", "b", "new"]), userId: pick(["u1", "u2"]),
+                    personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
+        }
+    }
+
+    private mutating func request(_ profiles: [MPID]) -> SyncRequest {
+        var identities: [String: String?] = [:]
+        for (type, values) in Self.values.sorted(by: { $0.key < $1.key }) where chance(35) {
+            identities[type.rawValue] = chance(8) ? .some(nil) : pick(values)
+        }
+        var request = SyncRequest(deviceId: device(), knownIdentities: identities)
+        if chance(30) { request.previousMPID = profiles.randomElement(using: &random) }
+        if chance(15) { request.name = pick(["Anna", "Ben"]) }
+        if chance(10) { request.vouchedFor = [.customerID, .deviceApplicationStamp] }
+        if chance(15) { request.clearAnonymousUser = true }
+        if chance(15) { request.context = "c" }
+        return request
+    }
+
+    private mutating func change() -> ModifyIdentities.Change {
+        let type = pick(Self.values.keys.sorted())
+        let values = (Self.values[type] ?? []) + ["new"]
+        return ModifyIdentities.Change(
+            identityType: type.rawValue, oldValue: chance(50) ? pick(values) : nil,
+            newValue: chance(70) ? pick(values) : nil)
+    }
+
+    private mutating func device() -> String { pick(["d1", "d2", "d3"]) }
+
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    mutating func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: values.indices, using: &random)] }
+}

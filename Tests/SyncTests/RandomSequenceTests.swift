@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+
+@testable import Runtime
+@testable import Sync
+
+/// Random command sequences through the decider and through a naive model: the same answers and state; and what must
+/// hold whatever happens.
+@Suite struct RandomSequenceTests {
+    private static let sequences: UInt64 = 1000
+    private static let length = 60
+
+    @Test func deciderAndModelAgree() throws {
+        print("seed \(testSeed)")
+        var rules: [SyncRule: Int] = [:]
+        var reasons: [ReasonCode: Int] = [:]
+        var drops: [AliasDropped.Rule: Int] = [:]
+        var causes: [IdentitiesChanged.Reason: Int] = [:]
+        for number in 0..<Self.sequences {
+            var commands = RandomCommands(seed: testSeed &+ number)
+            var model = NaiveSyncModel(commands.settings)
+            var state = SyncState()
+            var given: Set<MPID> = []
+            for place in 0..<Self.length {
+                let step = commands.next(profiles: model.people.map(\.mpid).sorted(), aliases: model.aliases)
+                let trace = Comment(rawValue: "seed \(testSeed), sequence \(number), step \(place): \(step.command)")
+                let decision = SyncDecider(aliasDelay: 1000).decide(step.command, state, step.context)
+                let before = state
+                decision.changes.forEach { state.apply($0) }
+                let newMPID = free(step.context, before)
+                let expected = run(step, &model, newMPID)
+                let answer = Answer(decision.outcome)
+                try #require(agree(answer, expected, step, model), "\(trace): \(answer) instead of \(expected)")
+                try compare(state, model, trace)
+                try invariants(state, model, answer, step, before, &given, trace)
+                for event in decision.events {
+                    if let event = event as? AliasDropped { drops[event.rule, default: 0] += 1 }
+                    if let event = event as? IdentitiesChanged { causes[event.reason, default: 0] += 1 }
+                    if let event = event as? ProfileCreated { rules[event.rule, default: 0] += 1 }
+                }
+                if case .sync(let result) = answer { rules[result.rule, default: 0] += 1 }
+                if case .rejected(let reason) = answer {
+                    reasons[reason, default: 0] += 1
+                    try #require(decision.changes.isEmpty && decision.events.isEmpty, trace)
+                }
+            }
+        }
+        // A test that never reaches a rule proves nothing about it.
+        #expect(Set(rules.keys) == Set(SyncRule.allCases), "\(rules)")
+        #expect(Set(drops.keys) == Set(AliasDropped.Rule.allCases), "\(drops)")
+        #expect(Set(causes.keys) == Set(IdentitiesChanged.Reason.allCases), "\(causes)")
+        let all: Set<ReasonCode> = [
+            .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
+        ]
+        #expect(Set(reasons.keys) == all, "\(reasons)")
+    }
+
+    private func free(_ context: DecisionContext, _ state: SyncState) -> MPID {
+        var counter = 0
+        while state.profile(context.app.id, context.newMPID(counter)) != nil { counter += 1 }
+        return context.newMPID(counter)
+    }
+
+    /// - Returns: the model's answer.
+    private func run(_ step: RandomCommands.Step, _ model: inout NaiveSyncModel, _ newMPID: MPID) -> Answer {
+        let now = step.context.now.milliseconds
+        let context = step.context
+        do throws(NaiveSyncModel.Refusal) {
+            switch step.command {
+            case .move(let operation, let request):
+                let isService = context.principal.kind == .service
+                return .sync(
+                    try model.move(operation, request, isService: isService, newMPID: newMPID, now: now))
+            case .search(let request): return .sync(try model.search(request))
+            case .modify(let command): return .sync(try model.modify(command))
+            case .alias(let command):
+                let isScheduled = try model.alias(command, id: context.newAliasID, now: now)
+                let at = Timestamp(milliseconds: now + 1000).rfc3339
+                return .alias(
+                    AliasResult(
+                        aliasId: context.newAliasID, isScheduled: isScheduled, appliesAt: isScheduled ? at : nil))
+            case .applyAlias(let command):
+                model.apply(command.aliasId)
+                return .noted
+            case .linked(let event):
+                model.linked(event, newMPID: newMPID, now: now)
+                return .noted
+            case .getUsers: return .another
+            }
+        } catch {
+            return .rejected(error.reason)
+        }
+    }
+
+    private func agree(
+        _ answer: Answer, _ expected: Answer, _ step: RandomCommands.Step, _ model: NaiveSyncModel
+    ) -> Bool {
+        guard case .getUsers(let command) = step.command else { return answer == expected }
+        guard case .users(let result) = answer else { return false }
+        let device = model.devices[command.deviceId]
+        let users = (device?.users ?? []).map { seen -> DeviceUsersResult.User in
+            let person = model.person(seen.mpid)!
+            var identities: [String: [String]] = [:]
+            for id in person.ids { identities[id.type.rawValue, default: []].append(id.value) }
+            return DeviceUsersResult.User(
+                mpid: seen.mpid, firstSeen: Timestamp(milliseconds: min(seen.first, person.since ?? .max)).rfc3339,
+                lastSeen: Timestamp(milliseconds: seen.last).rfc3339, isLoggedIn: model.isKnown(person),
+                isCurrent: device?.current == seen.mpid, name: person.name, identities: identities)
+        }
+        return result.users == users
+    }
+
+    private func compare(_ state: SyncState, _ model: NaiveSyncModel, _ trace: Comment) throws {
+        let people = state.profiles.values.map { profile in
+            NaiveSyncModel.Person(
+                mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
+                isOrphan: profile.isOrphaned, name: profile.name, user: profile.userID, since: profile.aliasedSince,
+                windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
+        }
+        try #require(
+            people.sorted { $0.mpid < $1.mpid } == model.people.sorted { $0.mpid < $1.mpid }, trace)
+        let devices = state.devices.reduce(into: [String: NaiveSyncModel.Device]()) { devices, entry in
+            devices[entry.key.id.text] = NaiveSyncModel.Device(
+                current: entry.value.current, anonymous: entry.value.anonymous,
+                users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
+        }
+        // A modify that names a device writes its row, though nothing is known about it.
+        try #require(devices.filter { $0.value != .init() } == model.devices, trace)
+        try #require(
+            Dictionary(
+                uniqueKeysWithValues: state.aliases.map { ($0.key.id.text, [$0.value.source, $0.value.destination]) })
+                == model.aliases, trace)
+        // The rows of the values say the same as the profiles.
+        for entry in state.identities.values {
+            let holders = model.people.filter { person in
+                person.ids.contains { IdentityEntry.Key(app: "demo", $0, model.settings) == entry.key }
+            }
+            try #require(Set(entry.holders) == Set(holders.map(\.mpid)), trace)
+            try #require(Set(entry.holders).count == entry.holders.count, trace)
+        }
+    }
+
+    /// The invariants of the issue.
+    private func invariants(
+        _ state: SyncState, _ model: NaiveSyncModel, _ answer: Answer, _ step: RandomCommands.Step,
+        _ before: SyncState, _ given: inout Set<MPID>, _ trace: Comment
+    ) throws {
+        let settings = model.settings
+        for entry in state.identities.values where settings.uniqueIdentities.contains(entry.key.type) {
+            try #require(entry.holders.count <= 1, trace)
+            if case .modify = step.command { continue }
+            // Only modify moves a unique value.
+            if let owner = before.identities[entry.key]?.holders.first, let now = entry.holders.first {
+                try #require(owner == now, trace)
+            }
+        }
+        if let created = state.profiles.keys.first(where: { before.profiles[$0] == nil }) {
+            try #require(given.insert(created.mpid).inserted, trace)
+            try #require(state.profiles.count == before.profiles.count + 1, trace)
+        }
+        guard case .sync(let result) = answer, let profile = state.profile("demo", result.mpid) else { return }
+        try #require(!profile.isOrphaned || step.command.mpids.contains(result.mpid), trace)
+        if case .move(let operation, let request) = step.command {
+            try #require(before.profile("demo", result.mpid)?.isOrphaned != true, trace)
+            try #require(state.device("demo", request.deviceId).current == result.mpid, trace)
+            // A known profile is never returned without a matching login identity.
+            if let was = before.profile("demo", result.mpid), was.isKnown(settings) {
+                try #require(
+                    request.identities.contains {
+                        settings.loginIdentities.contains($0.type) && was.holds($0, settings)
+                    }, trace)
+                try #require(operation != .logout || settings.strategy == .bestMatch, trace)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+@testable import Sync
+
+/// Load, decide, save on real databases.
+@Suite struct SyncServiceTests {
+    static let engines: [SQLEngine] = [.sqlite, .postgresql]
+
+    /// However commands are grouped into batches, the answers, events and tables are the same.
+    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
+        print("seed \(testSeed)")
+        let rounds: UInt64 = engine == .sqlite ? 44 : 11
+        for round in 0..<rounds {
+            let single = try SyncTestStore(engine)
+            let batched = try SyncTestStore(engine)
+            let (all, expected) = try oneByOne(single, testSeed &+ round)
+            let trace = Comment(rawValue: "seed \(testSeed), round \(round)")
+            var random = SplitMix64(seed: testSeed &+ round)
+            var steps = all
+            var place = 0
+            while !steps.isEmpty {
+                let size = min(Int.random(in: 1...25, using: &random), steps.count)
+                for (step, decision) in zip(steps, try batched.run(Array(steps.prefix(size)))) {
+                    let there = Comment(rawValue: "\(trace), step \(place): \(step.command)")
+                    try #require(Answer(decision.outcome) == Answer(expected[place].outcome), there)
+                    try #require(
+                        decision.events.map { AnyHashable($0) } == expected[place].events.map { AnyHashable($0) },
+                        there)
+                    place += 1
+                }
+                steps.removeFirst(size)
+            }
+            try #require(try batched.rows() == single.rows(), trace)
+        }
+    }
+
+    /// The same rows under both engines.
+    @Test func enginesKeepTheSameRows() throws {
+        for round in 0..<UInt64(11) {
+            let stores = try Self.engines.map { try SyncTestStore($0) }
+            for store in stores { _ = try oneByOne(store, testSeed &+ 1000 &+ round) }
+            try #require(try stores[0].rows() == stores[1].rows(), "seed \(testSeed), round \(round)")
+        }
+    }
+
+    private func oneByOne(
+        _ store: SyncTestStore, _ seed: UInt64
+    ) throws -> ([RandomCommands.Step], [SyncDecider.Decision]) {
+        var source = RandomCommands(seed: seed)
+        var steps: [RandomCommands.Step] = []
+        var decisions: [SyncDecider.Decision] = []
+        for _ in 0..<60 {
+            let (profiles, aliases) = try store.database.transaction { transaction in
+                let profiles = try transaction.query("SELECT mpid FROM profiles ORDER BY mpid").map {
+                    try SyncStore.mpid($0.integer(0))
+                }
+                var aliases: [String: [MPID]] = [:]
+                for row in try transaction.query("SELECT alias_id, source_mpid, destination_mpid FROM aliases") {
+                    aliases[try row.text(0)] = [
+                        try SyncStore.mpid(row.integer(1)), try SyncStore.mpid(row.integer(2)),
+                    ]
+                }
+                return (profiles, aliases)
+            }
+            let step = source.next(profiles: profiles, aliases: aliases)
+            steps.append(step)
+            decisions += try store.run([step])
+        }
+        return (steps, decisions)
+    }
+
+    // MARK: Due aliases
+
+    @Test(arguments: engines) func anAliasIsDueWhenItsTimeHasComeAndIsDoneOnce(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.link))
+        func step(_ command: SyncCommand) -> RandomCommands.Step {
+            world.count += 1
+            return RandomCommands.Step(command: command, context: world.context)
+        }
+        func identify(_ value: String) -> SyncCommand {
+            .move(.identify, SyncRequest(deviceId: "d", knownIdentities: ["ios_idfv": value]))
+        }
+        let made = try store.run([step(identify("1"))]) + store.run([step(identify("2"))])
+        let mpids = made.compactMap { decision -> MPID? in
+            guard case .sync(let result) = Answer(decision.outcome) else { return nil }
+            return result.mpid
+        }
+        let alias = AliasUsers(sourceMPID: mpids[0], destinationMPID: mpids[1])
+        let accepted = try store.run([step(.alias(alias))])
+        guard case .alias(let result) = Answer(accepted[0].outcome) else { return #expect(Bool(false)) }
+        #expect(result.appliesAt == Timestamp(milliseconds: world.now + 1000).rfc3339)
+
+        let service = SyncService(aliasDelay: .seconds(1))
+        func due(at time: Int64) throws -> [DueCommand] {
+            try store.database.transaction {
+                try service.due(now: Timestamp(milliseconds: time), limit: 10, in: $0)
+            }
+        }
+        #expect(try due(at: world.now + 999).isEmpty)
+        let first = try due(at: world.now + 1000)
+        #expect(first.map(\.id) == [result.aliasId] && first.map(\.app) == ["demo"])
+        #expect(try due(at: world.now + 1000).isEmpty, "asked a moment ago")
+        #expect(try due(at: world.now + 31_000).map(\.id) == [result.aliasId], "nobody decided it: asked again")
+        let command = try #require(first.first?.command as? ApplyAlias)
+        let events = try store.run([step(.applyAlias(command)), step(.applyAlias(command))]).map(\.events.count)
+        #expect(events == [1, 0])
+        #expect(try due(at: world.now + 1_000_000).isEmpty)
+    }
+
+    // MARK: Wiring
+
+    @Test func knowsItsCommandsAndTheirScopes() throws {
+        #expect(SyncService.name == "sync")
+        let scopes = Dictionary(
+            uniqueKeysWithValues: CommandCatalog.entries.filter { $0.type.hasPrefix("identity.sync.") }
+                .map { ($0.type, $0.scope) })
+        #expect(SyncCommand.types.mapValues(\.scope) == scopes)
+        #expect(SyncService.scope(of: "identity.sync.identify.v2") == nil)
+        #expect(SyncService.scope(of: Linked.type) == nil, "an event is no command")
+        #expect(throws: Rejection(.unknownType)) { try SyncService.decode(type: "x", data: .null) }
+    }
+
+    @Test(arguments: ["-1", "1h", "0.5", "31536001", " 1"]) func badAliasDelays(_ text: String) {
+        let problem = #expect(throws: ConfigurationProblem.self) {
+            try SyncService(environment: ["ALIAS_DELAY": text])
+        }
+        #expect(problem?.variable == "ALIAS_DELAY")
+    }
+
+    /// A command that the journal has forgotten makes another profile: MPIDs are never used twice.
+    @Test(arguments: engines) func aForgottenCommandGetsTheNextMPID(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.conversion))
+        let logout = SyncCommand.move(.logout, SyncRequest(deviceId: "d", knownIdentities: ["ios_idfv": "1"]))
+        var made: Set<MPID> = []
+        for _ in 0..<4 {
+            let decision = try store.run([RandomCommands.Step(command: logout, context: world.context)])[0]
+            guard case .sync(let result) = Answer(decision.outcome) else { return #expect(Bool(false)) }
+            #expect(made.insert(result.mpid).inserted)
+        }
+        #expect(made == Set((0..<4).map { world.context.newMPID($0) }))
+    }
+}
