@@ -21,7 +21,9 @@ let package = Package(
         // What Benchmarks/ measures; not an API for others.
         .library(name: "Contracts", targets: ["Contracts"]),
         .library(name: "Messaging", targets: ["Messaging"]),
+        .library(name: "Runtime", targets: ["Runtime"]),
         .library(name: "Storage", targets: ["Storage"]),
+        .library(name: "Verification", targets: ["Verification"]),
         .library(name: "WireJSON", targets: ["WireJSON"]),
     ],
     dependencies: [

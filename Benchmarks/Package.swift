@@ -18,7 +18,9 @@ let package = Package(
             dependencies: [
                 .product(name: "Contracts", package: "IdentityBus"),
                 .product(name: "Messaging", package: "IdentityBus"),
+                .product(name: "Runtime", package: "IdentityBus"),
                 .product(name: "Storage", package: "IdentityBus"),
+                .product(name: "Verification", package: "IdentityBus"),
                 .product(name: "WireJSON", package: "IdentityBus"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -8,37 +8,57 @@ import Foundation
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measures the link service as a process of its own, and what its parts could do alone.",
+        abstract: "Measures the services as processes of their own, and what their parts could do alone.",
         discussion: """
             Compare ratios inside one run: absolute numbers belong to the machine. Uses an embedded broker unless \
-            KAFKA_BOOTSTRAP_SERVERS names one. BATCH_SIZE and SQLITE_SYNCHRONOUS are passed on to the service. \
-            BENCH_PERF_DATA names a file that keeps what profile recorded.
+            KAFKA_BOOTSTRAP_SERVERS names one. BATCH_SIZE and SQLITE_SYNCHRONOUS are passed on to the services. \
+            BENCH_PERF_DATA names a file that keeps what profile recorded. Ends with status 1 when a measurement is \
+            worth nothing: a command without its reply, a reply that should not be, a warning in a service's log.
             """)
 
-    enum Mode: String, CaseIterable, ExpressibleByArgument {
-        case drain, latency, limits, profile, all
+    enum Selection: String, CaseIterable, ExpressibleByArgument {
+        case link, user, sync, verification, gateway, all
+
+        var subjects: [Subject] { Subject(rawValue: rawValue).map { [$0] } ?? Subject.allCases }
     }
 
-    @Argument(help: "drain, latency, limits, profile, or all of the first three.")
+    enum Mode: String, CaseIterable, ExpressibleByArgument {
+        case drain, latency, limits, growth, profile, all
+    }
+
+    @Argument(help: "link, user, sync, verification, gateway or all.")
+    var selection = Selection.all
+
+    @Argument(
+        help: ArgumentHelp(
+            "drain, latency, limits (a drain, and its parts alone), growth, profile, or all but profile.",
+            discussion: "growth is for user; gateway has latency only."))
     var mode = Mode.all
 
     @Option(help: "sqlite or postgresql. Default: both.")
     var engine: [Engine] = []
 
-    @Option(help: "Commands to drain. Default: 60000, to profile 20000.")
+    @Option(help: "Commands to drain. Default: depends on the service.")
     var commands: Int?
 
-    @Option(help: "Commands per second for the latency.")
-    var rate = 500
+    @Option(help: "Commands a second for the latency. Default: what the service aims at.")
+    var rate: Int?
 
-    @Option(help: "How long the latency is measured, in seconds.")
-    var seconds = 20
+    @Option(help: "How long the latency is measured, in seconds. Default: 20, with all services 10.")
+    var seconds: Int?
+
+    @Option(
+        help: "Profiles stored before sync is drained, next to 1,000. Default: 1,000,000, with all services 100,000.")
+    var profiles: Int?
+
+    @Option(help: "HTTP connections to the gateway.")
+    var connections = 200
 
     @Option(help: "Partitions of each topic.")
     var partitions = 12
 
-    @Option(help: "The executable of the link service.")
-    var service: String
+    @Option(help: "The folder of the services' executables.")
+    var binaries: String
 
     @Option(help: "The folder for the stores; it is on the disk that gets measured.")
     var folder: String
@@ -48,53 +68,16 @@ struct BenchCommand: ParsableCommand {
 
     func run() throws {
         say(Machine.line)
-        for engine in engine.isEmpty ? Engine.allCases : engine { try run(engine) }
-    }
-
-    private func run(_ engine: Engine) throws {
-        switch mode {
-        case .drain: try drain(engine, withLimits: false)
-        case .limits: try drain(engine, withLimits: true)
-        case .latency: try latency(engine)
-        case .profile: try profile(engine)
-        case .all:
-            try drain(engine, withLimits: true)
-            try latency(engine)
+        var isValid = true
+        for subject in selection.subjects {
+            for engine in engine.isEmpty ? Engine.allCases : engine {
+                let bench = Bench(
+                    subject: subject, engine: engine, options: self, commands: commands ?? subject.defaultCommands,
+                    rate: rate ?? subject.defaultRate, seconds: seconds ?? (selection == .all ? 10 : 20),
+                    profiles: profiles ?? (selection == .all ? 100_000 : 1_000_000))
+                isValid = bench.run(mode) && isValid
+            }
         }
-    }
-
-    private func drain(_ engine: Engine, withLimits: Bool) throws {
-        try onStage(engine) { stage in
-            let workload = try Workload(commands: commands ?? 60_000, topic: stage.commands)
-            let drain = try Drain.run(stage, workload: workload)
-            say(drain.report())
-            guard withLimits else { return }
-            let limits = try Limits.run(stage, workload: workload, drain: drain, databaseURL: databaseURL)
-            say(limits.report(drain))
-        }
-    }
-
-    private func latency(_ engine: Engine) throws {
-        try onStage(engine) { stage in
-            say(try Latency.run(stage, rate: rate, seconds: seconds).report())
-        }
-    }
-
-    private func profile(_ engine: Engine) throws {
-        try onStage(engine) { stage in
-            let workload = try Workload(commands: commands ?? 20_000, topic: stage.commands)
-            let (drain, profile) = try Profile.run(stage, workload: workload)
-            say(drain.report())
-            say(profile.report())
-        }
-    }
-
-    private func onStage(_ engine: Engine, _ work: (Stage) throws -> Void) throws {
-        let stage = try Stage(
-            engine: engine, partitions: partitions, executable: service,
-            folder: "\(folder)/\(engine.rawValue)-\(UInt32.random(in: 0...(.max)))", databaseURL: databaseURL)
-        defer { stage.close() }
-        say("\n\(stage.broker.name), \(partitions) partitions per topic")
-        try work(stage)
+        guard isValid else { throw ExitCode.failure }
     }
 }

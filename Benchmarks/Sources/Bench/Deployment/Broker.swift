@@ -21,7 +21,8 @@ final class Broker {
     let partitions: Int
     private let embedded: EmbeddedBroker?
 
-    static let service = "link"
+    /// All there are: one reads what another publishes.
+    private static let services = ["link", "user", "sync", "verification", "gateway"]
     /// Where the raw produce limit writes to.
     static let limitTopics = ["bench.limit.replies", "bench.limit.events"]
 
@@ -30,9 +31,13 @@ final class Broker {
         var environment = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("KAFKA_") && !$0.value.isEmpty }
         isEmbedded = environment["KAFKA_BOOTSTRAP_SERVERS"] == nil
         topics = Topics(prefix: isEmbedded ? "" : "bench-\(UInt32.random(in: 0...(.max))).")
-        let service = Self.service
-        let names = [topics.commands(service), topics.events(service), topics.deadLetters(service), topics.replies]
-        let specs = (names + Self.limitTopics.map { [topics] in topics.prefix + $0 })
+        let names = Self.services.flatMap { [topics] service in
+            [
+                topics.commands(service), topics.events(service), topics.deadLetters(service),
+                topics.replies(to: service),
+            ]
+        }
+        let specs = ([topics.replies] + names + Self.limitTopics.map { [topics] in topics.prefix + $0 })
             .map { TopicSpec(name: $0, partitions: partitions) }
         if isEmbedded {
             let broker = try EmbeddedBroker(topics: specs, logger: .quiet)

@@ -9,7 +9,4 @@ enum Engine: String, CaseIterable, ExpressibleByArgument {
     case postgresql
 
     var name: String { self == .sqlite ? "SQLite" : "PostgreSQL" }
-
-    /// Commands per second and replica on one core that the product aims at.
-    var aim: Double { self == .sqlite ? 20_000 : 10_000 }
 }

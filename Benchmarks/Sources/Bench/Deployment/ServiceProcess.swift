@@ -6,12 +6,14 @@ import Foundation
 import Glibc
 import WireJSON
 
-/// A replica of the service under test: a process of its own, as in production.
+/// A replica of a service: a process of its own, as in production.
 final class ServiceProcess {
+    let name: String
     private let process = Process()
     private let logPath: String
 
-    init(executable: String, environment: [String: String], logPath: String) throws {
+    init(name: String, executable: String, environment: [String: String], logPath: String) throws {
+        self.name = name
         self.logPath = logPath
         guard FileManager.default.createFile(atPath: logPath, contents: nil) else {
             throw BenchError("\(logPath) cannot be written")
@@ -31,16 +33,25 @@ final class ServiceProcess {
 
     var status: ProcessStatus { ProcessStatus(of: processID) }
 
-    /// Waits until the service says that partitions were assigned to it.
+    /// Waits until the service says that partitions were assigned to it, or the gateway that it serves.
     /// - Returns: when it said so.
-    func assignment(within limit: Duration = .seconds(60)) throws -> Date {
+    @discardableResult
+    func ready(within limit: Duration = .seconds(60)) throws -> Date {
         let deadline = ContinuousClock.now + limit
         while ContinuousClock.now < deadline {
-            if let time = try firstAssignment() { return time }
-            guard process.isRunning else { throw BenchError("the service ended:\n\(log.suffix(2000))") }
+            if let time = try entry("partitions assigned", "gateway is up")?.instant { return time }
+            guard process.isRunning else { throw BenchError("\(name) ended:\n\(log.suffix(2000))") }
             usleep(5000)
         }
-        throw BenchError("the service got no partitions within \(limit):\n\(log.suffix(2000))")
+        throw BenchError("\(name) was not ready within \(limit):\n\(log.suffix(2000))")
+    }
+
+    /// The port that the gateway serves on.
+    func port() throws -> UInt16 {
+        guard let port = try entry("gateway is up")?.fields?["port"].flatMap({ UInt16($0) }) else {
+            throw BenchError("\(name) says no port")
+        }
+        return port
     }
 
     /// Warnings and errors in the log: a measurement with some is none.
@@ -62,15 +73,18 @@ final class ServiceProcess {
     private struct LogLine: Decodable {
         var time: String
         var message: String
+        var fields: [String: String]?
+
+        var instant: Date? {
+            Timestamp(rfc3339: time).map { Date(timeIntervalSince1970: Double($0.milliseconds) / 1000) }
+        }
     }
 
-    private func firstAssignment() throws -> Date? {
-        for line in log.split(separator: "\n") where line.contains("\"message\":\"partitions assigned\"") {
-            let entry = try WireJSONDecoder().decode(LogLine.self, from: Array(line.utf8))
-            guard let time = Timestamp(rfc3339: entry.time) else { continue }
-            return Date(timeIntervalSince1970: Double(time.milliseconds) / 1000)
-        }
-        return nil
+    /// The first line of the log with one of these messages.
+    private func entry(_ messages: String...) throws -> LogLine? {
+        try log.split(separator: "\n")
+            .first { line in messages.contains { line.contains("\"message\":\"\($0)\"") } }
+            .map { try WireJSONDecoder().decode(LogLine.self, from: Array($0.utf8)) }
     }
 
     private var log: String { (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "" }

@@ -23,14 +23,12 @@ struct Limits {
     /// Replies encoded.
     var encoding = 0.0
 
-    /// The PostgreSQL schema of the raw limits.
-    static let schema = "identity_bench_limits"
-
-    static func run(_ stage: Stage, workload: Workload, drain: Drain, databaseURL: String?) throws -> Limits {
+    /// - Parameter drain: was run on the stage just before.
+    static func run(_ stage: Stage, _ drain: Drain) throws -> Limits {
         var limits = Limits()
-        limits.kafka = try kafka(stage, workload, drain)
-        try store(stage, drain, databaseURL, &limits)
-        let values = workload.records.prefix(2000).compactMap(\.value)
+        limits.kafka = try kafka(stage, drain)
+        try store(stage, drain, &limits)
+        let values = drain.records.prefix(2000).compactMap(\.value)
         let key = SymmetricKey(data: Array(Stage.keySecret.utf8))
         limits.signatures = rate(of: values.count) {
             for value in values { _ = HMAC<SHA256>.authenticationCode(for: value, using: key) }
@@ -39,22 +37,23 @@ struct Limits {
             for value in values {
                 // The few that are no JSON are part of the work.
                 guard let event = try? EnvelopeReader.read(value: value, headers: []) else { continue }
-                _ = try? WireJSONDecoder().decode(LinkRequest.self, from: event.data)
+                _ = CommandCatalog.partitionSubject(type: event.attributes.type, data: event.data)
             }
         }
         limits.encoding = try encoding()
         return limits
     }
 
-    private static func kafka(_ stage: Stage, _ workload: Workload, _ drain: Drain) throws -> Double {
+    private static func kafka(_ stage: Stage, _ drain: Drain) throws -> Double {
         let tail = try stage.broker.tail([stage.commands], from: .beginning, fetchWait: 20)
         defer { tail.close() }
         let producer = try KafkaProducer(configuration: stage.broker.kafka, logger: .quiet)
         defer { producer.close(timeout: .seconds(5)) }
-        let total = workload.registrations.count + workload.records.count
+        let topic = stage.commands
+        let total = (drain.workload.preparation + drain.records).count { $0.topic == topic }
         let perCommand = Double(drain.events.messages) / Double(max(1, drain.commands))
         let topics = Broker.limitTopics.map { stage.broker.topics.prefix + $0 }
-        let source = workload.records.compactMap(\.value).joined().prefix(1 << 20)
+        let source = drain.records.prefix(2000).compactMap(\.value).joined().prefix(1 << 20)
         let reply = Array(source.prefix(drain.replies.meanBytes))
         let event = Array(source.prefix(drain.events.meanBytes))
         var consumed = 0
@@ -80,15 +79,8 @@ struct Limits {
         return Double(total) / (ContinuousClock.now - start).inSeconds
     }
 
-    private static func store(
-        _ stage: Stage, _ drain: Drain, _ databaseURL: String?, _ limits: inout Limits
-    ) throws {
-        let database: any SQLDatabase =
-            switch stage.engine {
-            case .sqlite: try SQLiteDatabase(path: "\(stage.folder)/limits.sqlite")
-            case .postgresql:
-                try PostgreSQLDatabase(url: databaseURL ?? "", schema: Self.schema, logger: .quiet)
-            }
+    private static func store(_ stage: Stage, _ drain: Drain, _ limits: inout Limits) throws {
+        let database = try stage.store(of: Stage.scratchStore)
         defer { database.close() }
         try Migrator(StorageSchema.migrations + [counter]).run(on: database)
         let commits = 500
@@ -132,8 +124,8 @@ struct Limits {
         attributes.correlationID = "command-1"
         attributes.causationID = "command-1"
         let result = LinkResult(
-            userId: "0123456789abcdef01234567", installId: CommandFactory.installID(1), isActive: true,
-            personCreated: true)
+            userId: "0123456789abcdef01234567", installId: UserWorkload.installID(1), isActive: true,
+            personCreated: true, version: 1)
         return try rate(of: 1000) {
             for _ in 0..<1000 {
                 let reply = Reply<RawJSON>(

@@ -16,7 +16,7 @@ struct Profile {
 
     let entries: [Entry]
 
-    static func run(_ stage: Stage, workload: Workload) throws -> (Drain, Profile) {
+    static func run(_ stage: Stage, _ workload: Workload) throws -> (Drain, Profile) {
         guard let perf = find("perf") else { throw BenchError("perf is not installed (Debian: linux-perf)") }
         let probe = try run([perf, "record", "-q", "-o", "\(stage.folder)/probe.data", "true"])
         guard probe.status == 0 else {
@@ -29,7 +29,7 @@ struct Profile {
 
     private static func withPerf(_ perf: String, _ stage: Stage, _ workload: Workload) throws -> (Drain, Profile) {
         let data = "\(stage.folder)/perf.data"
-        let drain = try Drain.run(stage, workload: workload) { service in
+        let drain = try Drain.run(stage, workload) { service in
             let recorder = Process()
             recorder.executableURL = URL(filePath: perf)
             recorder.arguments = [

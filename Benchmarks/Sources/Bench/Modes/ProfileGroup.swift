@@ -17,7 +17,7 @@ enum ProfileGroup: String {
     case messaging = "Messaging"
     case contracts = "Contracts"
     case loop = "Runtime (the loop)"
-    case decider = "Link"
+    case service = "the service itself"
     case library = "Swift library"
     case other = "other"
 
@@ -49,7 +49,9 @@ enum ProfileGroup: String {
         if symbol.hasPrefix("sqlite3") { return .sqlite }
         let modules: [(String, ProfileGroup)] = [
             ("8WireJSON", .json), ("6Crypto", .crypto), ("7Storage", .storage), ("4GRDB", .sqlite),
-            ("9Messaging", .messaging), ("9Contracts", .contracts), ("7Runtime", .loop), ("4Link", .decider),
+            ("9Messaging", .messaging), ("9Contracts", .contracts), ("7Runtime", .loop), ("4Link", .service),
+            ("4User", .service),
+            ("4Sync", .service), ("12Verification", .service),
             ("10Foundation", .foundation), ("20FoundationEssentials", .foundation),
         ]
         // The module that comes first in a mangled name owns the function.

@@ -2,11 +2,10 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
-import Foundation
 import Messaging
 import WireJSON
 
-/// Reads what the service publishes, from the moment this is made.
+/// Reads what the services publish, from the moment this is made.
 final class OutputCounter {
     /// Messages and bytes of values of one topic.
     struct Total {
@@ -15,59 +14,65 @@ final class OutputCounter {
         var meanBytes: Int { messages == 0 ? 0 : bytes / messages }
     }
 
+    /// Without the pending ones.
     private(set) var replies = Total()
+    private(set) var pending = 0
     private(set) var events = Total()
     private(set) var deadLetters = Total()
-    private(set) var rejected = 0
+    /// What every fiftieth reply says.
+    private(set) var statuses: [String: Int] = [:]
+    /// The numbers of the commands that were answered.
+    private(set) var answered = Set<Int>()
     private let tail: KafkaTail
-    private let broker: Broker
+    private let topics: Topics
+    private let eventTopics: Set<String>
 
-    init(_ broker: Broker) throws {
-        self.broker = broker
-        let topics = broker.topics
-        tail = try broker.tail(
-            [topics.replies, topics.events(Broker.service), topics.deadLetters(Broker.service)], from: .end,
-            fetchWait: 20)
+    init(_ stage: Stage) throws {
+        topics = stage.broker.topics
+        eventTopics = Set(stage.services.map(topics.events))
+        let names = [topics.replies] + eventTopics + stage.services.map(topics.deadLetters)
+        tail = try stage.broker.tail(names, from: .end, fetchWait: 20)
     }
 
     /// Reads until that many replies and dead letters were seen.
+    /// - Parameter look: is shown every reply that ends a command.
     /// - Throws: when nothing comes for 30 seconds.
-    func wait(replies: Int, deadLetters: Int, whileRunning process: ServiceProcess) throws {
+    func wait(
+        replies: Int, deadLetters: Int = 0, whileRunning services: ServiceGroup, look: (KafkaRecord) -> Void = { _ in }
+    ) throws {
         var lastSeen = ContinuousClock.now
         while self.replies.messages < replies || self.deadLetters.messages < deadLetters {
             let records = tail.poll(maxRecords: 5000, timeout: .milliseconds(20))
-            records.forEach(count)
+            for record in records { count(record, look) }
             if !records.isEmpty { lastSeen = .now }
-            guard process.isRunning, ContinuousClock.now - lastSeen < .seconds(30) else {
+            guard services.isRunning, ContinuousClock.now - lastSeen < .seconds(30) else {
                 throw BenchError(
                     "\(self.replies.messages) of \(replies) replies and \(self.deadLetters.messages) of \(deadLetters) "
-                        + "dead letters came\n\(process.complaints.suffix(5).joined(separator: "\n"))")
+                        + "dead letters came\n\(services.complaints.suffix(5).joined(separator: "\n"))")
             }
         }
     }
 
     func close() { tail.close() }
 
-    private func count(_ record: KafkaRecord) {
+    private func count(_ record: KafkaRecord, _ look: (KafkaRecord) -> Void) {
         let size = record.value?.count ?? 0
         func add(_ total: inout Total) {
             total.messages += 1
             total.bytes += size
         }
-        switch record.topicPartition.topic {
-        case broker.topics.replies:
+        let topic = record.topicPartition.topic
+        if eventTopics.contains(topic) {
+            add(&events)
+        } else if topic != topics.replies {
+            add(&deadLetters)
+        } else if Answer.isPending(record) {
+            pending += 1
+        } else {
             add(&replies)
-            // A sample shows whether the workload does what it is meant to do.
-            if replies.messages.isMultiple(of: 50), isRejected(record) { rejected += 50 }
-        case broker.topics.events(Broker.service): add(&events)
-        default: add(&deadLetters)
+            if let number = Answer.number(record) { answered.insert(number) }
+            if replies.messages % 50 == 1 { statuses[Answer(record)?.status ?? "unreadable", default: 0] += 1 }
+            look(record)
         }
-    }
-
-    private func isRejected(_ record: KafkaRecord) -> Bool {
-        guard let value = record.value, case .object(let envelope)? = try? JSONValue(parsing: value),
-            case .object(let data)? = envelope["data"]
-        else { return true }
-        return data["status"] == .string("rejected")
     }
 }
