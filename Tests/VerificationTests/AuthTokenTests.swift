@@ -260,3 +260,11 @@ import Testing
         }
     }
 }
+
+/// The Swift lines of docs/verification.md stand in ServerSnippet.swift; test_verification_docs.py compares the two.
+@Suite struct ServerSnippetTests {
+    @Test(arguments: AuthTokenTests.vectors) func givesTheVendorsTokens(_ vector: AuthTokenTests.Vector) {
+        let message = (vector.userID ?? "") + (vector.email ?? "")
+        #expect(userAuthToken(secret: Fixture.secret, message: message) == vector.base64)
+    }
+}
