@@ -146,8 +146,9 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: [
-                "Contracts", "Messaging", "Runtime", "Verification", "WireJSON",
+                "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import ArgumentParser
+import Foundation
+import GRDB
+import Logging
+import Storage
+
+/// Reads one service's store beside the running service, and never writes.
+struct StoreReader {
+    static let services = ["link", "user", "sync", "verification"]
+
+    private enum Engine {
+        case sqlite(DatabaseQueue)
+        case postgresql(any SQLDatabase)
+    }
+
+    let service: String
+    private let engine: Engine
+
+    /// The stores there are: those of $DATABASE_URL, else the files in the folder.
+    static func all(dataDirectory: String) throws -> [StoreReader] {
+        let url = ProcessInfo.processInfo.environment["DATABASE_URL"] ?? ""
+        return try services.compactMap { service in
+            if !url.isEmpty {
+                let reader = StoreReader(
+                    service: service,
+                    engine: .postgresql(
+                        try PostgreSQLDatabase(url: url, schema: "identity_\(service)", logger: .quiet)))
+                let tables = try reader.query(
+                    "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'journal'",
+                    [.text("identity_\(service)")])
+                return tables.isEmpty ? nil : reader
+            }
+            let path = "\(dataDirectory)/\(service).sqlite"
+            guard FileManager.default.fileExists(atPath: path) else { return nil }
+            // The service itself holds the file's lock; SQLite lets others read meanwhile.
+            var configuration = Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(5)
+            return StoreReader(
+                service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
+        }
+    }
+
+    func query(_ sql: String, _ parameters: [SQLValue]) throws -> [SQLRow] {
+        switch engine {
+        case .postgresql(let database):
+            return try database.transaction { try $0.query(sql, parameters) }
+        case .sqlite(let queue):
+            let arguments = StatementArguments(parameters.map(Self.argument))
+            return try queue.read { database in
+                try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
+                    SQLRow(row.databaseValues.map(Self.value))
+                }
+            }
+        }
+    }
+
+    /// The condition that a column of bytes holds the bytes of the text in parameter `number`.
+    func contains(_ column: String, _ number: Int) -> String {
+        switch engine {
+        case .postgresql: "position(convert_to($\(number), 'UTF8') in \(column)) > 0"
+        case .sqlite: "instr(\(column), CAST($\(number) AS BLOB)) > 0"
+        }
+    }
+
+    private static func argument(_ value: SQLValue) -> (any DatabaseValueConvertible)? {
+        switch value {
+        case .null: nil
+        case .integer(let number): number
+        case .text(let text): text
+        case .blob(let bytes): Data(bytes)
+        }
+    }
+
+    private static func value(_ value: DatabaseValue) -> SQLValue {
+        switch value.storage {
+        case .null: .null
+        case .int64(let number): .integer(number)
+        case .double(let number): .text("\(number)")
+        case .string(let text): .text(text)
+        case .blob(let data): .blob(Array(data))
+        }
+    }
+}
