@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""`identitybus explain`: from any id to all others, beside running services, on both engines."""
+
+import os
+import subprocess
+
+import pytest
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.commands import change, fresh
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.waiting import until
+
+
+class Story:
+    """One person of the app `fromlinks`: linked, logged in on a device, with a changed e-mail."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        bus = deployment.bus
+        self.install, self.customer, self.device = fresh("install"), fresh("customer"), fresh("device")
+        self.email, self.old_email = fresh("new@x.io"), fresh("old@x.io")
+        app = "fromlinks"
+        bus.ask(c.register(self.install, app=app))
+        self.user = bus.ask(c.request(self.install, self.customer, app=app))["result"]["userId"]
+        marked = "SELECT mpid FROM profiles WHERE user_id = ?"
+        until(lambda: deployment.database.execute(marked, [self.user], service="sync"), 20, "the profile of the link")
+        stamp = {"device_application_stamp": fresh("das")}
+        bus.ask(c.sync("identify", self.device, stamp, app))
+        login = {"customerid": self.customer, "email": self.old_email, **stamp}
+        self.mpid = bus.ask(c.sync("login", self.device, login, app))["result"]["mpid"]
+        bus.ask(c.modify(self.mpid, change("email", self.old_email, self.email), app=app))
+        self.stranger = fresh("stranger")
+        bus.ask(c.sync("login", fresh("device"), {"customerid": self.stranger}, app))
+
+    def explain(self, id: str, app: str = "fromlinks", *more: str) -> subprocess.CompletedProcess[str]:
+        environment = clean_environment() | self.deployment.database.environment()
+        folder = environment.pop("DATA_DIR", "/nowhere")
+        return subprocess.run(
+            [binary("identitybus"), "explain", f"--data-dir={folder}", f"--app={app}", *more, "--", id],
+            env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def story(sync: Deployment) -> Story:
+    sync.service("link").start().wait_ready()
+    return Story(sync)
+
+
+@pytest.mark.parametrize("name", ["install", "customer", "user", "mpid", "email", "device"])
+def test_from_any_id_to_all_others(story: Story, name: str) -> None:
+    answer = story.explain(getattr(story, name))
+    assert answer.returncode == 0, answer.stderr
+    now, history = answer.stdout.split("HOW IT CAME TO BE")
+    for id in (story.install, story.customer, story.user, story.mpid, story.email, story.device):
+        assert id in now, f"{id} is missing\n{answer.stdout}"
+    for part in (
+        "link.request  succeeded", "sync.login  succeeded", "sync.modify  succeeded", "rule=matched",
+        "rule=created-for-link", "sync.current-user-changed", f"previousMPID=",
+    ):
+        assert part in history, f"{part} is missing\n{answer.stdout}"
+    assert story.stranger not in answer.stdout
+    times = [line.split()[0] for line in history.splitlines()[1:] if line.startswith("  2")]
+    assert times == sorted(times)
+
+
+def test_what_is_not_known(story: Story) -> None:
+    assert story.explain("nobody").returncode == 3
+    assert story.explain(story.mpid, "demo").returncode == 3, "apps do not see each other"
+    assert story.explain("").returncode == 64
+    limited = story.explain(story.mpid, "fromlinks", "--limit=1").stdout
+    assert "(1 command," in limited and "sync.modify" in limited
