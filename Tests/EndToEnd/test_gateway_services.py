@@ -69,6 +69,7 @@ def test_a_code_works_once_and_only_once(client: Client) -> None:
     wrong = create(client, fresh("install"), authCode="0" * 128)
     assert again.status == wrong.status == 403
     assert again.json["detail"] == wrong.json["detail"]
+    assert again.json["code"] == wrong.json["code"] == "AUTH_CODE_INVALID", "used or unknown: nobody's business"
 
 
 def test_a_linker_links_through_the_backend(client: Client) -> None:
