@@ -256,6 +256,27 @@ def test_what_is_over_the_bound_is_told_to_come_back(client: Client, gateway: Ga
     assert gateway.metric("gateway_requests_in_flight") == 0
 
 
+# Replies
+
+
+def test_only_services_can_answer(client: Client, service: StandIn) -> None:
+    """Who can write to the reply topic cannot answer for a service."""
+    answers: list[Answer] = []
+    count = len(service.commands)
+    thread = threading.Thread(
+        target=lambda: answers.append(client.post(PATH, {"external_id": "silence"}, "demo-backend")))
+    thread.start()
+    until(lambda: len(service.commands) > count, 10, "the command")
+    for signer in ["", "demo-backend"]:
+        service.answer(service.last, succeeded({"userId": "f" * 24}), signer)
+    service.answer(service.last | {"appid": "other"}, succeeded({"userId": "e" * 24}))
+    time.sleep(0.3)
+    assert not answers
+    service.answer(service.last, succeeded({"userId": "1" * 24}))
+    thread.join()
+    assert answers[0].json == {"id": "1" * 24}
+
+
 # Start, stop, settings
 
 

@@ -49,10 +49,11 @@ def script() -> Scripted:
 @pytest.fixture(scope="module")
 def sync(gateway_deployment: GatewayDeployment, script: Scripted) -> StandIn:
     text = gateway_deployment.apps_file.read_text()
-    cached = text.replace("  - id: linked\n", "  - id: linked\n", 1)
-    at = cached.index("keyOnly: true\n", cached.index("  - id: linked\n"))
-    gateway_deployment.apps_file.write_text(
-        cached[:at] + "keyOnly: true\n      maxAgeSeconds: 86400\n" + cached[at + len("keyOnly: true\n"):])
+    at = text.index("keyOnly: true\n", text.index("  - id: linked\n"))
+    cached = text[:at] + "keyOnly: true\n      maxAgeSeconds: 86400\n" + text[at + len("keyOnly: true\n"):]
+    gateway_deployment.apps_file.write_text(cached.replace(
+        "      - id: other-sdk\n",
+        "      - id: vectors\n        secret: example-api-secret\n        scopes: [identity.sync]\n      - id: other-sdk\n"))
     return gateway_deployment.stand_in("sync", script)
 
 
@@ -126,6 +127,27 @@ def test_row_2_signature(client: Client, date: str, prefix: str) -> None:
     body = json.dumps(WEB).encode()
     answer = post(client, f"{prefix}/v1/login", body, signed("other-sdk", "/v1/login", body, date))
     assert answer.status == 200
+
+
+# The vendor's own example, and facts/idsync.md 1.2: the signatures were computed elsewhere.
+VECTORS = [
+    ("20170712T224127Z", "/v1/identify",
+     b'{"client_sdk":{"platform":"android","sdk_vendor":"mparticle","sdk_version":"5.0.0"},"environment":"development",'
+     b'"request_timestamp_ms":1499875715564,"request_id":"ad58a7c1-cf35-4be5-8c42-a09989f85cc1","known_identities":'
+     b'{"android_uuid":"f924f1e5707b34b7"}}', "b795bc485a38e1aff3c4897be8120a7c87d27b359005e59b815db817268c9655"),
+    ("Thu, 06 Nov 2025 19:37:01 GMT", "/v1/-7000000000000000002/modify", b'{"identity_changes":[]}',
+     "5a448e0c6c72584ad3292db0fb20a2e48e62cade14a1fb9bf82adad3b9bd5be4"),
+]
+
+
+@pytest.mark.parametrize("date,path,body,signature", VECTORS)
+@pytest.mark.parametrize("prefix", ["", "/identity"])
+def test_row_2_known_answers(
+    client: Client, date: str, path: str, body: bytes, signature: str, prefix: str
+) -> None:
+    headers = {"x-mp-key": "vectors", "Date": date, "x-mp-signature": signature}
+    assert post(client, prefix + path, body, headers).status == 200
+    assert post(client, prefix + path, body + b" ", headers).status == 401
 
 
 def test_row_2_signature_over_the_body_before_compression(client: Client, sync: StandIn) -> None:

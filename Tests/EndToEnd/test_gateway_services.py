@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import subprocess
 import uuid
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, signed
+from identitybus_testkit.places import REPOSITORY
 from identitybus_testkit.waiting import until
 
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -69,6 +71,7 @@ def test_a_code_works_once_and_only_once(client: Client) -> None:
     wrong = create(client, fresh("install"), authCode="0" * 128)
     assert again.status == wrong.status == 403
     assert again.json["detail"] == wrong.json["detail"]
+    assert again.json["code"] == wrong.json["code"] == "AUTH_CODE_INVALID", "used or unknown: nobody's business"
 
 
 def test_a_linker_links_through_the_backend(client: Client) -> None:
@@ -128,6 +131,16 @@ def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
         assert answer.status == 403 and answer.json["errorCode"] == "USER_TOKEN_NOT_ALLOWED"
     forged = {"Authorization": f"Bearer {token[:-4]}AAAA"}
     assert client.send("GET", f"/sdk/v1/installs/{mine}", headers=forged).status == 401
+
+
+def test_the_lines_of_the_documentation(client: Client) -> None:
+    page = (REPOSITORY / "docs" / "gateway.md").read_text().split("## Try it")[1]
+    lines = "\n".join(line[4:] for line in page.splitlines() if line.startswith("    "))
+    assert lines.count("curl -s ") == 3
+    script = lines.replace("$(cat .identitybus/gateway)", client.address).replace(
+        "curl -s ", "curl -sS -o /dev/null -w '%{http_code} ' ")
+    run = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=60)
+    assert (run.stdout.split(), run.stderr) == (["200"] * 3, "")
 
 
 # Identity (seed 003): the worked table of the conversion strategy, facts/idsync.md 3.4

@@ -3,6 +3,7 @@
 
 import Contracts
 import Crypto
+import Messaging
 import Runtime
 import Testing
 import WireJSON

@@ -66,6 +66,20 @@ func testRequest(
     private let path = "/v1/-7000000000000000002/modify"
     private let body = #"{"identity_changes":[]}"#
 
+    /// facts/idsync.md 1.2, first known answer: the example of the vendor's page.
+    @Test func theVendorsExampleVerifies() throws {
+        let body =
+            #"{"client_sdk":{"platform":"android","sdk_vendor":"mparticle","sdk_version":"5.0.0"},"#
+            + #""environment":"development","request_timestamp_ms":1499875715564,"#
+            + #""request_id":"ad58a7c1-cf35-4be5-8c42-a09989f85cc1","#
+            + #""known_identities":{"android_uuid":"f924f1e5707b34b7"}}"#
+        let headers = [
+            "x-mp-key": "closed-key", "Date": "20170712T224127Z",
+            "x-mp-signature": "b795bc485a38e1aff3c4897be8120a7c87d27b359005e59b815db817268c9655",
+        ]
+        #expect(try credentials.identity(testRequest("/v1/identify", headers, body: body)).authID == "closed-key")
+    }
+
     @Test func theKnownAnswerVerifies() throws {
         #expect(try credentials.identity(testRequest(path, signed, body: body)).authID == "closed-key")
         #expect(

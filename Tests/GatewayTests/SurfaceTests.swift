@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import HTTPTypes
 import Runtime
 import Testing
 import WireJSON

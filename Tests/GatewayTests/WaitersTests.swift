@@ -57,7 +57,10 @@ import WireJSON
         let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
             Issue.record("nothing may be sent")
         }
-        guard case .full = answer else { return Issue.record("\(answer)") }
+        guard case .full = answer else {
+            Issue.record("\(answer)")
+            return
+        }
     }
 
     @Test func timeOutsAndFailures() async {
@@ -67,9 +70,15 @@ import WireJSON
             #expect(waiters.count == 1)
             waiters.sweep(now: soon)
         }
-        guard case .timedOut = late else { return Issue.record("\(late)") }
+        guard case .timedOut = late else {
+            Issue.record("\(late)")
+            return
+        }
         let failed = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) { waiters.fail("a") }
-        guard case .unavailable = failed else { return Issue.record("\(failed)") }
+        guard case .unavailable = failed else {
+            Issue.record("\(failed)")
+            return
+        }
     }
 
     /// Many waiters, replies, failures and time-outs from several threads: each waiter is answered exactly once

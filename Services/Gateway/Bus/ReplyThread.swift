@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Contracts
+import Crypto
 import Foundation
 import Logging
 import Messaging
@@ -26,13 +28,32 @@ struct ReplyThread {
         logger.info("replies are read", metadata: ["topic": "\(topic)"])
         while !health.isStopping {
             for record in tail.poll(maxRecords: 1000, timeout: Self.turn) {
-                guard let value = record.value, let reply = CommandReply(envelope: value) else { continue }
-                waiters.resolve(reply)
+                guard let value = record.value, let reply = CommandReply(envelope: value),
+                    waiters.isAwaited(reply.commandID)
+                else { continue }
+                if isGenuine(record, value) {
+                    waiters.resolve(reply)
+                } else {
+                    logger.warning("a reply is not signed by a service", metadata: ["ref": "\(reply.commandID)"])
+                }
             }
             waiters.sweep(now: .now)
             health.turned(.tail)
         }
         tail.close()
+    }
+
+    /// Services sign replies with the internal key; who else can write to the topic cannot answer for them.
+    private func isGenuine(_ record: KafkaRecord, _ value: [UInt8]) -> Bool {
+        guard let key = configuration.internalKey else { return true }
+        guard let signature = record.header(HeaderName.signature).flatMap(Signature.init(header:)),
+            signature.keyID == Signature.internalKeyID
+        else { return false }
+        let headers = record.headers.map { WireHeader($0.name, $0.value) }
+        return signature.isValid(
+            secret: key,
+            signingString: Signature.signingString(
+                topic: record.topicPartition.topic, headers: headers, value: value))
     }
 
     /// Waits for the broker, makes the topic if it is missing, and goes to its end.

@@ -45,6 +45,8 @@ final class Waiters: Sendable {
         }
     }
 
+    func isAwaited(_ id: String) -> Bool { state.withLock { $0.waiters[id] != nil } }
+
     /// Hands a reply to those who wait for it. Others' replies are on the same topic and are passed over.
     func resolve(_ reply: CommandReply) {
         finish(reply.commandID, with: .reply(reply)) { waiter in

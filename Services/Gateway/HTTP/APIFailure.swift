@@ -27,10 +27,18 @@ struct APIFailure: Error, Sendable, Equatable {
     init(_ reply: CommandReply) {
         let reason = reply.reason.flatMap(ReasonCode.init(rawValue:))
         self.init(
-            reason?.httpStatus ?? 400, reply.reason ?? "INVALID_REQUEST",
+            reason?.httpStatus ?? 400, Self.outwardCode(reason) ?? reply.reason ?? "INVALID_REQUEST",
             reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
         // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
         if status == 429 { retryAfter = code == "THROTTLED" ? 1 : 60 }
+    }
+
+    /// What is known about an authentication code is not for whoever tries codes.
+    private static func outwardCode(_ reason: ReasonCode?) -> String? {
+        switch reason {
+        case .authCodeExpired, .authCodeUsed: ReasonCode.authCodeInvalid.rawValue
+        default: nil
+        }
     }
 
     static func invalid(_ message: String) -> APIFailure { APIFailure(400, "INVALID_REQUEST", message) }

@@ -58,12 +58,15 @@ class StandIn:
     def last(self) -> dict[str, Any]:
         return self.commands[-1].envelope
 
-    def answer(self, command: dict[str, Any], reply: dict[str, Any]) -> None:
+    def answer(self, command: dict[str, Any], reply: dict[str, Any], signer: str = "internal") -> None:
         envelope = {
             "specversion": "1.0", "id": str(uuid.uuid4()), "source": f"identitybus/{self.service}",
             "type": "identity.reply.v1", "appid": command["appid"], "datacontenttype": "application/json",
             "data": {"commandId": command["id"], "commandType": command["type"], **reply}}
-        self._producer.produce(command["replyto"], json.dumps(envelope).encode(), key=command["partitionkey"].encode())
+        value = json.dumps(envelope).encode()
+        self._producer.produce(
+            command["replyto"], value, key=command["partitionkey"].encode(),
+            headers=[("signature", signature(signer, command["replyto"], [], value))] if signer else [])
         self._producer.poll(0)
 
     def _run(self) -> None:
