@@ -31,7 +31,7 @@ import Testing
                   - { id: demo-later, secret: 0123456789, scopes: [sdk], expires: 2030-01-31T12:00:00+01:00, revoked: true }
                   - { id: demo-file, secretFile: secrets/demo, scopes: [] }
                 linking: { enabled: false, blockedExternalIds: [nobody] }
-                sdk: { anything: [1, 2] }
+                sdk: {}
                 sync: {}
                 verification: { mode: off }
               - id: other
