@@ -17,7 +17,7 @@ from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.service import Service
 from identitybus_testkit.verification import (
-    VerificationDeployment, keys, logout, verification_app, verification_apps, vouched)
+    VerificationDeployment, keys, logout, usage, verification_app, verification_apps, vouched)
 from identitybus_testkit.waiting import until
 
 
@@ -126,6 +126,37 @@ def test_many_switches_under_kills(deployment: VerificationDeployment) -> None:
         for before, after in zip(people, people[1:]):
             expected += [f"logout anonymous {before}", f"login verified {after}"]
         assert bus.wait_sessions(device, len(expected), timeout=60) == expected
+
+
+def test_two_replicas_of_each(
+    broker: Broker, new_database: Callable[[str], Database], directory: Path, open_deployments: list[Deployment]
+) -> None:
+    """A device's commands and the sync service's answers come to different replicas. Its story is the same, and no
+    count is lost."""
+    folder = Path(tempfile.mkdtemp(prefix="verification-", dir=directory))
+    deployment = VerificationDeployment(broker, folder, new_database("postgresql"))
+    open_deployments.append(deployment)
+    try:
+        deployment.start()
+        deployment.start()
+        bus = deployment.verification
+        sent = {fresh("device"): [] for _ in range(8)}
+        for turn in range(12):
+            commands = [vouched(device, fresh("user"), key_id=f"k{turn % 2 + 1}") for device in sent]
+            for command in commands:
+                sent[command.subject].append(command)
+            bus.send_all(commands)
+        for device, commands in sent.items():
+            people = [mpid(bus.final(command, timeout=60)) for command in commands]
+            expected = [f"login verified {people[0]}"]
+            for before, after in zip(people, people[1:]):
+                expected += [f"logout anonymous {before}", f"login verified {after}"]
+            assert bus.wait_sessions(device, len(expected), timeout=60) == expected
+        counts = bus.settle(usage())["result"]["counts"]
+        assert [(count["keyId"], count["count"]) for count in counts] == [("k1", 48), ("k2", 48)]
+    finally:
+        open_deployments.remove(deployment)
+        deployment.close()
 
 
 def write_keys(deployment: VerificationDeployment, ids: tuple[str, ...], **more: Any) -> None:

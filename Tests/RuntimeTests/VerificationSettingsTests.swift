@@ -74,7 +74,8 @@ import Testing
             ("{keys: [{id: k1, secretFile: missing}]}", ["key k1", "missing"]),
             ("{identityTokenSecret: short}", ["identityTokenSecret", "8 bytes"]),
             ("{identityTokenSecret: a12345678, identityTokenSecretFile: b}", ["identityTokenSecret", "either"]),
-            ("{fullPrivacy: true, signedFields: email}", ["fullPrivacy", "email"]), ("{fullPrivacy: maybe}", ["fullPrivacy"]),
+            ("{fullPrivacy: true, signedFields: email}", ["fullPrivacy", "email"]),
+            ("{fullPrivacy: maybe}", ["fullPrivacy"]),
             ("enforce", ["verification"]),
         ] as [(String, [String])]) func mistakes(_ section: String, _ names: [String])
     {

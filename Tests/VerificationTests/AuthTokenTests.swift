@@ -249,7 +249,7 @@ import Testing
 
     /// Seeded: no random text passes, no spelling crashes.
     @Test func survivesGarbage() {
-        var random = SplitMix64(seed: testSeed)
+        var random = SplitMix64(seed: fuzzSeed)
         let alphabet = Array("ABCxyz019+/-_= \n\0é✓.%\"".unicodeScalars)
         for _ in 0..<20_000 {
             let length = Int.random(in: 0...70, using: &random)

