@@ -42,6 +42,8 @@ struct World {
     private(set) var problems: [String] = []
     private(set) var events: [any EventMessage] = []
     private(set) var crashes = 0
+    /// How often an install's user heard news that were older than what it knew.
+    private(set) var overtaken = 0
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
@@ -130,6 +132,16 @@ struct World {
         let isLate = message.expiry.map { $0 <= now } ?? false
         switch message.body {
         case .user(let command):
+            if case .statusChanged(let event) = command, let known = users.install(message.app.id, event.installId),
+                known.hasUser, event.version < known.facts.version
+            {
+                overtaken += 1
+            }
+            if case .linked(let event) = command, let known = users.install(message.app.id, event.installId),
+                known.hasUser, event.version < known.facts.version
+            {
+                overtaken += 1
+            }
             let decision = isLate ? .init(.expired) : UserDecider.decide(command, users, context)
             decision.changes.forEach { users.apply($0) }
             take(decision, message)
