@@ -199,7 +199,7 @@ class Killer:
             self._stop.wait(self._random.choice([0, 0, 0.5]))
             victim.start()
             # Now and then it is killed again before it is up.
-            if self._random.random() < 0.7:
+            if self._random.random() < 0.5:
                 victim.wait_ready(90)
 
     def stop(self) -> None:
@@ -218,7 +218,9 @@ def test_sagas_survive_kill_9_of_either_service_at_any_instant(users: Deployment
     people: dict[str, set[str]] = {}
     installs: list[str] = []
     try:
-        for _ in range(4):
+        rounds = 0
+        while rounds < 4 or killer.kills < 8:
+            rounds += 1
             chosen = [dice.choice(external_ids) for _ in range(SAGAS // 4)]
             creations: list[tuple[str, Command]] = []
             for external_id, code in zip(chosen, codes_for_few(bus, chosen)):
@@ -250,7 +252,6 @@ def test_sagas_survive_kill_9_of_either_service_at_any_instant(users: Deployment
     wait_until_quiet(bus)
     assert_both_services_agree(bus, installs)
     print(f"{killer.kills} kills")
-    assert killer.kills >= 5
 
 
 def codes_for_few(bus: Bus, external_ids: list[str]) -> list[str]:

@@ -111,7 +111,8 @@ import WireJSON
             ],
             id: "create")
         let answer = UserCommand.answered(
-            LinkAnswer(forward: try #require(begun[0].forwards.first?.id), outcome: .facts(Fixture.facts())))
+            LinkAnswer(
+                forward: try #require(begun[0].forwards.first?.id), outcome: .facts(Fixture.facts(isLinked: false))))
         let service = UserService()
         let context = Fixture.context(id: "answer")
         #expect(throws: (any Error).self) {
