@@ -19,6 +19,8 @@ class Install:
     status: str = "enabled"
     person: str | None = None
     activity: str = "none"
+    is_users_first: bool = False
+    version: int = 0
 
 
 @dataclass
@@ -84,6 +86,8 @@ class Model:
         if user == "new" and install.person is None:
             self.persons[command.id] = Person(command.app)
             install.person, install.activity = command.id, "active"
+            install.is_users_first = True
+            install.version += 1
             news = True
         event = ("install-registered", _without_none(installId=installId, device=device, userId=install.person))
         return self._state(installId), [event] if news else []
@@ -125,7 +129,10 @@ class Model:
         if install.status == "deleted":
             raise Refusal("INSTALL_DELETED")
         person, install.person, install.activity = install.person, None, "none"
-        events: list[Event] = [("install-detached", {"installId": installId, "userId": person})] if person else []
+        install.is_users_first = False
+        install.version += 1 if person else 0
+        detached = {"installId": installId, "userId": person, "version": install.version}
+        events: list[Event] = [("install-detached", detached)] if person else []
         return self._state(installId), events
 
     def _set_install_status(self, command: Command, installId: str, status: str) -> tuple[dict[str, Any], list[Event]]:
@@ -136,6 +143,7 @@ class Model:
         if install.status == "deleted":
             raise Refusal("INSTALL_DELETED")
         install.status = status
+        install.version += 1
         if status == "deleted" and install.activity == "active":
             install.activity = "deactivated"
         return self._state(installId), [self._changed(installId, "command")]
@@ -150,6 +158,8 @@ class Model:
         for install in gone:
             install.device = {"kind": "other", "platform": "erased"}
             install.status, install.person, install.activity = "deleted", None, "none"
+            install.is_users_first = False
+            install.version += 1
         person.external_id, person.is_erased = None, True
         return {"userId": userId, "installsRemoved": len(gone)}, [("user-erased", {"userId": userId})]
 
@@ -179,15 +189,19 @@ class Model:
         if len(others) > 1:
             raise Refusal("MULTIPLE_INSTALLS_ACTIVE")  # 11
         self.persons[person].external_id = external_id
+        install.is_users_first = created or (install.person is not None and install.is_users_first)
+        install.version += 1
         install.person = person
         keeps = [other for other in others if self.installs[other].device["kind"] == "phone"]
         install.activity = "standby" if keeps and install.device["kind"] == "tablet" else "active"
         loses = others if install.activity == "active" else []
         for other in loses:
             self.installs[other].activity = "deactivated"
+            self.installs[other].version += 1
         event = ("linked", {
             "installId": name, "externalId": external_id, "userId": person, "personCreated": created,
-            "activeInstallId": name if install.activity == "active" else others[0], "deactivatedInstallIds": loses})
+            "activeInstallId": name if install.activity == "active" else others[0], "deactivatedInstallIds": loses,
+            "version": install.version})
         return (
             self._linked(name, install, person, created),
             [event, *(self._changed(other, "superseded") for other in loses)])
@@ -219,17 +233,19 @@ class Model:
         return _without_none(
             installId=name, appId=install.app, userId=install.person,
             externalId=person.external_id if person else None, status=install.status,
-            isActive=install.activity == "active")
+            isActive=install.activity == "active", isUsersFirst=install.is_users_first, version=install.version)
 
     def _linked(self, name: str, install: Install, person: str, created: bool) -> dict[str, Any]:
         return {
-            "userId": person, "installId": name, "isActive": install.activity == "active", "personCreated": created}
+            "userId": person, "installId": name, "isActive": install.activity == "active", "personCreated": created,
+            "version": install.version}
 
     def _changed(self, name: str, cause: str) -> Event:
         install = self.installs[name]
+        person = self.persons[install.person] if install.person else None
         return "install-status-changed", _without_none(
             installId=name, status=install.status, isActive=install.activity == "active", userId=install.person,
-            cause=cause)
+            isLinked=person is not None and person.external_id is not None, cause=cause, version=install.version)
 
 
 def _without_none(**members: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ struct RandomCommands {
     private mutating func code() -> String {
         // The newest are the likeliest: of the others most are used.
         guard Int.random(in: 0..<10, using: &random) > 0 else { return "unknown" }
-        return codes.suffix(Int.random(in: 1...4, using: &random)).first ?? "unknown"
+        return codes.suffix(6).randomElement(using: &random) ?? "unknown"
     }
 
     private mutating func create(_ install: String) -> CreateUser {

@@ -42,6 +42,8 @@ struct World {
     private(set) var problems: [String] = []
     private(set) var events: [any EventMessage] = []
     private(set) var crashes = 0
+    /// How often news of an install came that were older than what was known of it.
+    private(set) var overtaken = 0
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
@@ -130,6 +132,18 @@ struct World {
         let isLate = message.expiry.map { $0 <= now } ?? false
         switch message.body {
         case .user(let command):
+            let version: Int64? =
+                switch command {
+                case .statusChanged(let event): event.version
+                case .linked(let event): event.version
+                case .detached(let event): event.version
+                default: nil
+                }
+            if let version, let id = command.installID, let known = users.install(message.app.id, id),
+                version < known.facts.version
+            {
+                overtaken += 1
+            }
             let decision = isLate ? .init(.expired) : UserDecider.decide(command, users, context)
             decision.changes.forEach { users.apply($0) }
             take(decision, message)

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Foundation
+import Logging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+@testable import User
+
+/// Load, decide, save on real databases.
+@Suite struct UserServiceTests {
+    static let engines: [SQLEngine] = [.sqlite, .postgresql]
+
+    private func create(_ install: String, code: String) -> UserCommand {
+        .create(CreateUser(installId: install, device: Fixture.phone, authCode: code))
+    }
+
+    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+        let store = try UserTestStore(engine)
+        var saga = InstallSaga(.link, by: .code(externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c")))
+        saga.commands = [.init(Fixture.key("a")), .init(Fixture.key("b"))]
+        saga.failure = .rejected(.serverError, "why")
+        saga.forward = "f1"
+        saga.deadline = 7
+        let full = Installation(
+            app: "demo", id: "\u{e9}'\"\\ \u{1F44B}", phase: .linking, device: Fixture.tablet, sdkVersion: "6",
+            appVersion: "1", facts: Fixture.facts(1 << 40),
+            redeemed: .init(digest: CodeDigest(of: "d"), purpose: .create),
+            saga: saga)
+        let bare = Installation(app: "other", id: "i2", phase: .present)
+        let codes = [
+            Fixture.code("c", "Ren\u{e9} %_'"), Fixture.code("d", use: .reserved(installID: "i1")),
+            Fixture.code("e", use: .used(installID: "i2")),
+        ]
+        try store.write(
+            [full, bare].map { .install($0) } + codes.map { .code($0) } + [.user(id: "u9", isErased: true)])
+        try store.read { (reader) throws in
+            #expect(
+                try reader.installs([full.key, bare.key, InstallKey(app: "demo", id: "i2")]).sorted { $0.app < $1.app }
+                    == [full, bare])
+            #expect(try reader.installs(awaiting: ["f1", "f2"]) == [full])
+            #expect(try reader.installs(of: [ExactText(Fixture.userID)]) == [full])
+            #expect(Set(try reader.codes(Set((codes.map(\.digest)) + [CodeDigest(of: "no")]))) == Set(codes))
+            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "Ren\u{e9} %_'")]) == [codes[0]])
+            #expect(try reader.codes(of: [InstallKey(app: "other", id: "anna")]).isEmpty)
+            #expect(try reader.erased(among: ["u9", "u8"]) == ["u9"])
+        }
+        // An erased user stays erased, whoever writes it; others are forgotten with their last install.
+        try store.write([.user(id: "u9", isErased: false), .user(id: "u8", isErased: false)])
+        try store.read { (reader) throws in #expect(try reader.erased(among: ["u9", "u8"]) == ["u9"]) }
+        #expect(try store.count("users") == 2)
+    }
+
+    @Test(arguments: engines) func aCycleOfCreationAndResetLeavesNothing(_ engine: SQLEngine) throws {
+        let store = try UserTestStore(engine)
+        for cycle in 0..<3 {
+            let create = CreateUser(
+                installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: Linking.none)
+            let begun = try store.run([.create(create)], id: "create\(cycle)")
+            let forward = try #require(begun[0].forwards.first?.id)
+            let facts = Fixture.facts(Int64(2 * cycle + 1), user: "u\(cycle)", isLinked: false)
+            _ = try store.run([.answered(LinkAnswer(forward: forward, outcome: .facts(facts)))], id: "answer\(cycle)")
+            #expect(try store.count("users") == 1)
+            let reset = try store.run([.reset(ResetUser(installId: "i1"))], id: "reset\(cycle)")
+            let detach = try #require(reset[0].forwards.first?.id)
+            let gone = LinkFacts.nothing
+            _ = try store.run([.answered(LinkAnswer(forward: detach, outcome: .facts(gone)))], id: "gone\(cycle)")
+            #expect(try store.count("installations") == 0)
+            #expect(try store.count("users") == 0)
+        }
+    }
+
+    @Test(arguments: engines) func oneCodeServesOneInstallOfABatch(_ engine: SQLEngine) throws {
+        let store = try UserTestStore(engine)
+        try store.write([.code(Fixture.code("c"))])
+        let decisions = try store.run([create("i1", code: "c"), create("i2", code: "c")], id: "x")
+        #expect(decisions.map(\.answer) == [.pending(.platform), .rejected(.authCodeUsed)])
+        let later = try store.run([create("i3", code: "c")], id: "y")
+        #expect(later.map(\.answer) == [.rejected(.authCodeUsed)])
+    }
+
+    /// Two replicas decide about one code at once: the second to commit is told to decide again.
+    @Test func twoReplicasMeetInTheCodesRow() throws {
+        let store = try UserTestStore(.postgresql)
+        try store.write([.code(Fixture.code("c"))])
+        let service = UserService()
+        let (first, second) = (Fixture.context(id: "a"), Fixture.context(id: "b"))
+        #expect(throws: (any Error).self) {
+            try store.database.transaction { transaction in
+                var state = try service.load([(create("i1", code: "c"), first)], in: transaction)
+                _ = try store.run([create("i2", code: "c")], id: second.command.id)
+                service.decide(create("i1", code: "c"), state, first).changes.forEach { state.apply($0) }
+                try service.save(state, in: transaction)
+            }
+        }
+        #expect(try store.run([create("i1", code: "c")], id: "again").map(\.answer) == [.rejected(.authCodeUsed)])
+    }
+
+    /// A creation ends while its user is erased elsewhere.
+    @Test func anErasureMeetsTheCreationInTheUsersRow() throws {
+        let store = try UserTestStore(.postgresql)
+        let begun = try store.run(
+            [
+                .create(
+                    CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: Linking.none)
+                )
+            ],
+            id: "create")
+        let answer = UserCommand.answered(
+            LinkAnswer(
+                forward: try #require(begun[0].forwards.first?.id), outcome: .facts(Fixture.facts(isLinked: false))))
+        let service = UserService()
+        let context = Fixture.context(id: "answer")
+        #expect(throws: (any Error).self) {
+            try store.database.transaction { transaction in
+                var state = try service.load([(answer, context)], in: transaction)
+                _ = try store.run([.erased(UserErased(userId: Fixture.userID))], id: "erase")
+                service.decide(answer, state, context).changes.forEach { state.apply($0) }
+                try service.save(state, in: transaction)
+            }
+        }
+        let again = try store.run([answer], id: "answer")
+        #expect(again[0].settled == ["create 0": .rejected(.userErased)])
+        #expect(try store.count("installations") == 0)
+    }
+
+    @Test(arguments: engines) func linkersBecomeDueAndCodesAreForgotten(_ engine: SQLEngine) throws {
+        let store = try UserTestStore(engine)
+        let create = CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker)
+        _ = try store.run([.create(create)], id: "c")
+        try store.write([
+            .code(Fixture.code("old")), .code(Fixture.code("used", use: .used(installID: "i1"))),
+            .code(Fixture.code("held", use: .reserved(installID: "i1"))),
+        ])
+        func due(_ minutes: Int64) throws -> [DueCommand] {
+            try store.database.transaction {
+                let now = Timestamp(milliseconds: Fixture.start.milliseconds + minutes * Fixture.minute)
+                return try UserService().due(now: now, limit: 10, in: $0)
+            }
+        }
+        #expect(try due(9).isEmpty)
+        let found = try due(10)
+        #expect(found.map(\.app) == ["demo"])
+        #expect(
+            found.first?.command as? ExpireLinker
+                == ExpireLinker(installId: "i1", commandSource: "test", commandId: "c 0"))
+        #expect(try due(10).isEmpty, "put off")
+        #expect(try due(11).map(\.id) == found.map(\.id))
+        #expect(try store.count("auth_codes") == 3)
+        _ = try due(71)
+        #expect(try store.count("auth_codes") == 1, "a creation goes on with it")
+    }
+
+    @Test func knowsItsCommandsAndTheirScopes() throws {
+        let scopes: [String: Scope] = [
+            "identity.user.request-auth-code.v1": .userLink, "identity.user.create.v1": .sdk,
+            "identity.user.link.v1": .sdk, "identity.user.confirm-link.v1": .sdk, "identity.user.reset.v1": .sdk,
+            "identity.user.get.v1": .sdk, "identity.user.expire-linker.v1": .internal,
+        ]
+        #expect(UserCommand.types.mapValues(\.scope) == scopes)
+        for (type, scope) in scopes { #expect(UserService.scope(of: type) == scope) }
+        #expect(UserService.scope(of: "identity.link.linked.v1") == nil)
+        #expect(throws: Rejection(.unknownType)) { try UserService.decode(type: "x", data: .null) }
+    }
+
+    /// A later version of the link service may have reasons that this one does not know: the saga ends all the same.
+    @Test func readsAnyAnswer() throws {
+        func read(_ data: JSONValue) throws -> UserCommand {
+            try UserService.decode(type: "identity.reply.v1", data: data)
+        }
+        let base: [(String, JSONValue)] = [("commandId", "f"), ("commandType", .string(EstablishLink.type))]
+        func reply(_ more: (String, JSONValue)...) -> JSONValue {
+            var object = JSONObject()
+            for (name, value) in base + more { object[name] = value }
+            return .object(object)
+        }
+        #expect(
+            try read(reply(("status", "rejected"), ("reason", "BRAND_NEW"), ("message", "m")))
+                == .answered(LinkAnswer(forward: "f", outcome: .rejected(Rejection(.serverError, "m")))))
+        #expect(try read(reply(("status", "expired"))) == .answered(LinkAnswer(forward: "f", outcome: .expired)))
+        let result: JSONValue = [
+            "userId": "u1", "installId": "i1", "isActive": false, "personCreated": false, "version": 4,
+        ]
+        #expect(
+            try read(reply(("status", "succeeded"), ("result", result)))
+                == .answered(
+                    LinkAnswer(
+                        forward: "f",
+                        outcome: .facts(Fixture.facts(4, user: "u1", isActive: false, isUsersFirst: false)))))
+        #expect(throws: (any Error).self) { try read(reply(("status", "succeeded"))) }
+    }
+}
+
+/// A fresh store of the user service on one of the engines; its traces are removed when the test lets go of it.
+final class UserTestStore {
+    struct MissingServer: Error, CustomStringConvertible {
+        let description = "TEST_DATABASE_URL is not set; scripts/throwaway-postgres start DIR prints one"
+    }
+
+    let database: any SQLDatabase
+    private let name = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
+    private let directory: URL
+    private let other: (any SQLDatabase)?
+
+    init(_ engine: SQLEngine) throws {
+        directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(name)")
+        switch engine {
+        case .sqlite:
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            database = try SQLiteDatabase(path: directory.appending(path: "user.sqlite").path, synchronous: .normal)
+            other = nil
+        case .postgresql:
+            guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
+                throw MissingServer()
+            }
+            database = try Self.open(url, name)
+            other = try Self.open(url, name)
+        }
+        try Migrator(StorageSchema.migrations + UserService.migrations).run(on: database)
+    }
+
+    private static func open(_ url: String, _ schema: String) throws -> PostgreSQLDatabase {
+        try PostgreSQLDatabase(
+            url: url, schema: schema, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    deinit {
+        other?.close()
+        if database.engine == .postgresql {
+            _ = try? database.transaction { try $0.execute("DROP SCHEMA IF EXISTS \"\(name)\" CASCADE") }
+        }
+        database.close()
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    func write(_ changes: [UserState.Change]) throws {
+        var state = UserState()
+        changes.forEach { state.apply($0) }
+        let changed = state
+        try database.transaction { try UserStore(transaction: $0).save(changed) }
+    }
+
+    func read(_ body: (UserStore) throws -> Void) throws {
+        try database.transaction { try body(UserStore(transaction: $0)) }
+    }
+
+    func count(_ table: String) throws -> Int64 {
+        try database.transaction { try $0.query("SELECT COUNT(*) FROM \(table)").first?.integer(0) ?? -1 }
+    }
+
+    /// Load, decide, save, as the loop does it, beside what `database` is busy with on PostgreSQL.
+    func run(_ commands: [UserCommand], id: String) throws -> [UserDecider.Decision] {
+        let service = UserService()
+        let steps = commands.enumerated().map { ($1, Fixture.context(id: "\(id) \($0)")) }
+        return try (other ?? database).transaction { transaction in
+            var state = try service.load(steps, in: transaction)
+            var decisions: [UserDecider.Decision] = []
+            for (command, context) in steps {
+                let decision = service.decide(command, state, context)
+                decision.changes.forEach { state.apply($0) }
+                decisions.append(decision)
+            }
+            try service.save(state, in: transaction)
+            return decisions
+        }
+    }
+}

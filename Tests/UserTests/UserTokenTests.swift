@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+import Contracts
+import Crypto
+import Foundation
+import JWTKit
+import Testing
+
+@testable import Runtime
+@testable import User
+
+/// User tokens: what we write, any JWT library reads; what others write, we do not believe.
+@Suite struct UserTokenTests {
+    private struct Claims: JWTPayload {
+        var sub: String
+        var aud: String
+        var install: String
+        var iat: Int
+        var exp: Int
+        func verify(using algorithm: some JWTAlgorithm) async throws {}
+    }
+
+    private let app = AppSettings(
+        id: "demo", sdk: SDKSettings(tokenSecret: TokenSecret(String(repeating: "t", count: 32))))
+    private let secrets = DerivedSecrets(internalKey: SymmetricKey(size: .bits256))
+    private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
+    private let now = Timestamp(milliseconds: 1_800_000_000_999)
+    private func token(_ app: String = "demo") -> UserToken {
+        UserToken(app: app, userID: "u1", installID: "i1", issued: now, lifetime: 60_000)
+    }
+
+    @Test func jwtKitReadsIt() async throws {
+        let keys = JWTKeyCollection()
+        await keys.add(hmac: HMACKey(from: String(repeating: "t", count: 32)), digestAlgorithm: .sha256)
+        let text = token().signed(with: UserToken.key(of: app, secrets: secrets))
+        let claims = try await keys.verify(text, as: Claims.self)
+        #expect(claims.sub == "u1")
+        #expect(claims.aud == "demo")
+        #expect(claims.install == "i1")
+        #expect(claims.iat == 1_800_000_000)
+        #expect(claims.exp == 1_800_000_060)
+    }
+
+    @Test func weReadWhatWeWriteUntilItExpires() throws {
+        for id in ["demo", "other"] {
+            let settings = try #require(apps[id])
+            let text = token(id).signed(with: UserToken.key(of: settings, secrets: secrets))
+            #expect(text == token(id).signed(with: UserToken.key(of: settings, secrets: secrets)))
+            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == token(id))
+            let end = token(id).expires
+            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: end) == nil)
+            let before = Timestamp(milliseconds: end.milliseconds - 1)
+            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: before) != nil)
+        }
+    }
+
+    @Test func nothingElseIsBelieved() async throws {
+        let key = UserToken.key(of: app, secrets: secrets)
+        let good = token().signed(with: key)
+        let parts = good.split(separator: ".").map(String.init)
+        func base64(_ text: String) -> String {
+            Data(text.utf8).base64EncodedString().replacing("=", with: "").replacing("+", with: "-")
+                .replacing("/", with: "_")
+        }
+        let none = base64(#"{"alg":"none","typ":"JWT"}"#)
+        let claims = base64(#"{"sub":"u2","aud":"demo","install":"i1","iat":1800000000,"exp":1800000060}"#)
+        var texts = [
+            "", ".", "..", "a.b.c", good + ".", "\(parts[0]).\(parts[1]).", "\(none).\(parts[1]).",
+            "\(none).\(parts[1]).\(parts[2])", "\(parts[0]).\(claims).\(parts[2])", good + "=", " " + good,
+            String(repeating: "x", count: 5000),
+        ]
+        // Another app's key, another deployment's key, a key that is the app secret.
+        texts.append(token().signed(with: UserToken.key(of: AppSettings(id: "other"), secrets: secrets)))
+        texts.append(token("other").signed(with: UserToken.key(of: AppSettings(id: "other"), secrets: .none)))
+        texts.append(token("nobody").signed(with: key))
+        texts.append(token().signed(with: SymmetricKey(data: Array("demo-app-secret".utf8))))
+        for text in texts {
+            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == nil, "\(text)")
+        }
+    }
+
+    @Test func eachAppHasItsOwnKey() {
+        let keys = ["demo", "other", "third"].map { UserToken.key(of: AppSettings(id: $0), secrets: secrets) }
+        #expect(keys[0] != keys[1] && keys[1] != keys[2])
+        #expect(keys.allSatisfy { $0.bitCount >= 256 })
+    }
+}
