@@ -32,7 +32,7 @@ public protocol CommandService: Sendable {
     static func decode(type: String, data: JSONValue) throws -> Command
     /// Loads what the decider needs for all of these commands, in as few statements as it can.
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State
-    /// Decides one command. Rejections leave `changes` empty.
+    /// Decides one command. Changes are applied and saved whatever the outcome.
     func decide(_ command: Command, _ state: State, _ context: DecisionContext) -> Decision<State.Change>
     /// Writes what was changed since `load`.
     func save(_ state: State, in transaction: any SQLTransaction) throws
