@@ -5,7 +5,7 @@ public import Contracts
 public import Runtime
 
 /// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
-/// on nobody holding it, writes the row (docs/decisions/0008-identity-rows.md).
+/// on nobody holding it, writes the row (docs/decisions/0009-identity-rows.md).
 public struct IdentityEntry: Sendable, Hashable {
     public struct Key: Sendable, Hashable, Comparable {
         public var app: ExactText
