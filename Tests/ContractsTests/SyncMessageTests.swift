@@ -6,7 +6,10 @@ import WireJSON
 
 @testable import Contracts
 
-private func mpid(_ value: Int64) -> MPID { MPID(value)! }
+private func mpid(_ value: Int64) -> MPID {
+    guard let mpid = MPID(value) else { preconditionFailure("0 is no MPID") }
+    return mpid
+}
 
 extension GoldenTests {
     private static let request = SyncRequest(

@@ -51,6 +51,9 @@ struct RandomCommands {
         .deviceApplicationStamp: ["s", "t"], .other: ["o"], .pushToken: ["p", "q"],
     ]
 
+    /// An MPID that no profile has.
+    private static let nobody = DerivedID.mpid(app: "none", source: "none", commandID: "none", counter: 0)
+
     var random: SplitMix64
     let settings: SyncSettings
     private(set) var now: Int64 = World.start
@@ -80,7 +83,7 @@ struct RandomCommands {
     }
 
     private mutating func command(_ profiles: [MPID], _ aliases: [String: [MPID]]) -> SyncCommand {
-        let mpid = { (random: inout SplitMix64) in profiles.randomElement(using: &random) ?? MPID(77)! }
+        let mpid = { (random: inout SplitMix64) in profiles.randomElement(using: &random) ?? Self.nobody }
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<25: return .move(.identify, request(profiles))
         case 25..<45: return .move(.login, request(profiles))
@@ -90,18 +93,18 @@ struct RandomCommands {
             let changes = (0..<Int.random(in: 0...2, using: &random)).map { _ in change() }
             return .modify(
                 ModifyIdentities(
-                    mpid: chance(5) ? MPID(99)! : mpid(&random), changes: changes, deviceId: chance(50) ? "d1" : nil))
+                    mpid: chance(5) ? Self.nobody : mpid(&random), changes: changes, deviceId: chance(50) ? "d1" : nil))
         case 80..<86:
             let day: Int64 = 86_400_000
             return .alias(
                 AliasUsers(
-                    sourceMPID: mpid(&random), destinationMPID: chance(10) ? MPID(99)! : mpid(&random),
+                    sourceMPID: mpid(&random), destinationMPID: chance(10) ? Self.nobody : mpid(&random),
                     startUnixtimeMs: chance(50) ? now - Int64.random(in: -1...100, using: &random) * day : nil,
                     endUnixtimeMs: chance(50) ? now - Int64.random(in: -1...30, using: &random) * day : nil))
         case 86..<90:
             let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
             return .applyAlias(
-                ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? MPID(99)!))
+                ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? Self.nobody))
         case 90..<96: return .getUsers(GetDeviceUsers(deviceId: device()))
         default:
             return .linked(

@@ -102,8 +102,8 @@ import Testing
         guard case .getUsers(let command) = step.command else { return answer == expected }
         guard case .users(let result) = answer else { return false }
         let device = model.devices[command.deviceId]
-        let users = (device?.users ?? []).map { seen -> DeviceUsersResult.User in
-            let person = model.person(seen.mpid)!
+        let users = (device?.users ?? []).compactMap { seen -> DeviceUsersResult.User? in
+            guard let person = model.person(seen.mpid) else { return nil }
             var identities: [String: [String]] = [:]
             for id in person.ids { identities[id.type.rawValue, default: []].append(id.value) }
             return DeviceUsersResult.User(
