@@ -115,6 +115,22 @@ def test_a_connection_that_is_kept_open_is_closed_when_idle(client: Client) -> N
         assert closed_after(connection) < 3
 
 
+def test_a_connection_whose_body_comes_after_the_answer_is_closed_when_idle(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(b"POST /nothing HTTP/1.1\r\nHost: l\r\nContent-Length: 4\r\n\r\n")
+        assert b" 404 " in connection.recv(65536)
+        connection.sendall(b"late")
+        assert 1.5 < closed_after(connection) < 4
+
+
+def test_a_connection_that_is_told_to_close_is_closed_whatever_comes(client: Client) -> None:
+    with connect(client) as connection:
+        connection.sendall(head(LIMIT + 1))
+        assert b" 413 " in connection.recv(65536)
+        connection.sendall(b"x" * (LIMIT + 1) + head(len(BODY)) + BODY)
+        assert closed_after(connection) < 2
+
+
 def test_500_slow_clients_do_not_stop_the_others(client: Client) -> None:
     slow = [connect(client) for _ in range(500)]
     try:
@@ -308,6 +324,22 @@ def test_without_a_broker_it_says_so(gateway_deployment: GatewayDeployment) -> N
     assert answer.json["errorCode"] == "SERVICE_UNAVAILABLE"
     assert gateway.get("/livez")[0] == 200 and gateway.get("/readyz")[0] == 503
     assert gateway.stop() == 0
+
+
+def test_a_broker_that_goes_away_and_comes_back(gateway_deployment: GatewayDeployment, client: Client) -> None:
+    if not gateway_deployment.broker.is_embedded:
+        pytest.skip("pauses the embedded broker")
+
+    def status() -> int:
+        return client.post(PATH, {"external_id": "ada"}, "demo-backend").status
+
+    gateway_deployment.broker.pause()
+    try:
+        assert status() == 504, "nobody knows yet"
+        until(lambda: status() == 503, 30, "requests are refused at once")
+    finally:
+        gateway_deployment.broker.resume()
+    until(lambda: status() == 200, 30, "requests are served again")
 
 
 @pytest.mark.parametrize("setting", [

@@ -40,7 +40,7 @@ final class Bus: CommandBus, Service, Sendable {
     /// - Parameter acceptsPending: whether "pending" is an answer; otherwise the final reply is waited for.
     /// - Throws: `CommandTooLarge`.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
-        guard health.isTailing else { return .unavailable }
+        guard health.canAsk else { return .unavailable }
         let record = try writer.record(command, now: .now)
         return await waiters.wait(
             for: command.id, app: command.caller.app.id, acceptsPending: acceptsPending,

@@ -10,6 +10,8 @@ final class BusHealth: Sendable {
         var isTailing = false
         var isStopping = false
         var brokerProblem: String? = "not connected yet"
+        /// Probes in a row that found no broker.
+        var failedProbes = 0
         var lastTurns: [Thread: ContinuousClock.Instant] = [.sender: .now, .tail: .now]
     }
 
@@ -22,13 +24,19 @@ final class BusHealth: Sendable {
 
     func turned(_ thread: Thread) { state.withLock { $0.lastTurns[thread] = .now } }
     func tailing() { state.withLock { $0.isTailing = true } }
-    func broker(_ problem: String?) { state.withLock { $0.brokerProblem = problem } }
     func stop() { state.withLock { $0.isStopping = true } }
 
+    func broker(_ problem: String?) {
+        state.withLock { state in
+            state.brokerProblem = problem
+            state.failedProbes = problem == nil ? 0 : state.failedProbes + 1
+        }
+    }
     var isStopping: Bool { state.withLock(\.isStopping) }
 
-    /// Whether a command may be sent: its reply will be seen.
-    var isTailing: Bool { state.withLock { $0.isTailing && !$0.isStopping } }
+    /// Whether a command may be sent: its reply will be seen. Without a broker, requests are refused at once instead of
+    /// piling up in the producer; one probe that was late does not count.
+    var canAsk: Bool { state.withLock { $0.isTailing && !$0.isStopping && $0.failedProbes < 2 } }
 
     var report: HealthReport {
         state.withLock { state in

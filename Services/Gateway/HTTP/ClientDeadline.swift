@@ -40,11 +40,13 @@ final class ClientDeadline: ChannelDuplexHandler, RemovableChannelHandler {
         case .head:
             isReadingRequest = true
             unanswered += 1
-            restart(context, timeout)
+            if !isClosing { restart(context, timeout) }
         case .body: break
         case .end:
             isReadingRequest = false
-            cancel()
+            // The answer may have been given before the request was there as a whole: then nothing is waited for but
+            // the next request.
+            if !isClosing { unanswered > 0 ? cancel() : restart(context, timeout) }
         }
         context.fireChannelRead(data)
     }
