@@ -16,6 +16,7 @@ struct Draft: IdentityIndex {
     private var profiles: [MPID: Profile] = [:]
     private var entries: [IdentityEntry.Key: IdentityEntry] = [:]
     private var releases: [(IdentityEntry.Key, MPID)] = []
+    private var touches: Set<IdentityEntry.Key> = []
     private var moves: [Move] = []
     private var orphans: [(mpid: MPID, takenBy: MPID?)] = []
     private(set) var created: (mpid: MPID, rule: SyncRule)?
@@ -204,10 +205,22 @@ struct Draft: IdentityIndex {
         }
     }
 
+    /// A known profile that is anonymous now can be found by all of its values: who relied on passing it over must
+    /// decide again, so their rows are written.
+    mutating func guardNewlyAnonymous() {
+        for profile in profiles.values where !profile.isKnown(settings) {
+            guard state.profile(app, profile.mpid)?.isKnown(settings) == true else { continue }
+            for identity in profile.identities {
+                let key = key(identity)
+                if let entry = entry(key) { entries[key] = entry } else { touches.insert(key) }
+            }
+        }
+    }
+
     var changes: [SyncState.Change] {
         profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
             + entries.values.sorted { $0.key < $1.key }.map { .identity($0) }
-            + releases.map { .release($0.0, $0.1) }
+            + releases.map { .release($0.0, $0.1) } + touches.sorted().map { .touch($0) }
     }
 
     var events: [any EventMessage] {

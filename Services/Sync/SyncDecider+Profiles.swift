@@ -31,6 +31,7 @@ extension SyncDecider {
             results += touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
         }
         draft.settleOrphans()
+        draft.guardNewlyAnonymous()
         guard let after = draft.profile(command.mpid) else { throw Rejection(.internalError) }
         let result = SyncResult(
             mpid: command.mpid, isLoggedIn: after.isKnown(settings), isEphemeral: after.isEphemeral(settings),

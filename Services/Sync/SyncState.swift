@@ -16,6 +16,8 @@ public struct SyncState: ServiceState, Sendable {
         /// The profile gives the value up. For a value that no command of the batch names, so that its row is not
         /// here and nothing relies on it.
         case release(IdentityEntry.Key, MPID)
+        /// The value's row is written as it stands, see `Draft.guardNewlyAnonymous`.
+        case touch(IdentityEntry.Key)
     }
 
     private(set) var profiles: [Profile.Key: Profile] = [:]
@@ -84,6 +86,8 @@ public struct SyncState: ServiceState, Sendable {
             changedAliases.insert(key)
         case .release(let key, let mpid):
             releases[key, default: []].insert(mpid)
+        case .touch(let key):
+            releases[key, default: []].formUnion([])
         }
     }
 }

@@ -46,7 +46,7 @@ extension SyncStore {
 
     private func saveIdentities(_ state: SyncState) throws {
         var entries = state.changedIdentities.compactMap { state.identities[$0] }
-        // Values that somebody lost and that nothing relied on: their rows are read only now.
+        // Values that somebody lost, or that are only to be written: their rows are read only now.
         let unread = state.releases.keys.filter { state.identities[$0] == nil }
         if !unread.isEmpty {
             for var entry in try identities(Set(unread)) {

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.chaos
 COMMANDS = int(os.environ.get("E2E_COMMANDS", "4000"))
 SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
 PRIORITY = ["customerid", "email", "ios_idfv", "roku_aid", "device_application_stamp"]
+PROFILES_PER_VALUE = 50
 UNIQUE = LOGIN = {"customerid", "email"}
 
 Identity = tuple[str, str]
@@ -92,10 +93,19 @@ class Oracle:
                 continue
             if kind in UNIQUE:
                 profile.identities = [own for own in profile.identities if own[0] != kind]
+            else:
+                self.make_room(identity)
             profile.identities.append(identity)
         profile.seen = now
         self.current[device] = mpid
         assert result["isLoggedIn"] == profile.is_known
+
+    def make_room(self, identity: Identity) -> None:
+        """Who was seen longest ago gives a value up that too many share."""
+        holders = sorted(self.holders(identity), key=lambda mpid: (self.profiles[mpid].seen, int(mpid)))
+        for mpid in holders[:max(0, len(holders) - PROFILES_PER_VALUE + 1)]:
+            self.profiles[mpid].identities.remove(identity)
+            self.profiles[mpid].is_orphaned = not self.profiles[mpid].identities
 
     def modify(self, data: dict[str, Any], result: dict[str, Any]) -> None:
         mpid, touched = data["mpid"], []
