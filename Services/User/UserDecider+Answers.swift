@@ -80,7 +80,9 @@ extension UserDecider {
         switch answer.outcome {
         case .facts(let facts):
             install.saga?.forward = nil
-            return note(facts, of: install, state)
+            var decision = note(facts, of: install, state)
+            if decision.settlements.isEmpty { decision.settlements = settle(install, pending(install)) }
+            return decision
         case .rejected(let rejection): return fail(install, failure(rejection), state, context)
         case .expired, .pending:
             // An install that was known from before may have been linked meanwhile.

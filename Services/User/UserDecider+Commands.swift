@@ -55,8 +55,10 @@ extension UserDecider {
             sdkVersion: command.sdkVersion, appVersion: command.appVersion, saga: saga)
         if saga.means == .linker { wait(&install, context) }
         let forward = askForUser(&install, context)
+        // A linker may begin once the link service knows the install: see `registered`.
         return Decision(
-            pending(install), changes: changes + put(install), forwards: forward.map { [$0] } ?? [])
+            saga.means == .linker ? .begun : pending(install), changes: changes + put(install),
+            forwards: forward.map { [$0] } ?? [])
     }
 
     /// The command to the link service that brings the user. `nil` when the saga's means need none.

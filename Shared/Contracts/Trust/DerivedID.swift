@@ -21,9 +21,9 @@ public enum DerivedID {
         uuid5(domain("forward", app, source, commandID, String(number)))
     }
 
-    /// The id of the final answer to a command that was answered `pending` first.
-    public static func settlement(app: String, source: String, commandID: String) -> String {
-        uuid5(domain("settlement", app, source, commandID))
+    /// The id of a later answer to a command: the final one, or one that is `pending` still.
+    public static func settlement(app: String, source: String, commandID: String, isFinal: Bool = true) -> String {
+        uuid5(domain(isFinal ? "settlement" : "interim", app, source, commandID))
     }
 
     /// The MPID of a profile that a command makes: 64 bits of the SHA-256 of the command's key, well mixed in all of

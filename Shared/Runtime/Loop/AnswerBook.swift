@@ -38,15 +38,16 @@ struct AnswerBook {
 
     /// `nil` when there is none, or it has its final answer already.
     func unsettledSaga(_ command: CommandKey) -> Saga? {
-        sagas[command].flatMap { $0.reply == nil ? $0 : nil }
+        sagas[command].flatMap { $0.isSettled ? nil : $0 }
     }
 
-    mutating func settle(_ saga: Saga, with reply: OutboundMessage) throws {
+    mutating func settle(_ saga: Saga, with reply: OutboundMessage, isFinal: Bool) throws {
         sagas[saga.key]?.reply = try vault.close([reply])
+        sagas[saga.key]?.isSettled = isFinal
         changed.insert(saga.key)
     }
 
-    /// The final answer if there is one, otherwise the first.
+    /// The latest answer.
     /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
     func answer(to command: CommandKey) throws -> OutboundMessage? {
         if let reply = sagas[command]?.reply { return try vault.open(reply).first }
@@ -54,6 +55,13 @@ struct AnswerBook {
         guard owesAnswer(to: command), let entry = known[command] else { return nil }
         // The reply is the last message; what stands before it answers other commands.
         return try vault.open(entry.messages).last.flatMap { $0.isReply ? $0 : nil }
+    }
+
+    /// Whether the command began a saga that has said nothing yet.
+    func isSilent(_ command: CommandKey) -> Bool {
+        guard let saga = sagas[command], saga.reply == nil else { return false }
+        guard let entry = known[command] else { return answers[command] == nil }
+        return (try? OutboxCodec.decode(entry.messages).last?.isReply) != true
     }
 
     /// Whether the command was one that is answered.
@@ -75,8 +83,15 @@ extension Outcome {
         case .succeeded: "succeeded"
         case .rejected: "rejected"
         case .expired: "expired"
-        case .pending: "pending"
+        case .pending, .begun: "pending"
         case .noted: "noted"
+        }
+    }
+
+    var isFinal: Bool {
+        switch self {
+        case .succeeded, .rejected, .expired: true
+        case .pending, .begun, .noted: false
         }
     }
 }

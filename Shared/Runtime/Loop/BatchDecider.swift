@@ -114,7 +114,10 @@ struct BatchDecider<Service: CommandService> {
         _ command: Command, _ decision: Decision<Service.State.Change>, _ record: KafkaRecord,
         _ book: inout AnswerBook, _ now: Timestamp
     ) throws -> Conclusion {
-        if case .pending = decision.outcome { book.begin(try writer.saga(of: command, record: record, now: now)) }
+        switch decision.outcome {
+        case .pending, .begun: book.begin(try writer.saga(of: command, record: record, now: now))
+        case .succeeded, .rejected, .expired, .noted: break
+        }
         var messages: [OutboundMessage] = []
         for event in decision.events {
             messages.append(try writer.event(event, of: command, index: messages.count, now: now))
@@ -124,7 +127,7 @@ struct BatchDecider<Service: CommandService> {
             guard let saga = book.unsettledSaga(settlement.command) else { continue }
             let reply = try writer.settlement(settlement.outcome, of: saga, now: now)
             messages.append(reply)
-            try book.settle(saga, with: reply)
+            try book.settle(saga, with: reply, isFinal: settlement.outcome.isFinal)
         }
         let answer =
             command.isCommand
@@ -159,6 +162,11 @@ struct BatchDecider<Service: CommandService> {
         guard command.isCommand else { return Conclusion(position(of: record), type: type, outcome: "repeated", []) }
         if let answer = try book.answer(to: command.key) {
             let reply = writer.readdressed(answer, to: command.attributes.replyTo, key: record.key)
+            return Conclusion(position(of: record), type: type, outcome: "repeated", [reply])
+        }
+        if book.isSilent(command.key),
+            let reply = try writer.reply(.pending(nil), to: command, record: record, index: -1, now: now)
+        {
             return Conclusion(position(of: record), type: type, outcome: "repeated", [reply])
         }
         guard book.owesAnswer(to: command.key) else {

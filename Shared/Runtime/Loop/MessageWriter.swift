@@ -59,7 +59,10 @@ struct MessageWriter {
     func reply(_ outcome: Outcome, to command: Admitted<some Sendable>, record: KafkaRecord, index: Int, now: Timestamp)
         throws -> OutboundMessage?
     {
-        if case .noted = outcome { return nil }
+        switch outcome {
+        case .noted, .begun: return nil
+        case .succeeded, .rejected, .expired, .pending: break
+        }
         var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
         attributes.id = id(command.key, index)
         return try reply(outcome, attributes, to: command.attributes, key: record.key)
@@ -77,7 +80,8 @@ struct MessageWriter {
     func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboundMessage {
         let command = try WireJSONDecoder().decode(EventAttributes.self, from: saga.origin)
         var attributes = follow(command, type: Reply<RawJSON>.type, now: now)
-        attributes.id = DerivedID.settlement(app: saga.key.app, source: saga.key.source, commandID: saga.key.id)
+        attributes.id = DerivedID.settlement(
+            app: saga.key.app, source: saga.key.source, commandID: saga.key.id, isFinal: outcome.isFinal)
         return try reply(outcome, attributes, to: command, key: saga.recordKey)
     }
 
@@ -136,6 +140,7 @@ struct MessageWriter {
         var isConfidential = false
         switch outcome {
         case .noted: break
+        case .begun: reply.status = .pending
         case .pending(let result):
             reply.status = .pending
             reply.result = try result.map { RawJSON(try encoder.encode($0)) }

@@ -47,12 +47,13 @@ public struct Forward: Sendable {
     }
 }
 
-/// The final answer to a command that was answered ``Outcome/pending(_:)`` before. Sent to that command's `replyto`,
+/// An answer to a command whose outcome was ``Outcome/pending(_:)`` or ``Outcome/begun``. Sent to that command's `replyto`,
 /// and from then on the answer to its repetitions.
 public struct Settlement: Sendable {
     /// The command that began the saga.
     public var command: CommandKey
-    /// Succeeded, rejected or expired.
+    /// Succeeded, rejected or expired; or pending, when what the sender waits for has changed and the end is yet to
+    /// come.
     public var outcome: Outcome
 
     public init(_ command: CommandKey, _ outcome: Outcome) {

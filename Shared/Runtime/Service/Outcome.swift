@@ -12,6 +12,9 @@ public enum Outcome: Sendable {
     case expired
     /// A saga has begun: the final answer follows as a ``Settlement``, to the same `replyto`.
     case pending((any CommandResult)?)
+    /// A saga has begun, and there is nothing to tell yet: the first answer follows as a ``Settlement``, which may be
+    /// `pending` itself.
+    case begun
     /// Nobody waits for an answer: an event or a reply was taken in, or a command that the service sent to itself.
     case noted
 }

@@ -8,16 +8,22 @@ public struct Saga: Sendable, Hashable {
     public let origin: [UInt8]
     /// The Kafka key of the command's record.
     public let recordKey: [UInt8]?
-    /// The final reply, encoded by the caller. Nil while the saga goes on.
+    /// The latest reply behind the first one, encoded by the caller.
     public var reply: [UInt8]?
+    /// Whether `reply` is the final one.
+    public var isSettled: Bool
     /// In milliseconds since 1970.
     public let begunAt: Int64
 
-    public init(key: CommandKey, origin: [UInt8], recordKey: [UInt8]?, reply: [UInt8]? = nil, begunAt: Int64) {
+    public init(
+        key: CommandKey, origin: [UInt8], recordKey: [UInt8]?, reply: [UInt8]? = nil, isSettled: Bool = false,
+        begunAt: Int64
+    ) {
         self.key = key
         self.origin = origin
         self.recordKey = recordKey
         self.reply = reply
+        self.isSettled = isSettled
         self.begunAt = begunAt
     }
 }
@@ -31,30 +37,34 @@ public enum Sagas {
         _ keys: [CommandKey], in transaction: any SQLTransaction
     ) throws(StorageError) -> [CommandKey: Saga] {
         let answers = try transaction.queryEach(
-            "SELECT origin, record_key, reply, begun_at FROM saga WHERE app = $1 AND source = $2 AND id = $3",
+            """
+            SELECT origin, record_key, reply, is_settled, begun_at FROM saga
+            WHERE app = $1 AND source = $2 AND id = $3
+            """,
             keys.map { [.text($0.app), .text($0.source), .text($0.id)] })
         var found: [CommandKey: Saga] = [:]
         for (key, rows) in zip(keys, answers) {
             guard let row = rows.first else { continue }
             found[key] = Saga(
                 key: key, origin: try row.blob(0), recordKey: try row.optionalBlob(1), reply: try row.optionalBlob(2),
-                begunAt: try row.integer(3))
+                isSettled: try row.integer(3) != 0, begunAt: try row.integer(4))
         }
         return found
     }
 
-    /// Writes sagas that began, or that got their final reply. One round trip.
+    /// Writes sagas that began, or that got a reply. One round trip.
     public static func save(_ sagas: [Saga], in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.executeEach(
             """
-            INSERT INTO saga (app, source, id, origin, record_key, reply, begun_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (app, source, id) DO UPDATE SET reply = excluded.reply
+            INSERT INTO saga (app, source, id, origin, record_key, reply, is_settled, begun_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            ON CONFLICT (app, source, id) DO UPDATE SET reply = excluded.reply, is_settled = excluded.is_settled
             """,
             sagas.map { saga in
                 [
                     .text(saga.key.app), .text(saga.key.source), .text(saga.key.id), .blob(saga.origin),
                     saga.recordKey.map { .blob($0) } ?? .null, saga.reply.map { .blob($0) } ?? .null,
-                    .integer(saga.begunAt),
+                    .integer(saga.isSettled ? 1 : 0), .integer(saga.begunAt),
                 ]
             })
     }

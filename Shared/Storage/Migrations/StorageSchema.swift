@@ -62,7 +62,7 @@ public enum StorageSchema {
         )
         """
 
-    /// Commands that were answered `pending`, and the final reply once there is one.
+    /// Commands whose final answer comes later, and their latest reply once there is one.
     private static let saga = """
         CREATE TABLE saga (
             app TEXT NOT NULL,
@@ -71,6 +71,7 @@ public enum StorageSchema {
             origin BYTEA NOT NULL,
             record_key BYTEA,
             reply BYTEA,
+            is_settled BIGINT NOT NULL,
             begun_at BIGINT NOT NULL,
             PRIMARY KEY (app, source, id)
         )
