@@ -53,10 +53,12 @@ final class PacedRequests {
         var hasWaited = false
         while answered < requests.count, ContinuousClock.now < end {
             while next < requests.count, ContinuousClock.now >= start + interval * next {
-                guard let connection = free.popLast() else {
+                guard !free.isEmpty else {
                     hasWaited = true
                     break
                 }
+                // All take turns: the gateway closes those that are not used.
+                let connection = free.removeFirst()
                 let late = ContinuousClock.now - (start + interval * next)
                 if hasWaited { outcome.waited += 1 } else { outcome.sendDelay = max(outcome.sendDelay, late) }
                 hasWaited = false

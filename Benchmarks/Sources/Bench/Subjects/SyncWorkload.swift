@@ -21,6 +21,8 @@ struct SyncWorkload {
     private var zipf = Zipf(count: devices)
     /// Who is logged in on a device.
     private var users: [Int: Int] = [:]
+    /// The last phone number that a profile got.
+    private var numbers: [Int: String] = [:]
 
     /// - Parameter profiles: how many are stored, see ``StoredProfiles``.
     static func commands(_ count: Int, profiles: Int, _ factory: CommandFactory) throws -> Workload {
@@ -56,8 +58,10 @@ struct SyncWorkload {
             users[device] = nil
             return try factory.record(LogOutUser(request(device, [stamp])), id: id)
         default:
+            let value = "+32\(CommandFactory.padded(number))"
             let change = ModifyIdentities.Change(
-                identityType: IdentityType.mobileNumber.rawValue, newValue: "+32\(CommandFactory.padded(number))")
+                identityType: IdentityType.mobileNumber.rawValue, oldValue: numbers.updateValue(value, forKey: profile),
+                newValue: value)
             return try factory.record(
                 ModifyIdentities(
                     mpid: try StoredProfiles.mpid(profile), changes: [change], deviceId: Self.deviceID(device)),
