@@ -60,7 +60,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .succeeded(let result as LinkResult): self = .link(result)
         case .succeeded(let result as InstallResult): self = .install(result)
         case .succeeded(let result as ErasureResult): self = .erasure(result)
-        case .succeeded, .pending, .noted: self = .another
+        case .succeeded, .pending, .begun, .noted: self = .another
         }
     }
 

@@ -104,10 +104,14 @@ struct SagaService: CommandService {
         case .begin(let question):
             let id = context.forwardID(0)
             return Decision(
-                .pending(Secret(secret: "first of \(question)")), changes: [.begun(id, context.command)],
+                question == "silent" ? .begun : .pending(Secret(secret: "first of \(question)")),
+                changes: [.begun(id, context.command)],
                 forwards: [Forward(id: id, command: Ask(question: question), expiry: context.expiry)])
         case .answer(let reply):
             guard let key = state.open[reply.commandId] else { return Decision(.noted) }
+            if reply.status == .pending {
+                return Decision(.noted, settlements: [Settlement(key, .pending(Secret(secret: "interim")))])
+            }
             let outcome: Outcome =
                 reply.status == .succeeded
                 ? .succeeded(Secret(secret: "final")) : .rejected(Rejection(reply.reason ?? .internalError))

@@ -128,6 +128,25 @@ import WireJSON
         #expect(last.value == conclusions[2].messages[0].value)
     }
 
+    /// A saga that begins in silence is pending later, and then ends.
+    @Test(arguments: [true, false]) func aSilentSagaSpeaksWhenThereIsSomethingToSay(_ inOneBatch: Bool) throws {
+        let records = [
+            try begin("silent"), try begin("silent", offset: 1), try answer(to: "c1", "pending"),
+            try begin("silent", offset: 2), try answer(offset: 1, replyID: "r2"), try begin("silent", offset: 3),
+        ]
+        let conclusions = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(conclusions.map(\.outcome) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
+        #expect(conclusions[0].messages.map(\.role) == [.command])
+        let replies = try conclusions[1...].map { try reply($0.messages.first) }
+        #expect(replies.map(\.data.status) == [.pending, .pending, .pending, .succeeded, .succeeded])
+        #expect(
+            replies.map(\.data.result) == [
+                nil, ["secret": "interim"], ["secret": "interim"], ["secret": "final"], ["secret": "final"],
+            ])
+        #expect(Set(replies.map(\.attributes.id)).count == 3)
+        #expect(replies[1].attributes.id == replies[2].attributes.id)
+    }
+
     @Test func theSameReplyAgainChangesNothing() throws {
         _ = try decide([begin(), answer()])
         let again = try decide([answer(offset: 1), answer("rejected", offset: 2, replyID: "r2")])

@@ -24,7 +24,7 @@ enum Answer: Hashable {
         case .succeeded(let result as SyncResult): self = .sync(result)
         case .succeeded(let result as AliasResult): self = .alias(result)
         case .succeeded(let result as DeviceUsersResult): self = .users(result)
-        case .succeeded, .pending, .expired: self = .another
+        case .succeeded, .pending, .begun, .expired: self = .another
         }
     }
 }

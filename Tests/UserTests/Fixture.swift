@@ -57,6 +57,8 @@ enum Answer: Hashable, CustomStringConvertible {
     case code(String)
     case reset
     case pending(PendingUser.Awaiting)
+    /// Nothing is told yet.
+    case begun
     case rejected(ReasonCode)
     case expired
     case noted
@@ -66,6 +68,7 @@ enum Answer: Hashable, CustomStringConvertible {
         switch outcome {
         case .expired: self = .expired
         case .noted: self = .noted
+        case .begun: self = .begun
         case .rejected(let rejection): self = .rejected(rejection.reason)
         case .succeeded(let result as UserResult):
             self = .user(result.userId, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
@@ -83,6 +86,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .code(let text): "code \(text.prefix(6))"
         case .reset: "reset"
         case .pending(let awaiting): "pending \(awaiting)"
+        case .begun: "begun"
         case .rejected(let reason): reason.rawValue
         case .expired: "expired"
         case .noted: "noted"

@@ -53,7 +53,7 @@ import Testing
         let givesWay = ["begun": Answer.rejected(.sdkResetInProgress)]
         switch (state, command) {
         case (.none, .createByCode), (.none, .createUnlinked): return Expected(.pending(.platform), .creating)
-        case (.none, .createByLinker): return Expected(.pending(.linker), .awaitingLink)
+        case (.none, .createByLinker): return Expected(.begun, .awaitingLink)
         case (.none, .createByTheCodeAgain): return .no(.authCodeUsed)
         case (.none, .reset): return Expected(.pending(.platform), .resetting)
         case (.none, .expire): return Expected(.noted)
@@ -193,6 +193,17 @@ import Testing
         let again = UserDecider.decide(Self.command(cell.command), before, Fixture.context(id: "now"))
         #expect(again.changes == decision.changes)
         #expect(again.forwards.map(\.id) == decision.forwards.map(\.id))
+    }
+
+    /// The app's backend may link an install that the link service knows; so its linker begins then, and not before.
+    @Test func theLinkerBeginsWhenTheLinkServiceKnowsTheInstall() throws {
+        let before = UserState()
+        let begun = UserDecider.decide(Self.command(.createByLinker), before, Fixture.context(id: "now"))
+        #expect(begun.answer == .begun)
+        let forward = try #require(begun.forwards.first)
+        let answer = LinkAnswer(forward: forward.id, outcome: .facts(Fixture.facts(isLinked: false)))
+        let told = UserDecider.decide(.answered(answer), before.after(begun), Fixture.context(id: "reply"))
+        #expect(told.settled == ["now": .pending(.linker)])
     }
 
     /// The other dimension: everything that the link service may answer, in every state that waits for an answer.

@@ -208,11 +208,18 @@ struct World {
             return
         }
         if first.updateValue(answer, forKey: message.key.id) != nil { problems.append("\(message.key.id) twice") }
-        if case .pending = answer { return }
-        settle(message.key.id, answer)
+        switch answer {
+        case .begun, .pending: return
+        default: settle(message.key.id, answer)
+        }
     }
 
     private mutating func settle(_ id: String, _ answer: Answer) {
+        if case .pending = answer {
+            if final[id] != nil { problems.append("\(id) is pending behind its end") }
+            if first.updateValue(answer, forKey: id) != .begun { problems.append("\(id) was pending before") }
+            return
+        }
         if let old = final.updateValue(answer, forKey: id) { problems.append("\(id) ended \(old), then \(answer)") }
     }
 

@@ -109,6 +109,7 @@ extension VerificationDecider.Decision {
     private static func text(_ outcome: Outcome) -> String {
         switch outcome {
         case .pending: "pending"
+        case .begun: "begun"
         case .noted: "noted"
         case .expired: "expired"
         case .rejected(let rejection): "rejected \(rejection.reason.rawValue)"
