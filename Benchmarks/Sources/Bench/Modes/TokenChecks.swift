@@ -48,15 +48,13 @@ struct TokenChecks {
         return TokenChecks(raw: raw, checks: checks)
     }
 
-    func report(_ drain: Drain?) -> String {
+    func report(_ drain: Drain) -> String {
         var table = Table("checks of a token, one thread", "per second", "of the raw rate", "aim")
         table.add("raw: one HMAC-SHA256 of what is signed", raw.shown, "100 %")
         table.add("the service's check, two live keys", checks.shown, (checks / raw).percent, ">= 33 %")
-        if let drain {
-            table.add(
-                "\(drain.workload.name) through Kafka and the store, per CPU-second", drain.ratePerCore.shown,
-                (drain.ratePerCore / raw).percent)
-        }
+        table.add(
+            "\(drain.workload.name) through Kafka and the store, per CPU-second", drain.ratePerCore.shown,
+            (drain.ratePerCore / raw).percent)
         return table.text
     }
 }
