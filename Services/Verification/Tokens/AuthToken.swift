@@ -77,17 +77,32 @@ public enum AuthToken {
     /// Base64 of either alphabet without its padding. The bits of the last character that stand for nothing must be 0:
     /// a token has one spelling per alphabet.
     static func base64Decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
-        let standard = text.map { byte in
-            switch byte {
-            case UInt8(ascii: "-"): UInt8(ascii: "+")
-            case UInt8(ascii: "_"): UInt8(ascii: "/")
-            default: byte
-            }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count * 3 / 4)
+        // The bits that are no whole byte yet.
+        var pending: UInt32 = 0
+        var count = 0
+        for character in text {
+            guard let value = base64Value(character) else { return nil }
+            pending = pending << 6 | UInt32(value)
+            count += 6
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(pending >> count))
+            pending &= 1 << count - 1
         }
-        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - standard.count % 4) % 4)
-        guard !standard.contains(UInt8(ascii: "=")), let data = Data(base64Encoded: Data(standard + padding)),
-            Array(data.base64EncodedData()) == standard + padding
-        else { return nil }
-        return Array(data)
+        // Six are a character too many.
+        return count < 6 && pending == 0 ? bytes : nil
+    }
+
+    private static func base64Value(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
+        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
+        default: nil
+        }
     }
 }
