@@ -21,6 +21,12 @@ public struct UserState: ServiceState, Sendable {
     /// The users that are erased.
     private(set) var erased: Set<ExactText> = []
 
+    /// Where to look for an install by the command it waits for, and for the codes of an external id: a batch has up to
+    /// a thousand of each, and looking at all of them for every command would take longer than all the rest. Entries
+    /// that are out of date stay; who looks there checks.
+    private var awaited: [InstallKey: InstallKey] = [:]
+    private var codesOf: [InstallKey: Set<CodeDigest>] = [:]
+
     /// What `save` has to write; an install that is not among `installs` any more is deleted.
     private(set) var changedInstalls: Set<InstallKey> = []
     private(set) var changedCodes: Set<CodeDigest> = []
@@ -37,10 +43,10 @@ public struct UserState: ServiceState, Sendable {
 
     /// The install that waits for the answer to the command with this id.
     func install(_ app: String, awaiting forward: String) -> Installation? {
-        installs.values.first { install in
-            install.saga?.forward.map { ExactText($0) } == ExactText(forward)
-                && ExactText(install.app) == ExactText(app)
-        }
+        guard let key = awaited[InstallKey(app: app, id: forward)], let install = installs[key],
+            install.saga?.forward.map({ ExactText($0) }) == ExactText(forward)
+        else { return nil }
+        return install
     }
 
     /// The installs that the user is on, by id.
@@ -54,8 +60,8 @@ public struct UserState: ServiceState, Sendable {
 
     /// How many codes of the external id can still be redeemed.
     func outstandingCodes(_ app: String, _ externalID: String, now: Timestamp) -> Int {
-        codes.values.count { code in
-            code.refusal(app: app, now: now) == nil && ExactText(code.externalID) == ExactText(externalID)
+        (codesOf[InstallKey(app: app, id: externalID)] ?? []).count { digest in
+            codes[digest]?.refusal(app: app, now: now) == nil
         }
     }
 
@@ -63,11 +69,11 @@ public struct UserState: ServiceState, Sendable {
 
     /// Adds rows as they stand in the database. Rows that are here already stay as they are.
     mutating func load(_ rows: [Installation]) {
-        for install in rows where installs[install.key] == nil { installs[install.key] = install }
+        for install in rows where installs[install.key] == nil { insert(install) }
     }
 
     mutating func load(_ rows: [AuthCode]) {
-        for code in rows where codes[code.digest] == nil { codes[code.digest] = code }
+        for code in rows where codes[code.digest] == nil { insert(code) }
     }
 
     mutating func load(erased users: [String]) {
@@ -78,19 +84,29 @@ public struct UserState: ServiceState, Sendable {
         switch change {
         case .install(let install):
             release(install.key, unless: install.facts.userID)
-            installs[install.key] = install
+            insert(install)
             changedInstalls.insert(install.key)
         case .remove(let key):
             release(key)
             installs[key] = nil
             changedInstalls.insert(key)
         case .code(let code):
-            codes[code.digest] = code
+            insert(code)
             changedCodes.insert(code.digest)
         case .user(let id, let isErased):
             if isErased { erased.insert(ExactText(id)) }
             changedUsers[ExactText(id)] = true
         }
+    }
+
+    private mutating func insert(_ install: Installation) {
+        installs[install.key] = install
+        if let forward = install.saga?.forward { awaited[InstallKey(app: install.app, id: forward)] = install.key }
+    }
+
+    private mutating func insert(_ code: AuthCode) {
+        codes[code.digest] = code
+        codesOf[InstallKey(app: code.app, id: code.externalID), default: []].insert(code.digest)
     }
 
     /// The user leaves the install. Unless it is erased, nothing of it has to be kept.
