@@ -91,6 +91,15 @@ let package = Package(
             ],
             path: "Shared/Runtime", swiftSettings: strict),
 
+        .target(
+            name: "JSONWebTokens",
+            dependencies: [
+                "Contracts", "Runtime", "Storage",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "JWTKit", package: "jwt-kit"),
+            ],
+            path: "Shared/JSONWebTokens", swiftSettings: strict),
+
         // Services
         .target(
             name: "Link",
@@ -104,7 +113,8 @@ let package = Package(
         .target(
             name: "User",
             dependencies: [
-                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+                "Contracts", "JSONWebTokens", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Services/User", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
@@ -122,8 +132,8 @@ let package = Package(
         .target(
             name: "Verification",
             dependencies: [
-                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
+                "Contracts", "JSONWebTokens", "Runtime", "Storage", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Services/Verification", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
@@ -132,7 +142,7 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "CZlib", "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
+                "CZlib", "Contracts", "JSONWebTokens", "Messaging", "Observability", "Runtime", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -205,7 +215,7 @@ let package = Package(
         .testTarget(
             name: "UserTests",
             dependencies: [
-                "Contracts", "Link", "User", "Messaging", "Runtime", "Storage", "WireJSON",
+                "Contracts", "JSONWebTokens", "Link", "Messaging", "Runtime", "Storage", "User", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
@@ -230,7 +240,7 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Contracts", "Gateway", "Messaging", "Runtime", "WireJSON",
+                "Contracts", "Gateway", "JSONWebTokens", "Messaging", "Runtime", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],

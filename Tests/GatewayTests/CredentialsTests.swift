@@ -4,6 +4,7 @@
 import Contracts
 import Crypto
 import HTTPTypes
+import JSONWebTokens
 import Runtime
 import Testing
 

@@ -4,6 +4,7 @@
 import Contracts
 import Crypto
 import Foundation
+import JSONWebTokens
 import JWTKit
 import Testing
 

@@ -4,6 +4,7 @@
 import Contracts
 import Crypto
 import Foundation
+import JSONWebTokens
 import Runtime
 
 /// Who sent a request, after the credential checked out.

@@ -3,6 +3,7 @@
 
 public import Contracts
 public import Crypto
+import JSONWebTokens
 import WireJSON
 
 /// An identity token (JWT) of the vendor's identity system (facts/linking-and-verification.md B4.1): read, not yet
@@ -33,7 +34,7 @@ public struct IdentityToken: Sendable {
     /// Checks signature and age.
     /// - Throws: `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
     public func verify(secret: SymmetricKey, now: Timestamp) throws(Rejection) {
-        guard JWTSignature.isValid(text, secret: secret) else { throw Rejection(.invalidIdentityToken) }
+        guard HS256.isValid(text, key: secret) else { throw Rejection(.invalidIdentityToken) }
         guard let issued = payload["iat"]?.int64Value else { throw Rejection(.iatIsMandatory) }
         let seconds = now.milliseconds / 1000
         guard issued >= seconds - Self.maximumAge else { throw Self.malformed("is more than 24 hours old") }
@@ -58,10 +59,20 @@ public struct IdentityToken: Sendable {
 
     /// A token for these identifiers, as an app's backend makes it.
     public static func make(for identifiers: Identifiers, secret: SymmetricKey, issuedAt: Timestamp) -> String? {
-        var identities: [(identifier: String, value: String)] = []
-        if let uid = identifiers.userID { identities.append(("uid", uid)) }
-        if let email = identifiers.email { identities.append(("email", email)) }
-        return JWTSignature.sign(identities, issuedAt: issuedAt.milliseconds / 1000, secret: secret)
+        var identities: [Claims.Identity] = []
+        if let uid = identifiers.userID { identities.append(.init(identifier: "uid", value: uid)) }
+        if let email = identifiers.email { identities.append(.init(identifier: "email", value: email)) }
+        return HS256.sign(Claims(identities: identities, iat: issuedAt.milliseconds / 1000), key: secret)
+    }
+
+    private struct Claims: Codable {
+        struct Identity: Codable {
+            var identifier: String
+            var value: String
+        }
+
+        var identities: [Identity]
+        var iat: Int64
     }
 
     static let maximumAge: Int64 = 24 * 3600

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-import Crypto
+public import Crypto
 
 /// What an app's SDK shows to create a user by itself. Kept as a digest; its description never shows it.
 public struct AppSecret: Sendable, CustomStringConvertible {
@@ -23,7 +23,7 @@ public struct AppSecret: Sendable, CustomStringConvertible {
 
 /// The key of an app's user tokens, when the apps file gives one. Its description never shows it.
 public struct TokenSecret: Sendable, CustomStringConvertible {
-    let key: SymmetricKey
+    public let key: SymmetricKey
 
     public init(_ secret: String) { key = SymmetricKey(data: Array(secret.utf8)) }
 
