@@ -263,6 +263,58 @@ def mail() -> str:
     return f"{fresh('mail')}@example.com"
 
 
+NOBODY = None
+# Who logged in before (user id, e-mail), in order; who logs in now; who that is: one of those before by number, somebody
+# new, or nobody; and who then holds the e-mail that is given, if that is to be seen.
+B13 = {
+    "neither": ([], ("", ""), NOBODY, None),
+    "invalid user id": ([("anna", "a")], (" anna", "a"), NOBODY, None),
+    "user id of 751 characters": ([("anna", "a")], ("u" * 751, "a"), NOBODY, None),
+    "valid user id, invalid e-mail": ([("anna", "a")], ("anna", "no e-mail"), NOBODY, None),
+    "user id found, no e-mail": ([("anna", "a")], ("anna", ""), 0, None),
+    "user id unknown, no e-mail": ([("anna", "a")], ("bert", ""), "new", None),
+    "user id found, e-mail new": ([("anna", "a")], ("anna", "b"), 0, 0),
+    "user id found, e-mail of another": ([("anna", "a"), ("bert", "b")], ("anna", "b"), 0, 0),
+    "user id unknown, e-mail without user id": ([("", "a")], ("anna", "a"), 0, 0),
+    "user id unknown, e-mail with another user id": ([("anna", "a")], ("bert", "a"), "new", 0),
+    "user id unknown, e-mail with and without user id": ([("", "b"), ("bert", "c"), ("bert", "b")], ("carl", "b"), 0, 0),
+    "neither known": ([("anna", "a")], ("bert", "b"), "new", "new"),
+    "no user id, one has the e-mail": ([("anna", "a")], ("", "a"), 0, 0),
+    "no user id, one without user id has the e-mail": ([("", "a")], ("", "a"), 0, 0),
+    "no user id, several have the e-mail": ([("anna", "a"), ("bert", "a")], ("", "a"), 0, 0),
+    "no user id, e-mail unknown": ([("anna", "a")], ("", "b"), "new", "new"),
+}
+
+
+@pytest.mark.parametrize("row", B13)
+def test_table_b1_3(bus: ServiceBus, row: str) -> None:
+    before, (user, address), expected, holder = B13[row]
+    mark = fresh("")
+
+    def named(name: str) -> str | None:
+        # What is too long or has an outer space must stay so.
+        return f"{name}{mark}" if name else None
+
+    def addressed(name: str) -> str | None:
+        return (f"{name}{mark}@example.com" if len(name) == 1 else name) if name else None
+
+    known = [enter(bus, named(who), addressed(where)) for who, where in before]
+    text = (named(user) or "") + (addressed(address) or "")
+    given = {name: value for name, value in (("userId", named(user)), ("userEmail", addressed(address))) if value}
+    answer = result(bus.settle(login(fresh("device"), userAuthToken=token(text), **given)))
+    if expected is NOBODY:
+        assert answer["state"] == "anonymous" and answer["mayFileIssues"], answer
+        return
+    assert answer["state"] == "verified"
+    if expected == "new":
+        assert answer["mpid"] not in known
+    else:
+        assert answer["mpid"] == known[expected]
+    if holder is not None:
+        found = enter(bus, None, addressed(address))
+        assert found == (answer["mpid"] if holder == "new" else known[holder])
+
+
 def test_by_user_id(bus: ServiceBus) -> None:
     user = fresh("User")
     first = enter(bus, user, None)
