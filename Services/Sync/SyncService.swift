@@ -104,7 +104,7 @@ public struct SyncService: CommandService {
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
         try SyncStore(transaction: transaction)
-            .dueAliases(now: now.milliseconds, nextAsk: now.milliseconds + 30_000, limit: limit)
+            .dueAliases(now: now.milliseconds, limit: limit)
             .map { alias in
                 DueCommand(
                     app: alias.key.app.text, id: alias.key.id.text,

@@ -115,15 +115,19 @@ public struct SyncStore {
         ).joined().map(Self.alias)
     }
 
-    /// Aliases whose time has come. They are not asked for again before `nextAsk`.
-    func dueAliases(now: Int64, nextAsk: Int64, limit: Int) throws -> [AliasRecord] {
+    /// Aliases whose time has come. Each comes again after 30 seconds at the earliest, and after longer and longer while it
+    /// is not decided.
+    func dueAliases(now: Int64, limit: Int) throws -> [AliasRecord] {
         let due = try transaction.query(
             "SELECT \(Self.aliasColumns) FROM aliases WHERE ask_at <= $1 ORDER BY ask_at, app, alias_id LIMIT $2",
             [.integer(now), SQLValue(limit)]
         ).map(Self.alias)
         try transaction.executeEach(
             "UPDATE aliases SET ask_at = $3 WHERE app = $1 AND alias_id = $2",
-            due.map { [.text($0.key.app.text), .text($0.key.id.text), .integer(nextAsk)] })
+            due.map { alias in
+                let pause = DueCommand.pause(overdue: now - alias.dueAt)
+                return [.text(alias.key.app.text), .text(alias.key.id.text), .integer(now + pause)]
+            })
         return due
     }
 

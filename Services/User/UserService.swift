@@ -23,8 +23,6 @@ public struct UserService: CommandService {
     /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
     /// accepted, and after that only that it is not known.
     static let codesKept: Int64 = 3_600_000
-    /// When a linker's end is sent again that was not decided meanwhile, in milliseconds.
-    static let dueAgain: Int64 = 30_000
 
     public init() {}
 
@@ -92,7 +90,7 @@ public struct UserService: CommandService {
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
         let store = UserStore(transaction: transaction)
         try store.prune(before: Timestamp(milliseconds: now.milliseconds - Self.codesKept), limit: limit)
-        return try store.due(now: now, postponed: Self.dueAgain, limit: limit).compactMap { install in
+        return try store.due(now: now, limit: limit).compactMap { install in
             guard let first = install.saga?.commands.first else { return nil }
             return DueCommand(
                 app: install.app,

@@ -162,16 +162,23 @@ public struct UserStore {
 
     // MARK: What becomes due
 
-    /// The installs whose linker has taken too long. Each comes again after `postponed` milliseconds at the earliest.
-    func due(now: Timestamp, postponed: Int64, limit: Int) throws -> [Installation] {
-        try transaction.query(
-            """
-            UPDATE installations SET due_at = $2 WHERE (app, install_id) IN
-              (SELECT app, install_id FROM installations WHERE due_at <= $1 ORDER BY due_at LIMIT $3)
-            RETURNING record
-            """,
-            [.integer(now.milliseconds), .integer(now.milliseconds + postponed), SQLValue(limit)]
+    /// The installs whose linker has taken too long. Each comes again after 30 seconds at the earliest, and after longer
+    /// and longer while it is not decided.
+    func due(now: Timestamp, limit: Int) throws -> [Installation] {
+        let due = try transaction.query(
+            "SELECT record FROM installations WHERE due_at <= $1 ORDER BY due_at, app, install_id LIMIT $2",
+            [.integer(now.milliseconds), SQLValue(limit)]
         ).map(Self.install)
+        try transaction.executeEach(
+            "UPDATE installations SET due_at = $3 WHERE app = $1 AND install_id = $2",
+            due.map { install in
+                let overdue = now.milliseconds - (install.deadline ?? now.milliseconds)
+                return [
+                    .text(install.app), .text(install.id),
+                    .integer(now.milliseconds + DueCommand.pause(overdue: overdue)),
+                ]
+            })
+        return due
     }
 
     /// Forgets codes that expired before `horizon`; not those that a creation goes on with.

@@ -131,7 +131,10 @@ public enum VerificationDecider {
             number: session.number, result: result)
         return Decision(
             .pending(nil), changes: [.session(session), .began(saga)],
-            forwards: [Forward(id: saga.forwardID, command: command, expiry: context.expiry)])
+            // The session says already that the device is logged out, so that has to happen, however late.
+            forwards: [
+                Forward(id: saga.forwardID, command: command, expiry: kind == .logout ? nil : context.expiry)
+            ])
     }
 
     /// The device's session with this command counted; a new one for a device that is not known.

@@ -6,6 +6,9 @@
 public struct Topics: Sendable, Hashable {
     public var prefix: String
 
+    /// What the `source` of every message of the deployment's own services begins with; nobody else may use it.
+    public static let ownSources = "identitybus/"
+
     public init(prefix: String = "") { self.prefix = prefix }
 
     public func commands(_ service: String) -> String { "\(prefix)identity.\(service).commands.v1" }

@@ -142,6 +142,29 @@ import Testing
         }
     }
 
+    /// Ids of our own messages follow from ids that senders know; under our sources anybody could take them first.
+    @Test func onlyTheInternalKeySpeaksUnderOurSources() throws {
+        for source in ["identitybus/link", "identitybus/gateway", "identitybus/"] {
+            var attributes = Fixture.attributes()
+            attributes.source = source
+            let forged = try Fixture.record(attributes, signedBy: "demo-backend")
+            #expect(reason(forged, attributes, Fixture.authenticator()) == .principalInvalid)
+            #expect(try principal(attributes, signedBy: Signature.internalKeyID).kind == .service)
+        }
+    }
+
+    /// While keys are changed, what the earlier one signed is believed.
+    @Test func earlierInternalKeysAreBelieved() throws {
+        let attributes = Fixture.attributes()
+        let record = try Fixture.record(attributes, signedBy: Signature.internalKeyID)
+        let new = SymmetricKey(data: Array("another-internal-key-of-the-tests".utf8))
+        let after = Authenticator(trust: .signed, apps: Fixture.apps, internalKey: new)
+        #expect(reason(record, attributes, after) == .signatureInvalid)
+        let during = Authenticator(
+            trust: .signed, apps: Fixture.apps, internalKey: new, previousInternalKeys: [Fixture.internalKey])
+        #expect(reason(record, attributes, during) == nil)
+    }
+
     @Test func clusterTrustBelievesTheEnvelope() throws {
         let cluster = Fixture.authenticator(.cluster, internalKey: nil)
         #expect(try principal(speaking(nil, nil), cluster, signedBy: nil).kind == .service)

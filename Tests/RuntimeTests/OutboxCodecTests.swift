@@ -37,11 +37,24 @@ import Testing
             role: .reply, topic: "t", key: nil, headers: [WireHeader("h", nil)], value: [7])
         #expect(
             OutboxCodec.encode([message]) == [
-                1, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0x74, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x68, 255, 255, 255,
+                2, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0x74, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x68, 255, 255, 255,
                 255,
                 1, 0, 0, 0, 7,
             ])
-        #expect(OutboxCodec.encode([]) == [1, 0, 0, 0, 0])
+        #expect(OutboxCodec.encode([]) == [2, 0, 0, 0, 0])
+        var outside = message
+        outside.mayBeGivenUp = true
+        #expect(OutboxCodec.encode([outside])[5] == 0x82)
+    }
+
+    /// The first version did not say whether an outsider had named a reply's topic: all but the common one count so.
+    @Test(arguments: [("identity.replies.v1", false), ("p.identity.replies.v1", false), ("identity.replies.mine", true)])
+    func rowsOfTheFirstVersionAreRead(_ topic: String, _ mayBeGivenUp: Bool) throws {
+        var bytes = OutboxCodec.encode([
+            OutboundMessage(role: .reply, topic: topic, key: nil, headers: [], value: [7])
+        ])
+        bytes[0] = 1
+        #expect(try OutboxCodec.decode(bytes).map(\.mayBeGivenUp) == [mayBeGivenUp])
     }
 
     @Test func everyTruncationIsCorrupted() {
@@ -65,7 +78,7 @@ import Testing
         }
         // Counts and lengths that claim more than there is.
         for bytes: [UInt8] in [
-            [1, 255, 255, 255, 127], [1, 255, 255, 255, 255], [1, 0, 0, 0, 128], [2, 0, 0, 0, 0],
+            [1, 255, 255, 255, 127], [1, 255, 255, 255, 255], [1, 0, 0, 0, 128], [3, 0, 0, 0, 0],
             [1, 1, 0, 0, 0, 1, 255, 255, 255, 127], [1, 1, 0, 0, 0, 9], [1, 1, 0, 0, 0, 1, 254, 255, 255, 255],
         ] {
             #expect(throws: OutboxCodec.Corrupted.self) { try OutboxCodec.decode(bytes) }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Messaging
 import Testing
@@ -11,16 +10,26 @@ import Testing
     private static let topic = "t"
 
     private func claim(
-        _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1
+        _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1,
+        unpublished: [SetAsideIncarnation] = []
     ) -> PartitionClaim {
         PartitionClaim(
-            topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next,
-            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, start: .resumed,
-            unpublished: [])
+            topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next, gap: nil,
+            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, logTime: -1,
+            forgottenBefore: -1, start: .resumed, unpublished: unpublished)
     }
 
-    private func record(_ partition: Int32, _ offset: Int64) -> KafkaRecord {
-        KafkaRecord(topicPartition: place(partition), offset: offset, key: nil, value: nil)
+    private func record(_ partition: Int32, _ offset: Int64, at time: Int64 = -1) -> KafkaRecord {
+        KafkaRecord(topicPartition: place(partition), offset: offset, timestampMs: time, key: nil, value: nil)
+    }
+
+    private func lane(_ partition: Int32, _ incarnation: Int64 = 7) -> Lane {
+        Lane(partition: place(partition), incarnation: incarnation)
+    }
+
+    /// Decides them, as a commit does.
+    private func decide(_ records: [KafkaRecord], _ ownership: inout Ownership) {
+        ownership.decided(ownership.updates(for: records, now: 1000))
     }
 
     private func place(_ partition: Int32) -> TopicPartition { TopicPartition(topic: Self.topic, partition: partition) }
@@ -32,7 +41,7 @@ import Testing
         #expect(!ownership.wants(record(0, 4)))
         #expect(ownership.wants(record(0, 5)))
         #expect(!ownership.wants(record(1, 5)))
-        ownership.decided([record(0, 5), record(0, 6)])
+        decide([record(0, 5), record(0, 6)], &ownership)
         #expect(!ownership.wants(record(0, 6)))
         #expect(ownership.wants(record(0, 7)))
         ownership.remove([place(0)])
@@ -51,12 +60,17 @@ import Testing
         var ownership = Ownership(batchSize: 500)
         ownership.add(claim(1, next: 3, published: 2, epoch: 4))
         ownership.add(claim(0, next: 0, epoch: 9))
-        ownership.published([place(1): 2, place(0): 5])
-        let updates = ownership.updates(for: [record(1, 3), record(0, 8), record(1, 4), record(2, 1)])
+        _ = ownership.published([lane(1): 2, lane(0): 5])
+        let updates = ownership.updates(
+            for: [record(1, 3), record(0, 8, at: 50), record(1, 4), record(2, 1)], now: 1000)
         #expect(
             updates == [
-                ProgressUpdate(topic: Self.topic, partition: 0, epoch: 9, nextOffset: 9, publishedThrough: 5),
-                ProgressUpdate(topic: Self.topic, partition: 1, epoch: 4, nextOffset: 5, publishedThrough: 2),
+                ProgressUpdate(
+                    topic: Self.topic, partition: 0, epoch: 9, expectedOffset: 0, nextOffset: 9, publishedThrough: 5,
+                    logTime: 50),
+                ProgressUpdate(
+                    topic: Self.topic, partition: 1, epoch: 4, expectedOffset: 3, nextOffset: 5, publishedThrough: 2,
+                    logTime: -1),
             ])
     }
 
@@ -65,21 +79,71 @@ import Testing
         ownership.add(claim(0, next: 3, published: 2))
         #expect(ownership.unsaved.isEmpty)
         #expect(ownership.uncommitted.isEmpty)
-        ownership.published([place(0): 9, place(5): 1])
+        _ = ownership.published([lane(0): 9, lane(5): 1])
         #expect(
             ownership.unsaved == [PublishedUpdate(topic: Self.topic, partition: 0, epoch: 1, publishedThrough: 9)])
         #expect(ownership.uncommitted == [place(0): 10])
-        ownership.saved()
+        ownership.saved(ownership.unsaved)
         #expect(ownership.unsaved.isEmpty)
         #expect(ownership.uncommitted == [place(0): 10])
         ownership.committed()
         #expect(ownership.uncommitted.isEmpty)
     }
 
+    /// The next commit expects what the last one left, and the first one what the claim found.
+    @Test func updatesExpectWhatTheStoreHolds() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: nil))
+        #expect(ownership.updates(for: [record(0, 4)], now: 1000).map(\.expectedOffset) == [nil])
+        decide([record(0, 4)], &ownership)
+        #expect(ownership.updates(for: [record(0, 9)], now: 1000).map(\.expectedOffset) == [5])
+    }
+
+    /// A record from the future makes nothing old.
+    @Test func theLogsTimeNeverRunsAheadOfNow() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0))
+        #expect(ownership.updates(for: [record(0, 0, at: 5000)], now: 1000).map(\.logTime) == [1000])
+        decide([record(0, 0, at: 700)], &ownership)
+        #expect(ownership.updates(for: [record(0, 1, at: 20)], now: 1000).map(\.logTime) == [700])
+    }
+
+    /// Everything of before comes first, oldest first, and what this process has on its way already is left out.
+    @Test func whatIsOwedIsWorkedOffInOrder() {
+        var ownership = Ownership(batchSize: 500)
+        let old = SetAsideIncarnation(incarnation: 5, publishedThrough: 3)
+        ownership.add(claim(0, next: 10, published: 4, unpublished: [old])) { lane, through in
+            lane.incarnation == 7 ? max(through, 6) : through
+        }
+        #expect(ownership.owing == [place(0)])
+        #expect(
+            ownership[place(0)]?.owed == [
+                Ownership.Owed(incarnation: 5, after: 3), Ownership.Owed(incarnation: 7, after: 6),
+            ])
+        ownership.handedOver(place(0), 5, through: 8, isAll: false)
+        #expect(ownership.published([lane(0, 5): 8]).map(\.isAll) == [false])
+        ownership.handedOver(place(0), 5, through: 9, isAll: true)
+        #expect(ownership[place(0)]?.owed.map(\.incarnation) == [7])
+        #expect(ownership.published([lane(0, 5): 9]).map(\.isAll) == [true])
+        #expect(ownership[place(0)]?.publishedThrough == 4)
+        ownership.handedOver(place(0), 7, through: 9, isAll: true)
+        #expect(ownership.owing.isEmpty)
+        #expect(ownership.published([lane(0): 9]).isEmpty)
+        #expect(ownership[place(0)]?.publishedThrough == 9)
+    }
+
+    @Test func nothingIsOwedWhenAllIsPublished() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 10, published: 9))
+        ownership.add(claim(1, next: nil))
+        ownership.add(claim(2, next: 10, published: 4)) { _, _ in 9 }
+        #expect(ownership.owing.isEmpty)
+    }
+
     @Test func publishingNeverGoesBack() {
         var ownership = Ownership(batchSize: 500)
         ownership.add(claim(0, next: 10, published: 9))
-        ownership.published([place(0): 4])
+        _ = ownership.published([lane(0): 4])
         #expect(ownership[place(0)]?.publishedThrough == 9)
         #expect(ownership.unsaved.isEmpty)
     }
@@ -92,7 +156,7 @@ import Testing
         }
         #expect(Ownership.suspiciousClaims == 3)
         ownership.add(claim(1, next: 4, idle: 9))
-        ownership.decided([record(0, 4)])
+        decide([record(0, 4)], &ownership)
         #expect(ownership[place(1)]?.isSuspicious == true)
     }
 
@@ -102,9 +166,9 @@ import Testing
         ownership.add(claim(0, next: 4, idle: 3))
         for offset in Int64(4)..<14 {
             #expect(ownership[place(0)]?.isSuspicious == true, "\(offset)")
-            ownership.decided([record(0, offset)])
+            decide([record(0, offset)], &ownership)
         }
-        ownership.decided((14..<1000).map { record(0, $0) })
+        decide((14..<1000).map { record(0, $0) }, &ownership)
         #expect(ownership[place(0)]?.isSuspicious == false)
     }
 
@@ -134,23 +198,23 @@ import Testing
                     #expect(
                         records.map(\.offset)
                             == (next[partition].map { n in [n - 1, n, n + 1].filter { $0 >= n && $0 >= 0 } } ?? []))
-                    for update in ownership.updates(for: records) {
+                    for update in ownership.updates(for: records, now: 1000) {
                         stored[update.partition] = (
                             update.nextOffset, max(stored[update.partition]?.published ?? -1, update.publishedThrough)
                         )
                     }
-                    ownership.decided(records)
+                    decide(records, &ownership)
                     if let last = records.last { next[partition] = last.offset + 1 }
                 case 4:
                     guard let upTo = next[partition], let from = published[partition], upTo - 1 > from else { continue }
                     let through = Int64.random(in: from + 1...upTo - 1, using: &random)
-                    ownership.published([place(partition): through])
+                    _ = ownership.published([lane(partition): through])
                     published[partition] = through
                 default:
                     for update in ownership.unsaved {
                         stored[update.partition]?.published = update.publishedThrough
                     }
-                    ownership.saved()
+                    ownership.saved(ownership.unsaved)
                     for (partition, through) in published where through >= 0 {
                         #expect(stored[partition]?.published == through)
                     }

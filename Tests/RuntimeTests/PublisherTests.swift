@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Messaging
+import Synchronization
 import Testing
 
 @testable import Runtime
@@ -10,49 +10,70 @@ import Testing
 /// Publishing against a real (embedded) broker.
 @Suite struct PublisherTests {
     private let broker: TestBroker
-    private static let place = TopicPartition(topic: Fixture.topic, partition: 0)
+    private static let lane = Lane(
+        partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
+    private static let other = Lane(
+        partition: TopicPartition(topic: Fixture.topic, partition: 1), incarnation: 0)
+    private static let events = "identity.fake.events.v1"
 
     init() throws { broker = try TestBroker() }
 
-    private func publisher() throws -> Publisher {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: nil)
-        let broker = broker
-        return try Publisher(logger: TestBroker.quiet, undeliverable: writer.undeliverable) { try broker.producer() }
+    /// What the hooks did, and a clock that can be put forward.
+    private final class Notes: Sendable {
+        let gaveUp = Atomic(0)
+        let producers = Atomic(0)
+        let ahead = Mutex(Duration.zero)
     }
 
-    private func messages(_ numbers: Range<Int>, topic: String = "identity.fake.events.v1") -> [OutboundMessage] {
+    private func publisher(_ notes: Notes = Notes()) throws -> Publisher {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: nil)
+        let broker = broker
+        let hooks = Publisher.Hooks(
+            makeProducer: {
+                notes.producers.add(1, ordering: .relaxed)
+                return try broker.producer(oneMessagePerRequest: $0 == .singly)
+            },
+            substitute: writer.undeliverable, gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
+            now: { .now + notes.ahead.withLock { $0 } })
+        return try Publisher(logger: TestBroker.quiet, hooks: hooks)
+    }
+
+    private func messages(
+        _ numbers: Range<Int>, topic: String = events, role: OutboundMessage.Role = .event, isOutside: Bool = false
+    ) -> [OutboundMessage] {
         numbers.map {
             OutboundMessage(
-                role: .event, topic: topic, key: Array("k".utf8),
-                headers: [WireHeader("h", "v"), WireHeader("n", nil)],
-                value: Array("\($0)".utf8))
+                role: role, topic: topic, key: Array("k".utf8), headers: [WireHeader("h", "v"), WireHeader("n", nil)],
+                value: Array("\($0)".utf8), mayBeGivenUp: isOutside)
         }
     }
 
     /// Polls until nothing is pending.
-    private func settle(_ publisher: Publisher) -> [[TopicPartition: Int64]] {
-        var moves: [[TopicPartition: Int64]] = []
+    private func settle(_ publisher: Publisher, until isDone: (() -> Bool)? = nil) -> [Lane: Int64] {
+        var through: [Lane: Int64] = [:]
         let deadline = ContinuousClock.now + .seconds(40)
         repeat {
-            let moved = publisher.poll(timeout: .milliseconds(50))
-            if !moved.isEmpty { moves.append(moved) }
-        } while publisher.pending > 0 && ContinuousClock.now < deadline
-        return moves
+            through.merge(publisher.poll(timeout: .milliseconds(20))) { _, later in later }
+        } while !(isDone?() ?? (publisher.pending == 0)) && ContinuousClock.now < deadline
+        return through
     }
 
     private func texts(_ records: [KafkaRecord]) -> [String] {
         records.map { String(decoding: $0.value ?? [], as: UTF8.self) }
     }
 
+    private func firsts(_ texts: [String]) -> [String] {
+        texts.reduce(into: []) { firsts, text in if !firsts.contains(text) { firsts.append(text) } }
+    }
+
     @Test func everythingArrivesInOrderAndProgressFollows() throws {
         let publisher = try publisher()
-        publisher.publish(messages(0..<50), through: [Self.place: 4])
-        publisher.publish(messages(50..<120), through: [Self.place: 9])
+        publisher.publish(messages(0..<50), in: Self.lane, through: 4)
+        publisher.publish(messages(50..<120), in: Self.lane, through: 9)
         #expect(publisher.pending == 120)
-        let moves = settle(publisher)
+        #expect(settle(publisher) == [Self.lane: 9])
         #expect(publisher.pending == 0)
-        #expect(moves.last == [Self.place: 9])
-        let records = try broker.read("identity.fake.events.v1", 120)
+        let records = try broker.read(Self.events, 120)
         #expect(texts(records) == (0..<120).map(String.init))
         #expect(
             records.first?.headers == [
@@ -61,79 +82,199 @@ import Testing
         publisher.close(timeout: .seconds(1))
     }
 
-    @Test func anEmptyBatchIsProgressToo() throws {
+    @Test func anEmptyStepIsProgressToo() throws {
         let publisher = try publisher()
-        publisher.publish([], through: [Self.place: 3])
-        #expect(publisher.poll(timeout: .zero) == [Self.place: 3])
+        publisher.publish([], in: Self.lane, through: 3)
+        #expect(publisher.poll(timeout: .zero) == [Self.lane: 3])
         publisher.close(timeout: .seconds(1))
     }
 
-    /// While the broker is away nothing counts as published; an empty batch behind waits for what is in front of it.
+    /// While the broker is away nothing counts as published; an empty step behind waits for what is in front of it.
     @Test func progressOnlyAfterDelivery() throws {
         let publisher = try publisher()
-        publisher.publish(messages(0..<1), through: [:])
+        publisher.publish(messages(0..<1))
         #expect(settle(publisher).isEmpty)
         broker.broker.setBroker(up: false)
-        publisher.publish(messages(1..<5), through: [Self.place: 7])
-        publisher.publish([], through: [Self.place: 8])
+        publisher.publish(messages(1..<5), in: Self.lane, through: 7)
+        publisher.publish([], in: Self.lane, through: 8)
         for _ in 0..<5 { #expect(publisher.poll(timeout: .milliseconds(50)).isEmpty) }
         #expect(publisher.pending == 4)
+        #expect(publisher.handed(Self.lane, publishedThrough: 2) == 8)
         broker.broker.setBroker(up: true)
-        #expect(settle(publisher).last == [Self.place: 8])
-        #expect(texts(try broker.read("identity.fake.events.v1", 5)).suffix(4) == ["1", "2", "3", "4"])
+        #expect(settle(publisher) == [Self.lane: 8])
+        #expect(texts(try broker.read(Self.events, 5)).suffix(4) == ["1", "2", "3", "4"])
         publisher.close(timeout: .seconds(1))
+    }
+
+    /// A lane that is stuck holds up no other, fills up, and lets go of nothing.
+    @Test func aStuckLaneStopsOnlyItself() throws {
+        let publisher = try publisher()
+        broker.broker.setTopicError("identity.replies.v1", code: KafkaError.Code.unknownTopicOrPartition)
+        publisher.publish(messages(0..<6000, topic: "identity.replies.v1", role: .reply), in: Self.lane, through: 1)
+        for step in 0..<20 {
+            publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.other, through: Int64(step))
+        }
+        var through = settle(publisher) { publisher.pending == 6000 }
+        #expect(through == [Self.other: 19])
+        #expect(publisher.isFull(Self.lane))
+        #expect(!publisher.isFull(Self.other))
+        #expect(publisher.problem?.contains("identity.replies.v1") == true)
+        broker.broker.setTopicError("identity.replies.v1", code: 0)
+        through = settle(publisher)
+        #expect(through == [Self.lane: 1])
+        #expect(publisher.problem == nil)
+        #expect(texts(try broker.read("identity.replies.v1", 6000)) == (0..<6000).map(String.init))
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// What a topic of ours refuses waits, in order, whatever the broker says; nothing of it becomes a dead letter.
+    @Test(arguments: [
+        KafkaError.Code.unknownTopicOrPartition, KafkaError.Code.topicAuthorizationFailed,
+    ])
+    func ourTopicsRefuseNothingForGood(_ code: Int32) throws {
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        publisher.publish(messages(0..<10), in: Self.lane, through: 1)
+        #expect(settle(publisher) == [Self.lane: 1])
+        broker.broker.setTopicError(Self.events, code: code)
+        publisher.publish(messages(10..<30), in: Self.lane, through: 2)
+        notes.ahead.withLock { $0 = .seconds(3600) }
+        let deadline = ContinuousClock.now + .seconds(3)
+        #expect(settle(publisher) { ContinuousClock.now > deadline || publisher.pending == 0 }.isEmpty || code == 0)
+        broker.broker.setTopicError(Self.events, code: 0)
+        publisher.publish(messages(30..<40), in: Self.lane, through: 3)
+        #expect(settle(publisher) == [Self.lane: 3])
+        #expect(firsts(texts(try broker.read(Self.events, 40))) == (0..<40).map(String.init))
+        #expect(notes.gaveUp.load(ordering: .relaxed) == 0)
+        #expect(try broker.read("identity.fake.dlq.v1", 1, within: .milliseconds(300)).isEmpty)
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// The dead-letter topic may refuse too: nothing counts as delivered by failing.
+    @Test func deadLettersWaitToo() throws {
+        let letters = "identity.fake.dlq.v1"
+        let publisher = try publisher()
+        broker.broker.setTopicError(letters, code: KafkaError.Code.unknownTopicOrPartition)
+        publisher.publish(messages(0..<3, topic: letters, role: .deadLetter), in: Self.lane, through: 1)
+        let deadline = ContinuousClock.now + .seconds(2)
+        #expect(settle(publisher) { ContinuousClock.now > deadline }.isEmpty)
+        #expect(publisher.pending == 3)
+        broker.broker.setTopicError(letters, code: 0)
+        #expect(settle(publisher) == [Self.lane: 1])
+        #expect(texts(try broker.read(letters, 3)) == ["0", "1", "2"])
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// Only replies to topics that outsiders named are given up, and only after a while.
+    @Test(arguments: [OutboundMessage.Role.reply, .confidentialReply])
+    func aReplyToAnOutsidersTopicIsGivenUpAfterAWhile(_ role: OutboundMessage.Role) throws {
+        let gone = "identity.replies.gone"
+        broker.broker.setTopicError(gone, code: KafkaError.Code.unknownTopicOrPartition)
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        publisher.publish(
+            messages(0..<1) + messages(7..<8, topic: gone, role: role, isOutside: true) + messages(1..<2),
+            in: Self.lane, through: 2)
+        let deadline = ContinuousClock.now + .seconds(2)
+        #expect(settle(publisher) { ContinuousClock.now > deadline }.isEmpty)
+        #expect(publisher.pending == 1)
+        #expect(publisher.problem == nil, "an outsider's topic is not the service's problem")
+        notes.ahead.withLock { $0 = Publisher.grace + .seconds(1) }
+        #expect(settle(publisher) == [Self.lane: 2])
+        #expect(notes.gaveUp.load(ordering: .relaxed) == 1)
+        let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
+        #expect(letter.key == Array("k".utf8))
+        #expect(letter.value == (role == .reply ? Array("7".utf8) : nil), "a secret stands in no dead letter")
+        #expect(letter.header("dlq_reason") == Array("UNDELIVERABLE".utf8))
+        #expect(letter.header("dlq_step") == Array("publish".utf8))
+        #expect(letter.header("dlq_original_topic") == Array(gone.utf8))
+        #expect(texts(try broker.read(Self.events, 2)) == ["0", "1"])
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// Nobody can fill a lane with replies to topics that do not exist.
+    @Test func onlySoManyRepliesWaitForOutsidersTopics() throws {
+        let gone = "identity.replies.gone"
+        broker.broker.setTopicError(gone, code: KafkaError.Code.unknownTopicOrPartition)
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        let count = Publisher.maxWaitingReplies + 200
+        publisher.publish(
+            messages(0..<count, topic: gone, role: .reply, isOutside: true), in: Self.lane, through: 2)
+        _ = settle(publisher) { notes.gaveUp.load(ordering: .relaxed) >= 199 && publisher.pending <= 1001 }
+        #expect(publisher.pending <= Publisher.maxWaitingReplies + 1)
+        let letters = try broker.read("identity.fake.dlq.v1", 199)
+        #expect(Array(texts(letters).prefix(50)) == (1...50).map(String.init) || texts(letters).first == "0")
+        publisher.close(timeout: .zero)
     }
 
     @Test func passingErrorsAreTriedAgainInOrder() throws {
         let publisher = try publisher()
         let codes = [KafkaError.Code.notLeader, KafkaError.Code.notEnoughReplicas, KafkaError.Code.requestTimedOut]
         broker.broker.failNext(.produce, with: codes)
-        publisher.publish(messages(0..<20), through: [Self.place: 1])
-        #expect(settle(publisher).last == [Self.place: 1])
-        let found = texts(try broker.read("identity.fake.events.v1", 20))
-        var firsts: [String] = []
-        for text in found where !firsts.contains(text) { firsts.append(text) }
-        #expect(firsts == (0..<20).map(String.init))
+        publisher.publish(messages(0..<20), in: Self.lane, through: 1)
+        #expect(settle(publisher) == [Self.lane: 1])
+        #expect(firsts(texts(try broker.read(Self.events, 20))) == (0..<20).map(String.init))
         publisher.close(timeout: .seconds(1))
     }
 
-    /// Over the producer's own limit: refused at once, for good.
-    @Test func whatCannotBeDeliveredIsReplacedByADeadLetter() throws {
+    /// Errors after which librdkafka gives messages back: the producer is made anew, with a pause, and what is
+    /// undelivered is sent again in its first order.
+    @Test func whatTheProducerGivesBackIsSentAgainInOrder() throws {
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        publisher.publish(messages(0..<10), in: Self.lane, through: 0)
+        #expect(settle(publisher) == [Self.lane: 0])
+        broker.broker.failNext(.produce, with: [-1, -1])  // UNKNOWN_SERVER_ERROR is -1 on the wire
+        for step in 1..<6 { publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step)) }
+        #expect(settle(publisher) == [Self.lane: 5])
+        #expect(firsts(texts(try broker.read(Self.events, 60))) == (0..<60).map(String.init))
+        #expect(notes.producers.load(ordering: .relaxed) <= 4, "no loop without a pause")
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// Too large for any topic: a dead letter takes its place that is cut and says so.
+    @Test func whatIsTooLargeIsReplacedByACutDeadLetter() throws {
         let publisher = try publisher()
         var batch = messages(0..<3)
         batch[1].value = [UInt8](repeating: 1, count: 4_100_000)
         batch[1].topic = "identity.replies.v1"
         batch[1].role = .reply
-        publisher.publish(batch, through: [Self.place: 2])
-        #expect(settle(publisher).last == [Self.place: 2])
-        #expect(texts(try broker.read("identity.fake.events.v1", 2)) == ["0", "2"])
-        publisher.close(timeout: .seconds(1))
-    }
-
-    @Test func aMessageThatItsTopicRefusesStandsInTheDeadLetters() throws {
-        broker.broker.setTopicError("identity.replies.gone", code: KafkaError.Code.unknownTopicOrPartition)
-        let publisher = try publisher()
-        let refused = OutboundMessage(
-            role: .reply, topic: "identity.replies.gone", key: [1], headers: [WireHeader("h", "v")], value: [2])
-        publisher.publish(messages(0..<1) + [refused] + messages(1..<2), through: [Self.place: 2])
-        #expect(settle(publisher).last == [Self.place: 2])
+        publisher.publish(batch, in: Self.lane, through: 2)
+        #expect(settle(publisher) == [Self.lane: 2])
+        #expect(texts(try broker.read(Self.events, 2)) == ["0", "2"])
         let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
-        #expect(letter.key == [1])
-        #expect(letter.value == [2])
-        #expect(letter.header("h") == Array("v".utf8))
+        #expect(letter.value?.count == DeadLetterSize.kept)
+        #expect(letter.header("dlq_value_bytes") == Array("4100000".utf8))
+        #expect(letter.header("dlq_value_sha256")?.count == 64)
         #expect(letter.header("dlq_reason") == Array("UNDELIVERABLE".utf8))
-        #expect(letter.header("dlq_step") == Array("publish".utf8))
-        #expect(letter.header("dlq_original_topic") == Array("identity.replies.gone".utf8))
-        #expect(texts(try broker.read("identity.fake.events.v1", 2)) == ["0", "1"])
         publisher.close(timeout: .seconds(1))
     }
 
-    @Test func forgottenPartitionsDoNotMove() throws {
-        let other = TopicPartition(topic: Fixture.topic, partition: 1)
+    /// A broker refuses a batch as a whole; the good messages in it are not to blame.
+    @Test func companyOfALargeMessageIsTriedAlone() throws {
         let publisher = try publisher()
-        publisher.publish(messages(0..<2), through: [Self.place: 2, other: 5])
-        publisher.forgetProgress(of: [Self.place])
-        #expect(settle(publisher).last == [other: 5])
+        broker.broker.failNext(.produce, with: [KafkaError.Code.messageTooLarge])
+        publisher.publish(messages(0..<40), in: Self.lane, through: 2)
+        #expect(settle(publisher) == [Self.lane: 2])
+        #expect(firsts(texts(try broker.read(Self.events, 40))) == (0..<40).map(String.init))
+        #expect(try broker.read("identity.fake.dlq.v1", 1, within: .milliseconds(300)).isEmpty)
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// A partition that comes back to the same process is not published again behind its own back.
+    @Test func whatIsOnItsWayIsRememberedByLane() throws {
+        let publisher = try publisher()
+        broker.broker.setBroker(up: false)
+        publisher.publish(messages(0..<5), in: Self.lane, through: 11)
+        publisher.forget(Self.lane)
+        #expect(publisher.handed(Self.lane, publishedThrough: 3) == 11)
+        #expect(publisher.handed(Self.lane, publishedThrough: 20) == 20)
+        #expect(publisher.handed(Self.other, publishedThrough: 3) == 3)
+        broker.broker.setBroker(up: true)
+        #expect(settle(publisher) == [Self.lane: 11])
+        publisher.forget(Self.lane)
+        #expect(publisher.handed(Self.lane, publishedThrough: 3) == 3)
         publisher.close(timeout: .seconds(1))
     }
 }

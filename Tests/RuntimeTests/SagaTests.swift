@@ -233,12 +233,44 @@ import WireJSON
         #expect(conclusions[1].messages.isEmpty)
     }
 
-    @Test func oldSagasAreForgotten() throws {
-        _ = try decide([begin()])
-        let prune = { (horizon: Int64) in
-            try database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
+    /// A forward stands in its table from the decision that sent it to the final reply; an interim one does not count.
+    @Test func aForwardIsAskedAgainUntilItIsAnswered() throws {
+        let due = { (milliseconds: Int64) in
+            try database.transaction { try Forwards.due(now: milliseconds, limit: 10, in: $0) }
         }
-        #expect(try prune(Fixture.now.milliseconds) == 0)
-        #expect(try prune(Fixture.now.milliseconds + 1) == 1)
+        let first = try #require(try decide([begin()]).first)
+        let later = Fixture.now.milliseconds + 3_600_000
+        #expect(try due(Fixture.now.milliseconds + 4999).isEmpty)
+        let asked = try #require(try due(later).first)
+        let vault = OutboxVault(internalKey: Fixture.internalKey)
+        #expect(try vault.open(asked.message) == [first.messages[0]])
+        _ = try decide([answer("pending")])
+        #expect(try due(2 * later).count == 1)
+        _ = try decide([answer(offset: 1, replyID: "r2")])
+        #expect(try due(9 * later).isEmpty)
+    }
+
+    /// The internal key of a row may be an earlier one; what is published again carries the signature of now.
+    @Test func whatIsPublishedAgainIsSignedAgain() throws {
+        let new = SymmetricKey(data: Array("another-internal-key-of-the-tests".utf8))
+        let first = try #require(try decide([begin()]).first)
+        let vault = OutboxVault(internalKey: new, previous: [Fixture.internalKey])
+        let stored = try OutboxVault(internalKey: Fixture.internalKey).close(first.messages)
+        let writer = MessageWriter(service: "saga", topics: topics, internalKey: new)
+        for (message, before) in zip(try vault.open(stored), first.messages) {
+            let again = writer.signedAgain(message)
+            #expect(again.value == before.value)
+            #expect(again.headers.filter { $0.name != "signature" } == before.headers.filter { $0.name != "signature" })
+            #expect(again.headers.count == before.headers.count)
+            let record = KafkaRecord(
+                topicPartition: TopicPartition(topic: again.topic, partition: 0), offset: 0, key: again.key,
+                value: again.value, headers: again.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+            let attributes = try EnvelopeReader.read(value: again.value, headers: again.headers).attributes
+            #expect(throws: Never.self) {
+                try Authenticator(trust: .signed, apps: Fixture.apps, internalKey: new)
+                    .authenticate(record, attributes, now: Fixture.now)
+            }
+        }
+        #expect(throws: OutboxVault.Sealed.self) { try OutboxVault(internalKey: new).open(stored) }
     }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Foundation
@@ -13,60 +12,12 @@ import WireJSON
 
 /// The loop on a thread of its own, against the embedded broker and a SQLite file: records that cannot be decided.
 @Suite(.serialized) struct ServiceLoopTests {
-    private let broker: TestBroker
-    private let folder: URL
+    private let loop: TestLoop
+    private var broker: TestBroker { loop.broker }
 
-    init() throws {
-        broker = try TestBroker()
-        folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-loop-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let apps =
-            "apps: [{id: demo, keys: [{id: demo-backend, secret: demo-secret-demo-backend, scopes: [user.link]}]}]"
-        try Data(apps.utf8).write(to: folder.appending(path: "apps.yaml"))
-    }
+    init() throws { loop = try TestLoop() }
 
-    private func configuration() throws -> ServiceConfiguration {
-        var environment = KafkaConfiguration.embeddedEnvironment
-        environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.configuration.bootstrapServers
-        environment["IDENTITYBUS_INTERNAL_KEY"] = "the-internal-key-of-the-tests"
-        environment["IDENTITYBUS_APPS"] = folder.appending(path: "apps.yaml").path
-        environment["DATA_DIR"] = folder.path
-        environment["TOPIC_PARTITIONS"] = "1"
-        return try ServiceConfiguration(environment: environment, service: FakeService.name)
-    }
-
-    /// Runs the loop while `body` runs.
-    private func withLoop(_ service: FakeService, _ body: () throws -> Void) throws {
-        let configuration = try configuration()
-        let signals = LoopSignals()
-        let ended = DispatchSemaphore(value: 0)
-        let box = Box()
-        let thread = Thread {
-            do {
-                let start = try LoopStart.prepare(
-                    FakeService.self, configuration: configuration, health: LoopHealth(), signals: signals,
-                    logger: TestBroker.quiet)
-                if let start { try ServiceLoop(service: service, start: start).run() }
-            } catch {
-                box.set("\(error)")
-            }
-            ended.signal()
-        }
-        thread.stackSize = 8 << 20
-        thread.start()
-        defer {
-            signals.stop()
-            ended.wait()
-            #expect(box.value == nil)
-        }
-        try body()
-    }
-
-    private final class Box: Sendable {
-        private let mutex = Mutex<String?>(nil)
-        var value: String? { mutex.withLock { $0 } }
-        func set(_ text: String) { mutex.withLock { $0 = text } }
-    }
+    private func withLoop(_ service: FakeService, _ body: () throws -> Void) throws { try loop.run(service, body) }
 
     private func put(_ value: String, id: String) throws -> KafkaRecord {
         try Fixture.record(Fixture.attributes(id: id), ["key": .string(id), "value": .string(value)])
@@ -114,20 +65,22 @@ import WireJSON
         #expect(service.log.loads.withLock { $0.count } > 300)
     }
 
-    /// Replicas died on this record before: it is marked before each try, and the fourth time it is not tried at all.
-    @Test(arguments: [(2, false), (3, true)]) func aDeadlyRecordIsSetAside(_ deaths: Int, _ isSetAside: Bool) throws {
+    /// Replicas died on this record before: it is marked before each try, and the fourth time it is not tried at all. Its
+    /// sender is told, unless even reading it ended a replica.
+    @Test(arguments: [(2, false, true), (3, true, true), (4, true, false)])
+    func aDeadlyRecordIsSetAside(_ deaths: Int, _ isSetAside: Bool, _ isTold: Bool) throws {
         let service = FakeService()
         try leaveTraces(of: deaths)
         try broker.send([put("deadly", id: "c0"), put("v1", id: "c1")])
         try withLoop(service) {
-            let replies = try replies(broker.read("identity.replies.v1", isSetAside ? 1 : 2))
+            let replies = try replies(broker.read("identity.replies.v1", isTold ? 2 : 1))
             #expect(replies["c1"]?.status == .succeeded)
-            #expect(replies["c0"]?.status == (isSetAside ? nil : .succeeded))
+            #expect(replies["c0"]?.status == (!isTold ? nil : isSetAside ? .rejected : .succeeded))
             if isSetAside {
                 let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
                 #expect(letter.header("dlq_reason") == Array("INTERNAL_ERROR".utf8))
                 #expect(letter.header("dlq_original_offset") == Array("0".utf8))
-                #expect(letter.header("dlq_attempts") == Array("4".utf8))
+                #expect(letter.header("dlq_attempts") == Array("\(deaths + 1)".utf8))
             }
         }
         let tried = service.log.loads.withLock { $0.contains { $0.contains("deadly") } }
@@ -139,7 +92,7 @@ import WireJSON
         let admin = try KafkaAdmin(configuration: broker.configuration, logger: TestBroker.quiet)
         let cluster = try admin.clusterID(timeout: .seconds(10)) ?? ""
         admin.close(timeout: .seconds(1))
-        let database = try configuration().database.open(service: FakeService.name, logger: TestBroker.quiet)
+        let database = try loop.configuration().database.open(service: FakeService.name, logger: TestBroker.quiet)
         defer { database.close() }
         try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
         for number in 1...(deaths + 2) {

@@ -18,9 +18,9 @@ final class TestBroker {
     ]
     static let quiet = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
 
-    init() throws {
+    init(partitions: Int = 1) throws {
         broker = try EmbeddedBroker(
-            topics: Self.topics.map { TopicSpec(name: $0, partitions: 1) }, logger: Self.quiet)
+            topics: Self.topics.map { TopicSpec(name: $0, partitions: partitions) }, logger: Self.quiet)
         var environment = KafkaConfiguration.embeddedEnvironment
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         environment["KAFKA_PRODUCER_TOPIC_METADATA_PROPAGATION_MAX_MS"] = "500"
@@ -29,7 +29,10 @@ final class TestBroker {
 
     deinit { broker.close() }
 
-    func producer() throws -> KafkaProducer { try KafkaProducer(configuration: configuration, logger: Self.quiet) }
+    func producer(oneMessagePerRequest: Bool = false) throws -> KafkaProducer {
+        try KafkaProducer(
+            configuration: configuration, logger: Self.quiet, oneMessagePerRequest: oneMessagePerRequest)
+    }
 
     /// Sends records to the commands topic, in order.
     func send(_ records: [KafkaRecord]) throws {
@@ -46,13 +49,38 @@ final class TestBroker {
         try #require(reports.allSatisfy { $0.error == nil })
     }
 
+    func tail(_ topic: String, _ partitions: Int) throws -> KafkaTail {
+        try KafkaTail(
+            configuration: configuration, partitions: [topic: partitions], from: .beginning, logger: Self.quiet)
+    }
+
+    /// Reads a topic from its beginning until it has so many different records, at most for a long while.
+    func readAll(
+        _ topic: String, _ partitions: Int, distinct count: Int, _ name: (KafkaRecord) -> String
+    ) throws -> [KafkaRecord] {
+        let tail = try tail(topic, partitions)
+        defer { tail.close() }
+        var records: [KafkaRecord] = []
+        var names: Set<String> = []
+        let deadline = ContinuousClock.now + .seconds(60)
+        // Goes on for a moment, to see whether there are more than there should be.
+        var silence = 0
+        while ContinuousClock.now < deadline, names.count < count || silence < 5 {
+            let more = tail.poll(maxRecords: 1000, timeout: .milliseconds(100))
+            silence = more.isEmpty ? silence + 1 : 0
+            records += more
+            names.formUnion(more.map(name))
+        }
+        return records
+    }
+
     /// Reads a topic from its beginning until it has `count` records, at most for a long while.
-    func read(_ topic: String, _ count: Int) throws -> [KafkaRecord] {
+    func read(_ topic: String, _ count: Int, within limit: Duration = .seconds(30)) throws -> [KafkaRecord] {
         let tail = try KafkaTail(
             configuration: configuration, partitions: [topic: 1], from: .beginning, logger: Self.quiet)
         defer { tail.close() }
         var records: [KafkaRecord] = []
-        let deadline = ContinuousClock.now + .seconds(30)
+        let deadline = ContinuousClock.now + limit
         while records.count < count, ContinuousClock.now < deadline {
             records += tail.poll(maxRecords: 100, timeout: .milliseconds(100))
         }

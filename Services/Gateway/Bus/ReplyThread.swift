@@ -46,14 +46,13 @@ struct ReplyThread {
     /// Services sign replies with the internal key; who else can write to the topic cannot answer for them.
     private func isGenuine(_ record: KafkaRecord, _ value: [UInt8]) -> Bool {
         guard let key = configuration.internalKey else { return true }
+        let keys = [key] + configuration.previousInternalKeys
         guard let signature = record.header(HeaderName.signature).flatMap(Signature.init(header:)),
             signature.keyID == Signature.internalKeyID
         else { return false }
         let headers = record.headers.map { WireHeader($0.name, $0.value) }
-        return signature.isValid(
-            secret: key,
-            signingString: Signature.signingString(
-                topic: record.topicPartition.topic, headers: headers, value: value))
+        let signed = Signature.signingString(topic: record.topicPartition.topic, headers: headers, value: value)
+        return keys.contains { signature.isValid(secret: $0, signingString: signed) }
     }
 
     /// Waits for the broker, makes the topic if it is missing, and goes to its end.

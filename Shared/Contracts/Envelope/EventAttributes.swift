@@ -23,6 +23,9 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     public var correlationID: String?
     /// The id of the message just before.
     public var causationID: String?
+    /// CloudEvents' `sequence`, of events: `topic[partition]incarnation.offset.index` of what they were decided on. Where
+    /// two are equal up to the bracket, the greater text is the later event.
+    public var sequence: String?
     /// Topic for the reply; `identity.replies.v1` when absent.
     public var replyTo: String?
     /// RFC 3339. A command not decided by then is answered `expired` and changes nothing.
@@ -50,6 +53,7 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         case partitionKey = "partitionkey"
         case correlationID = "correlationid"
         case causationID = "causationid"
+        case sequence
         case replyTo = "replyto"
         case expiryTime = "expirytime"
         case traceParent = "traceparent"

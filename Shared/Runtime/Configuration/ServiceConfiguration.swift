@@ -21,6 +21,8 @@ public struct ServiceConfiguration: Sendable {
     public var appsPath: String
     public var trust: Authenticator.Trust
     public var internalKey: SymmetricKey?
+    /// Internal keys of before: what they signed is believed, what they closed can be opened.
+    public var previousInternalKeys: [SymmetricKey]
     /// Records decided in one transaction at most.
     public var batchSize: Int
     /// How long the journal remembers a command; longer than the topics keep it.
@@ -48,6 +50,7 @@ public struct ServiceConfiguration: Sendable {
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         internalKey = try Self.internalKey(settings, trust)
+        previousInternalKeys = try Self.previousInternalKeys(settings)
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
@@ -65,28 +68,50 @@ public struct ServiceConfiguration: Sendable {
     /// reason; a dead letter is larger than what it holds by its headers.
     public func topicSpecs(for service: String, reading subscriptions: [Subscription] = []) -> [TopicSpec] {
         let own = [
-            spec(topics.commands(service), maxBytes: 2_000_000), spec(topics.events(service)), spec(topics.replies),
-            spec(topics.deadLetters(service), maxBytes: 3_000_000),
+            commands(service), input(topics.events(service)), spec(topics.replies),
+            spec(topics.deadLetters(service), ["max.message.bytes": "3000000"]),
         ]
         return own
             + subscriptions.flatMap { subscription in
                 switch subscription {
-                case .events: [spec(subscription.topic(topics, of: service))]
+                case .events: [input(subscription.topic(topics, of: service))]
                 case .replies(let services):
-                    [spec(subscription.topic(topics, of: service))]
-                        + services.sorted().map { spec(topics.commands($0), maxBytes: 2_000_000) }
+                    [input(subscription.topic(topics, of: service))] + services.sorted().map(commands)
                 }
             }
     }
 
-    private func spec(_ name: String, maxBytes: Int? = nil) -> TopicSpec {
-        TopicSpec(
-            name: name, partitions: partitions, replicationFactor: replicationFactor,
-            config: maxBytes.map { ["max.message.bytes": String($0)] } ?? [:])
+    private func commands(_ service: String) -> TopicSpec {
+        input(topics.commands(service), ["max.message.bytes": "2000000"])
+    }
+
+    /// A topic that a service reads keeps its records for as long as the journal remembers them, so that a service may
+    /// be away for that long; and it is the broker that says when a record was written, since the journal forgets by
+    /// that time.
+    private func input(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
+        let own = [
+            "retention.ms": String(journalRetention.components.seconds * 1000),
+            "message.timestamp.type": "LogAppendTime",
+        ]
+        return spec(name, config.merging(own) { _, own in own })
+    }
+
+    private func spec(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
+        TopicSpec(name: name, partitions: partitions, replicationFactor: replicationFactor, config: config)
     }
 
     public func authenticator(for apps: AppDirectory) -> Authenticator {
-        Authenticator(trust: trust, apps: apps, internalKey: internalKey)
+        Authenticator(
+            trust: trust, apps: apps, internalKey: internalKey, previousInternalKeys: previousInternalKeys)
+    }
+
+    private static func previousInternalKeys(_ settings: EnvironmentSettings) throws -> [SymmetricKey] {
+        let variable = "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
+        let keys = (try settings.secret(variable) ?? "").split { $0 == "," || $0.isNewline }
+        guard keys.allSatisfy({ $0.utf8.count >= 16 }) else {
+            throw ConfigurationProblem(variable, "holds a key of less than 16 bytes; keys are separated by commas")
+        }
+        return keys.map { SymmetricKey(data: Array($0.utf8)) }
     }
 
     private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {

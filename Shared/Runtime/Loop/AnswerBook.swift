@@ -50,11 +50,11 @@ struct AnswerBook {
     /// The latest answer.
     /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
     func answer(to command: CommandKey) throws -> OutboundMessage? {
-        if let reply = sagas[command]?.reply { return try vault.open(reply).first }
+        if let reply = sagas[command]?.reply { return try vault.lastReply(reply) }
         if let answer = answers[command] { return answer }
         guard owesAnswer(to: command), let entry = known[command] else { return nil }
         // The reply is the last message; what stands before it answers other commands.
-        return try vault.open(entry.messages).last.flatMap { $0.isReply ? $0 : nil }
+        return try vault.lastReply(entry.messages)
     }
 
     /// Whether the command began a saga that has said nothing yet.

@@ -32,6 +32,7 @@ struct BatchDecider<Service: CommandService> {
             return (body, command.context(now: now, secrets: secrets))
         }
         var state = try service.load(fresh, in: transaction)
+        let intakes = intakes.map { withoutDoubt($0, known) }
         let steps = decide(intakes, known, &state, now)
         try service.save(state, in: transaction)
         var book = try AnswerBook(known: known, settled: settled(by: steps), vault: vault, in: transaction)
@@ -41,7 +42,40 @@ struct BatchDecider<Service: CommandService> {
             if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
         }
         try book.save(in: transaction)
+        try keepForwards(conclusions, admitted, now, in: transaction)
         return conclusions
+    }
+
+    /// Every command that is sent on stays here until it is answered (docs/loop.md).
+    private func keepForwards(
+        _ conclusions: [Conclusion], _ admitted: [Command], _ now: Timestamp, in transaction: any SQLTransaction
+    ) throws {
+        let sent = try conclusions.flatMap { conclusion in
+            try conclusion.forwards.map { id, message in
+                UnansweredForward(
+                    app: conclusion.key?.app ?? "", id: id, message: try vault.close([message]),
+                    begunAt: now.milliseconds)
+            }
+        }
+        if !sent.isEmpty { try Forwards.save(sent, in: transaction) }
+        let answered = admitted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
+        if !answered.isEmpty { try Forwards.answered(answered, in: transaction) }
+    }
+
+    /// What may have been decided before, in a log whose decisions are forgotten by now, is not decided again.
+    private func withoutDoubt(_ intake: Incoming, _ known: [CommandKey: JournalEntry]) -> Incoming {
+        guard intake.isTooOldToTell, case .admitted(let command) = intake.verdict, known[command.key] == nil else {
+            return intake
+        }
+        let rejection = Rejection(
+            .internalError,
+            "The record comes from a log that followed another one, and is older than what is remembered of that one: "
+                + "whether it was decided there cannot be told. Send it under a new id if it was not.")
+        var intake = intake
+        intake.verdict = .refused(
+            reason: "TOO_OLD_TO_TELL", step: .decide, detail: rejection.message,
+            tell: command.isCommand ? Incoming.Notice(attributes: command.attributes, rejection: rejection) : nil)
+        return intake
     }
 
     // MARK: Deciding
@@ -99,11 +133,11 @@ struct BatchDecider<Service: CommandService> {
                 record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
             let notices = try tell.map { try [notice($0, record, now)] } ?? []
             return Conclusion(
-                position(of: record), type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
+                record, incarnation: incarnation(of: record), type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
                 [letter] + notices)
         case (.forbidden(let tell), _):
             return Conclusion(
-                position(of: record), type: tell.attributes.type, outcome: "rejected",
+                record, incarnation: incarnation(of: record), type: tell.attributes.type, outcome: "rejected",
                 reason: tell.rejection.reason.rawValue, [try notice(tell, record, now)])
         case (.ignored, _), (.admitted, .passOn):
             return nil
@@ -120,9 +154,17 @@ struct BatchDecider<Service: CommandService> {
         }
         var messages: [OutboundMessage] = []
         for event in decision.events {
-            messages.append(try writer.event(event, of: command, index: messages.count, now: now))
+            messages.append(
+                try writer.event(
+                    event, of: command, record: record, incarnation: incarnation(of: record), index: messages.count,
+                    now: now))
         }
-        for forward in decision.forwards { messages.append(try writer.forward(forward, of: command, now: now)) }
+        var forwards: [(String, OutboundMessage)] = []
+        for forward in decision.forwards {
+            let message = try writer.forward(forward, of: command, now: now)
+            forwards.append((forward.id, message))
+            messages.append(message)
+        }
         for settlement in decision.settlements {
             guard let saga = book.unsettledSaga(settlement.command) else { continue }
             let reply = try writer.settlement(settlement.outcome, of: saga, now: now)
@@ -135,8 +177,9 @@ struct BatchDecider<Service: CommandService> {
         if let answer { messages.append(answer) }
         book.note(command.key, answer)
         var conclusion = Conclusion(
-            position(of: record), type: command.attributes.type, outcome: decision.outcome.name, messages)
+            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: decision.outcome.name, messages)
         conclusion.key = command.key
+        conclusion.forwards = forwards
         conclusion.digest = command.digest
         conclusion.subject = command.attributes.subject
         if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }
@@ -154,23 +197,23 @@ struct BatchDecider<Service: CommandService> {
                     record, reason: ReasonCode.idReused.rawValue, step: .decide,
                     detail: "an event with this source and id but other content was read before", now: now)
                 return Conclusion(
-                    position(of: record), type: type, outcome: "dead-lettered", reason: ReasonCode.idReused.rawValue,
+                    record, incarnation: incarnation(of: record), type: type, outcome: "dead-lettered", reason: ReasonCode.idReused.rawValue,
                     [letter])
             }
             return try refuse(command, Rejection(.idReused), record, now)
         }
-        guard command.isCommand else { return Conclusion(position(of: record), type: type, outcome: "repeated", []) }
+        guard command.isCommand else { return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", []) }
         if let answer = try book.answer(to: command.key) {
-            let reply = writer.readdressed(answer, to: command.attributes.replyTo, key: record.key)
-            return Conclusion(position(of: record), type: type, outcome: "repeated", [reply])
+            let reply = writer.readdressed(answer, to: command.attributes, key: record.key)
+            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])
         }
         if book.isSilent(command.key),
             let reply = try writer.reply(.pending(nil), to: command, record: record, index: -1, now: now)
         {
-            return Conclusion(position(of: record), type: type, outcome: "repeated", [reply])
+            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])
         }
         guard book.owesAnswer(to: command.key) else {
-            return Conclusion(position(of: record), type: type, outcome: "repeated", [])
+            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [])
         }
         let lost = Rejection(
             .internalError, "The first answer can no longer be read: it was stored under another internal key.")
@@ -182,7 +225,7 @@ struct BatchDecider<Service: CommandService> {
     ) throws -> Conclusion {
         let tell = Incoming.Notice(attributes: command.attributes, rejection: rejection)
         return Conclusion(
-            position(of: record), type: command.attributes.type, outcome: "rejected",
+            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: "rejected",
             reason: rejection.reason.rawValue, [try notice(tell, record, now)])
     }
 
@@ -190,10 +233,5 @@ struct BatchDecider<Service: CommandService> {
         try writer.notice(tell.rejection, to: tell.attributes, record: record, cluster: cluster, now: now)
     }
 
-    private func position(of record: KafkaRecord) -> JournalPosition {
-        let partition = record.topicPartition
-        return JournalPosition(
-            topic: partition.topic, partition: partition.partition, incarnation: incarnations[partition] ?? 0,
-            offset: record.offset)
-    }
+    private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
 }

@@ -15,11 +15,22 @@ struct Conclusion {
     var outcome: String
     var reason: String?
     var messages: [OutboundMessage]
+    /// Those of the messages that are commands for other services, by their id.
+    var forwards: [(id: String, message: OutboundMessage)] = []
+    /// When the record was written, by the log's word; milliseconds since 1970.
+    var loggedAt: Int64
+
+    /// The partition that the record was read from.
+    var place: TopicPartition { TopicPartition(topic: position.topic, partition: position.partition) }
 
     init(
-        _ position: JournalPosition, type: String, outcome: String, reason: String? = nil, _ messages: [OutboundMessage]
+        _ record: KafkaRecord, incarnation: Int64, type: String, outcome: String, reason: String? = nil,
+        _ messages: [OutboundMessage]
     ) {
-        self.position = position
+        position = JournalPosition(
+            topic: record.topicPartition.topic, partition: record.topicPartition.partition, incarnation: incarnation,
+            offset: record.offset)
+        loggedAt = record.timestampMs
         digest = []
         self.type = type
         self.outcome = outcome
@@ -30,6 +41,7 @@ struct Conclusion {
     func entry(now: Timestamp, vault: OutboxVault) throws -> JournalEntry {
         JournalEntry(
             position: position, key: key, digest: digest, type: type, subject: subject, outcome: outcome,
-            reason: reason, messages: try vault.close(messages), decidedAt: now.milliseconds)
+            reason: reason, messages: try vault.close(messages), loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
+            decidedAt: now.milliseconds)
     }
 }

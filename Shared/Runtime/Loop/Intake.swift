@@ -11,6 +11,8 @@ import WireJSON
 struct Intake<Command: Sendable> {
     var record: KafkaRecord
     var verdict: Verdict
+    /// Whether it may have been decided in a log that is forgotten.
+    var isTooOldToTell = false
 
     enum Verdict {
         /// The sender is known: the record is answered, and its answer is remembered under the command's key.
@@ -43,12 +45,14 @@ final class Admitted<Command: Sendable>: Sendable {
     let expiry: Timestamp?
     /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
     let isCommand: Bool
+    /// The forward that this reply settles: it is the final one.
+    let answers: String?
     /// The command, or why it is rejected whatever the state.
     let body: Result<Command, Rejection>
 
     init(
         attributes: EventAttributes, key: CommandKey, digest: [UInt8], app: AppSettings, principal: Principal,
-        expiry: Timestamp?, isCommand: Bool, body: Result<Command, Rejection>
+        expiry: Timestamp?, isCommand: Bool, answers: String?, body: Result<Command, Rejection>
     ) {
         self.attributes = attributes
         self.key = key
@@ -57,6 +61,7 @@ final class Admitted<Command: Sendable>: Sendable {
         self.principal = principal
         self.expiry = expiry
         self.isCommand = isCommand
+        self.answers = answers
         self.body = body
     }
 
@@ -156,7 +161,14 @@ struct IntakeReader<Service: CommandService> {
             key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
             digest: Array(hash.finalize()), app: app, principal: principal,
             expiry: isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil, isCommand: isCommand,
-            body: body(event))
+            answers: isCommand ? nil : answers(event), body: body(event))
+    }
+
+    private func answers(_ event: CloudEvent<JSONValue>) -> String? {
+        guard event.attributes.type == Reply<RawJSON>.type,
+            event.data["status"]?.stringValue != Reply<RawJSON>.Status.pending.rawValue
+        else { return nil }
+        return event.data["commandId"]?.stringValue
     }
 
     private func body(_ event: CloudEvent<JSONValue>) -> Result<Service.Command, Rejection> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
+import Messaging
 import Metrics
 
 /// The loop's metrics, updated once per batch. No user ids in labels.
@@ -43,5 +43,18 @@ struct LoopMetrics {
     func fenced() { count("identity_fenced") }
     func waited() { count("identity_database_waits") }
 
-    private func count(_ label: String) { Counter(label: label, dimensions: [("service", service)]).increment() }
+    func gaveUp() { count("identity_replies_given_up") }
+    func askedAgain(_ number: Int) { count("identity_forwards_asked_again", by: number) }
+
+    /// Records that the log lost before they were read.
+    func missed(_ number: Int, _ partition: TopicPartition) {
+        Counter(
+            label: "identity_log_gap_records",
+            dimensions: [("topic", partition.topic), ("partition", String(partition.partition))]
+        ).increment(by: number)
+    }
+
+    private func count(_ label: String, by number: Int = 1) {
+        Counter(label: label, dimensions: [("service", service)]).increment(by: number)
+    }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Logging
 import Messaging
 import Storage
 
-/// Everything the loop needs before its first turn: a migrated database, topics that exist, an apps file that is
-/// valid. What is merely not there yet (database or broker down) is waited for; what is wrong ends the start.
+/// Everything the loop needs before its first turn: a migrated database, topics that exist and have leaders, an apps
+/// file that is valid. What is merely not there yet (database or broker down) is waited for; what is wrong ends the
+/// start.
 struct LoopStart {
     let configuration: ServiceConfiguration
     let health: LoopHealth
@@ -15,7 +15,7 @@ struct LoopStart {
     let logger: Logger
     let database: any SQLDatabase
     let apps: AppsSource
-    let clusterID: String
+    let watch: BrokerWatch
 
     /// - Returns: `nil` when it was asked to stop while waiting.
     /// - Throws: `ConfigurationProblem` and whatever else only an operator can mend.
@@ -31,21 +31,40 @@ struct LoopStart {
         } until: {
             _ = try migrator.run(on: database)
         }
-        guard isMigrated != nil else { return nil }
+        guard isMigrated != nil, let watch = try watch(Service.self, configuration, health, signals, logger) else {
+            return nil
+        }
+        return LoopStart(
+            configuration: configuration, health: health, signals: signals, logger: logger, database: database,
+            apps: apps, watch: watch)
+    }
+
+    /// Waits for the broker and the topics, and goes on watching them.
+    private static func watch<Service: CommandService>(
+        _: Service.Type, _ configuration: ServiceConfiguration, _ health: LoopHealth, _ signals: LoopSignals,
+        _ logger: Logger
+    ) throws -> BrokerWatch? {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
-        defer { admin.close(timeout: .seconds(2)) }
         let specs = configuration.topicSpecs(for: Service.name, reading: Service.subscriptions)
+        let topics = Set(specs.map(\.name)).sorted()
         let cluster = try wait(signals, logger, "broker") { problem in
             health.turned()
             health.broker(problem)
         } until: {
             try admin.ensureTopics(specs, timeout: .seconds(10))
-            return try admin.clusterID(timeout: .seconds(10)) ?? ""
+            try admin.watch(topics: topics)
+            guard let cluster = try admin.clusterID(timeout: .seconds(10)) else {
+                throw KafkaError(code: KafkaError.Code.timedOut, message: "the cluster did not say its id")
+            }
+            return (cluster, try admin.topicStates(timeout: .seconds(10)).mapValues(\.partitions))
         }
-        guard let cluster else { return nil }
-        return LoopStart(
-            configuration: configuration, health: health, signals: signals, logger: logger, database: database,
-            apps: apps, clusterID: cluster)
+        guard let cluster else {
+            admin.close(timeout: .seconds(1))
+            return nil
+        }
+        let watch = BrokerWatch(cluster: cluster.0, partitions: cluster.1)
+        watch.start(admin, topics: topics, health: health, logger: logger)
+        return watch
     }
 
     private static func wait<Value>(

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Crypto
@@ -7,7 +6,8 @@ import Messaging
 import Storage
 import WireJSON
 
-/// Writes replies, events, commands and dead letters, signed with the internal key. Deterministic: the same command, outcome and instant give the same bytes.
+/// Writes replies, events, commands and dead letters, signed with the internal key. Deterministic: the same command,
+/// outcome and instant give the same bytes.
 struct MessageWriter {
     var service: String
     var topics: Topics
@@ -25,17 +25,28 @@ struct MessageWriter {
     // MARK: Of an authenticated command
 
     /// - Parameter index: the message's number among all that the command led to; part of its id.
-    func event(_ event: any EventMessage, of command: Admitted<some Sendable>, index: Int, now: Timestamp) throws
-        -> OutboundMessage
-    {
+    func event(
+        _ event: any EventMessage, of command: Admitted<some Sendable>, record: KafkaRecord, incarnation: Int64,
+        index: Int, now: Timestamp
+    ) throws -> OutboundMessage {
         func write<Event: EventMessage>(_ event: Event) throws -> OutboundMessage {
             var attributes = follow(command.attributes, type: Event.type, now: now)
             attributes.id = id(command.key, index)
             attributes.subject = event.subject
+            attributes.sequence = sequence(record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
             return try message(.event, topic: topics.events(service), attributes, event)
         }
         return try write(event)
+    }
+
+    /// Two sequences that are equal up to the closing bracket compare as text: the greater one is the later event.
+    private func sequence(_ record: KafkaRecord, _ incarnation: Int64, _ index: Int) -> String {
+        let parts = [(incarnation, 6), (record.offset, 19), (Int64(index), 4)].map { number, width in
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+        }
+        return "\(record.topicPartition)\(parts.joined(separator: "."))"
     }
 
     /// - Throws: `NoSuchService` for a command type that names no service.
@@ -97,7 +108,10 @@ struct MessageWriter {
         answer.id = DerivedID.message(
             cluster: cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
             offset: record.offset, index: 0)
-        return try reply(.rejected(rejection), answer, to: attributes, key: record.key)
+        var notice = try reply(.rejected(rejection), answer, to: attributes, key: record.key)
+        // Who sent the record is not known for sure, so nobody waits for the topic that it names.
+        notice.mayBeGivenUp = notice.topic != topics.replies
+        return notice
     }
 
     func deadLetter(
@@ -107,10 +121,29 @@ struct MessageWriter {
             reason: reason, step: step, error: detail, attempts: attempts, topic: record.topicPartition.topic,
             partition: record.topicPartition.partition, offset: record.offset, timestampMs: record.timestampMs,
             group: topics.group(service))
-        return OutboundMessage(
+        let message = OutboundMessage(
             role: .deadLetter, topic: topics.deadLetters(service), key: record.key,
             headers: record.headers.map { WireHeader($0.name, $0.value) } + letter.headers(now: now),
             value: record.value)
+        return DeadLetterSize.fitting(message)
+    }
+
+    /// What takes the place of a message that its topic will not have: a dead letter that holds it, but no secret; of a
+    /// dead letter, a smaller one.
+    /// - Returns: `nil` when there is no smaller one.
+    func undeliverable(_ message: OutboundMessage, _ error: KafkaError) -> OutboundMessage? {
+        guard message.role != .deadLetter else { return DeadLetterSize.smaller(message) }
+        let letter = DeadLetter(
+            reason: "UNDELIVERABLE", step: .publish, error: error.description, topic: message.topic, partition: -1,
+            offset: -1, timestampMs: -1, group: topics.group(service))
+        var substitute = OutboundMessage(
+            role: .deadLetter, topic: topics.deadLetters(service), key: message.key,
+            headers: message.headers + letter.headers(now: .now), value: message.value)
+        if message.role == .confidentialReply {
+            substitute.value = nil
+            substitute.headers.append(WireHeader("dlq_value", "withheld: it holds a secret"))
+        }
+        return DeadLetterSize.fitting(substitute)
     }
 
     // MARK: Parts
@@ -157,8 +190,17 @@ struct MessageWriter {
         case .expired:
             reply.message = "The command's expirytime had passed before it could be decided."
         }
-        let topic = topics.replyTopic(command.replyTo) ?? topics.replies
-        return try message(isConfidential ? .confidentialReply : .reply, topic: topic, attributes, reply, key: key)
+        var message = try message(
+            isConfidential ? .confidentialReply : .reply, topic: topics.replyTopic(command.replyTo) ?? topics.replies,
+            attributes, reply, key: key)
+        message.mayBeGivenUp = isOutside(message.topic, command)
+        return message
+    }
+
+    /// Whether a reply goes to a topic that an outsider named: not one of the deployment's own services, whose commands
+    /// nobody else can write (``Authenticator``).
+    private func isOutside(_ topic: String, _ command: EventAttributes) -> Bool {
+        topic != topics.replies && !command.source.hasPrefix(Topics.ownSources)
     }
 
     struct NoSuchService: Error, CustomStringConvertible {
@@ -182,12 +224,23 @@ struct MessageWriter {
     }
 
     /// The same reply, for where a repetition of its command asks for it.
-    func readdressed(_ reply: OutboundMessage, to replyTo: String?, key: [UInt8]?) -> OutboundMessage {
+    func readdressed(_ reply: OutboundMessage, to command: EventAttributes, key: [UInt8]?) -> OutboundMessage {
+        let topic = topics.replyTopic(command.replyTo) ?? topics.replies
         let headers = reply.headers.filter { $0.name != HeaderName.signature }
         return signed(
             OutboundMessage(
-                role: reply.role, topic: topics.replyTopic(replyTo) ?? topics.replies, key: key, headers: headers,
-                value: reply.value))
+                role: reply.role, topic: topic, key: key, headers: headers, value: reply.value,
+                mayBeGivenUp: isOutside(topic, command)))
+    }
+
+    /// The same message, signed with the internal key of now: the one it was signed with may have gone.
+    func signedAgain(_ message: OutboundMessage) -> OutboundMessage {
+        guard message.role != .deadLetter, message.headers.contains(where: { $0.name == HeaderName.signature }) else {
+            return message
+        }
+        var message = message
+        message.headers.removeAll { $0.name == HeaderName.signature }
+        return signed(message)
     }
 
     private func message(

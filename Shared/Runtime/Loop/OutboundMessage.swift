@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
 
@@ -23,12 +22,18 @@ public struct OutboundMessage: Sendable, Hashable {
     public var key: [UInt8]?
     public var headers: [WireHeader]
     public var value: [UInt8]?
+    /// A reply to a topic that an outsider named. When that topic refuses it for long, it becomes a dead letter;
+    /// everything else waits for as long as it takes.
+    public var mayBeGivenUp: Bool
 
-    public init(role: Role, topic: String, key: [UInt8]?, headers: [WireHeader], value: [UInt8]?) {
+    public init(
+        role: Role, topic: String, key: [UInt8]?, headers: [WireHeader], value: [UInt8]?, mayBeGivenUp: Bool = false
+    ) {
         self.role = role
         self.topic = topic
         self.key = key
         self.headers = headers
         self.value = value
+        self.mayBeGivenUp = mayBeGivenUp
     }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 
@@ -15,10 +14,10 @@ public enum OutboxCodec {
         var bytes: [UInt8] = []
         // Headers of our own messages take some 200 bytes, keys some 50.
         bytes.reserveCapacity(messages.reduce(5) { $0 + 256 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
-        bytes.append(1)  // the format's version
+        bytes.append(2)  // the format's version
         append(Int32(messages.count), to: &bytes)
         for message in messages {
-            bytes.append(message.role.rawValue)
+            bytes.append(message.role.rawValue | (message.mayBeGivenUp ? givenUp : 0))
             append(message.topic, to: &bytes)
             append(message.key, to: &bytes)
             append(Int32(message.headers.count), to: &bytes)
@@ -34,24 +33,33 @@ public enum OutboxCodec {
     /// - Throws: `Corrupted`.
     public static func decode(_ bytes: [UInt8]) throws(Corrupted) -> [OutboundMessage] {
         var reader = Reader(bytes: bytes)
-        guard try reader.byte() == 1 else { throw Corrupted() }
+        let version = try reader.byte()
+        guard version == 1 || version == 2 else { throw Corrupted() }
         let count = try reader.integer()
         guard count >= 0 else { throw Corrupted() }
         var messages: [OutboundMessage] = []
         for _ in 0..<count {
-            guard let role = OutboundMessage.Role(rawValue: try reader.byte()) else { throw Corrupted() }
+            let byte = try reader.byte()
+            guard let role = OutboundMessage.Role(rawValue: byte & ~givenUp) else { throw Corrupted() }
             let topic = try reader.text()
             let key = try reader.bytesOrNil()
             let headerCount = try reader.integer()
             guard headerCount >= 0 else { throw Corrupted() }
             var headers: [WireHeader] = []
             for _ in 0..<headerCount { headers.append(WireHeader(try reader.text(), try reader.bytesOrNil())) }
-            messages.append(
-                OutboundMessage(role: role, topic: topic, key: key, headers: headers, value: try reader.bytesOrNil()))
+            var message = OutboundMessage(
+                role: role, topic: topic, key: key, headers: headers, value: try reader.bytesOrNil(),
+                mayBeGivenUp: byte & givenUp != 0)
+            // The first version did not say who named a reply's topic.
+            if version == 1 { message.mayBeGivenUp = message.isReply && !topic.hasSuffix("identity.replies.v1") }
+            messages.append(message)
         }
         guard reader.isAtEnd else { throw Corrupted() }
         return messages
     }
+
+    /// Stands in the role's byte.
+    private static let givenUp: UInt8 = 0x80
 
     private static func append(_ value: Int32, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Crypto
 
@@ -7,12 +6,24 @@ import Crypto
 /// deployment's internal key).
 struct OutboxVault {
     private let key: SymmetricKey?
+    private let previous: [SymmetricKey]
 
-    /// - Parameter internalKey: without one there are no confidential messages: services that write them need it.
-    init(internalKey: SymmetricKey?) {
-        key = internalKey.map {
-            HKDF<SHA256>.deriveKey(
-                inputKeyMaterial: $0, info: Array("identitybus journal v1".utf8), outputByteCount: 32)
+    /// - Parameters:
+    ///   - internalKey: without one there are no confidential messages: services that write them need it.
+    ///   - previous: the internal keys before this one, which still open what they closed.
+    init(internalKey: SymmetricKey?, previous: [SymmetricKey] = []) {
+        key = internalKey.map(Self.derived)
+        self.previous = previous.map(Self.derived)
+    }
+
+    private static func derived(_ internalKey: SymmetricKey) -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: internalKey, info: Array("identitybus journal v1".utf8), outputByteCount: 32)
+    }
+
+    struct Sealed: Error, CustomStringConvertible {
+        var description: String {
+            "a confidential reply was stored under another internal key: name it in IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
         }
     }
 
@@ -32,17 +43,31 @@ struct OutboxVault {
             })
     }
 
-    /// The messages without those that cannot be opened, because the internal key is another one now.
+    /// All messages.
+    /// - Throws: `OutboxCodec.Corrupted`; ``Sealed`` when one cannot be opened.
+    func open(_ bytes: [UInt8]) throws -> [OutboundMessage] {
+        try OutboxCodec.decode(bytes).map { message in
+            guard let opened = opened(message) else { throw Sealed() }
+            return opened
+        }
+    }
+
+    /// The last message, if it is a reply and can be opened.
     /// - Throws: `OutboxCodec.Corrupted`.
-    func open(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> [OutboundMessage] {
-        try OutboxCodec.decode(bytes).compactMap { message in
-            guard message.role == .confidentialReply, let value = message.value else { return message }
-            guard let key, let box = try? AES.GCM.SealedBox(combined: value),
-                let plain = try? AES.GCM.open(box, using: key)
-            else { return nil }
+    func lastReply(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> OutboundMessage? {
+        guard let last = try OutboxCodec.decode(bytes).last, last.isReply else { return nil }
+        return opened(last)
+    }
+
+    private func opened(_ message: OutboundMessage) -> OutboundMessage? {
+        guard message.role == .confidentialReply, let value = message.value else { return message }
+        guard let box = try? AES.GCM.SealedBox(combined: value) else { return nil }
+        for key in (key.map { [$0] } ?? []) + previous {
+            guard let plain = try? AES.GCM.open(box, using: key) else { continue }
             var opened = message
             opened.value = Array(plain)
             return opened
         }
+        return nil
     }
 }

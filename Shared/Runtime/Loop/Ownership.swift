@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Messaging
 import Storage
 
-/// The partitions this replica owns, by the progress table's word (architecture.md section 3). A pure value: it says
-/// what to read, what to write and what is still owed.
+/// The partitions this replica owns, by the progress table's word (docs/loop.md). A pure value: it says what to read,
+/// what to write and what is still owed.
 struct Ownership {
+    /// Messages that were decided and perhaps not published, to be read from the journal: all behind `after`.
+    struct Owed: Equatable {
+        var incarnation: Int64
+        var after: Int64
+    }
+
     struct Partition {
         var claim: PartitionClaim
         /// The next offset to decide.
         var nextOffset: Int64
+        /// What the progress table says of it: the next commit expects it there. `nil` before the first one.
+        var storedOffset: Int64?
+        /// The highest time of a record that was decided, by the log's word.
+        var logTime: Int64
         /// Everything up to here is published, as far as delivery reports say.
         var publishedThrough: Int64
         /// What of that stands in the progress table.
@@ -19,6 +28,10 @@ struct Ownership {
         var committedThrough: Int64
         /// Up to here records are tried one by one.
         var suspiciousUntil: Int64
+        /// Worked off before any record of the partition is decided, oldest first.
+        var owed: [Owed]
+        /// The last offset that is owed of an earlier incarnation, once all of it was handed over.
+        var setAsideEnds: [Int64: Int64] = [:]
 
         /// Replicas claimed this partition again and again and none got further: perhaps a record near its position
         /// kills them.
@@ -40,15 +53,26 @@ struct Ownership {
 
     subscript(_ partition: TopicPartition) -> Partition? { partitions[partition] }
 
-    mutating func add(_ claim: PartitionClaim) {
+    /// - Parameter handed: the last offset of a lane that this process has handed over already, or the given one.
+    mutating func add(_ claim: PartitionClaim, handed: (Lane, Int64) -> Int64 = { $1 }) {
         let start = claim.nextOffset ?? 0
         let isSuspicious =
             claim.idleClaims >= Self.suspiciousClaims
             || claim.suspectCount > 0 && (claim.suspectOffset ?? -1) >= start
-        partitions[TopicPartition(topic: claim.topic, partition: claim.partition)] = Partition(
-            claim: claim, nextOffset: start, publishedThrough: claim.publishedThrough,
-            savedThrough: claim.publishedThrough, committedThrough: claim.publishedThrough,
-            suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start)
+        let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
+        let all =
+            claim.unpublished.map { Owed(incarnation: $0.incarnation, after: $0.publishedThrough) }
+            + [Owed(incarnation: claim.incarnation, after: claim.publishedThrough)]
+        let owed = all.map { owed in
+            let lane = Lane(partition: partition, incarnation: owed.incarnation)
+            return Owed(incarnation: owed.incarnation, after: handed(lane, owed.after))
+        }
+        partitions[partition] = Partition(
+            claim: claim, nextOffset: start, storedOffset: claim.nextOffset, logTime: claim.logTime,
+            publishedThrough: claim.publishedThrough, savedThrough: claim.publishedThrough,
+            committedThrough: claim.publishedThrough,
+            suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start,
+            owed: owed.filter { $0.incarnation != claim.incarnation || $0.after + 1 < start })
     }
 
     mutating func remove(_ lost: some Sequence<TopicPartition>) {
@@ -60,38 +84,73 @@ struct Ownership {
         partitions[record.topicPartition].map { record.offset >= $0.nextOffset } ?? false
     }
 
+    /// Where the decisions on a partition's records belong.
+    func lane(_ partition: TopicPartition) -> Lane? {
+        partitions[partition].map { Lane(partition: partition, incarnation: $0.claim.incarnation) }
+    }
+
     var incarnations: [TopicPartition: Int64] { partitions.mapValues(\.claim.incarnation) }
 
     /// The progress that deciding these records makes.
-    func updates(for records: [KafkaRecord]) -> [ProgressUpdate] {
-        lastOffsets(of: records).compactMap { partition, last in
+    /// - Parameter now: bounds the log's time, so that a record from the future makes nothing old; milliseconds.
+    func updates(for records: [KafkaRecord], now: Int64) -> [ProgressUpdate] {
+        ends(of: records, now: now).compactMap { partition, end in
             partitions[partition].map {
                 ProgressUpdate(
                     topic: partition.topic, partition: partition.partition, epoch: $0.claim.epoch,
-                    nextOffset: last + 1, publishedThrough: $0.publishedThrough)
+                    expectedOffset: $0.storedOffset, nextOffset: end.offset + 1,
+                    publishedThrough: $0.publishedThrough, logTime: max($0.logTime, end.time))
             }
         }.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
     }
 
-    /// After the commit of `records`.
-    mutating func decided(_ records: [KafkaRecord]) {
-        for (partition, last) in lastOffsets(of: records) {
-            partitions[partition]?.nextOffset = last + 1
-            if let through = partitions[partition]?.publishedThrough { partitions[partition]?.savedThrough = through }
+    /// After the commit of `updates`.
+    mutating func decided(_ updates: [ProgressUpdate]) {
+        for update in updates {
+            let partition = TopicPartition(topic: update.topic, partition: update.partition)
+            partitions[partition]?.nextOffset = update.nextOffset
+            partitions[partition]?.storedOffset = update.nextOffset
+            partitions[partition]?.logTime = update.logTime
+            partitions[partition]?.savedThrough = update.publishedThrough
         }
     }
 
-    func lastOffsets(of records: [KafkaRecord]) -> [TopicPartition: Int64] {
-        records.reduce(into: [:]) { last, record in
-            last[record.topicPartition] = max(last[record.topicPartition] ?? -1, record.offset)
+    private func ends(of records: [KafkaRecord], now: Int64) -> [TopicPartition: (offset: Int64, time: Int64)] {
+        records.reduce(into: [:]) { ends, record in
+            let end = ends[record.topicPartition] ?? (-1, -1)
+            ends[record.topicPartition] = (max(end.offset, record.offset), max(end.time, min(record.timestampMs, now)))
         }
     }
 
-    mutating func published(_ through: [TopicPartition: Int64]) {
-        for (partition, offset) in through {
-            guard let known = partitions[partition] else { continue }
-            partitions[partition]?.publishedThrough = max(known.publishedThrough, offset)
+    // MARK: What is owed
+
+    var owing: [TopicPartition] { partitions.filter { !$0.value.owed.isEmpty }.keys.sorted() }
+
+    /// Everything of an incarnation up to `through` was handed over; `isAll` when nothing is left behind it.
+    mutating func handedOver(_ partition: TopicPartition, _ incarnation: Int64, through: Int64, isAll: Bool) {
+        guard let place = partitions[partition]?.owed.firstIndex(where: { $0.incarnation == incarnation }) else { return }
+        partitions[partition]?.owed[place].after = through
+        guard isAll else { return }
+        partitions[partition]?.owed.remove(at: place)
+        if incarnation != partitions[partition]?.claim.incarnation {
+            partitions[partition]?.setAsideEnds[incarnation] = through
         }
+    }
+
+    // MARK: What is published
+
+    /// - Returns: the progress in earlier incarnations, and whether it is the last.
+    mutating func published(_ through: [Lane: Int64]) -> [(lane: Lane, through: Int64, isAll: Bool)] {
+        var earlier: [(Lane, Int64, Bool)] = []
+        for (lane, offset) in through {
+            guard let known = partitions[lane.partition] else { continue }
+            if lane.incarnation == known.claim.incarnation {
+                partitions[lane.partition]?.publishedThrough = max(known.publishedThrough, offset)
+            } else {
+                earlier.append((lane, offset, known.setAsideEnds[lane.incarnation].map { offset >= $0 } ?? false))
+            }
+        }
+        return earlier
     }
 
     /// What the progress table does not yet know of publishing.
@@ -103,11 +162,10 @@ struct Ownership {
         }.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
     }
 
-    mutating func saved() {
-        partitions = partitions.mapValues { state in
-            var state = state
-            state.savedThrough = state.publishedThrough
-            return state
+    mutating func saved(_ updates: [PublishedUpdate]) {
+        for update in updates {
+            partitions[TopicPartition(topic: update.topic, partition: update.partition)]?.savedThrough =
+                update.publishedThrough
         }
     }
 

@@ -1,107 +1,250 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Logging
 import Messaging
 
-/// Publishes batches of messages in order and tells how far publishing has come. Confined to the loop's thread.
+/// Publishes decided messages in order and tells for each ``Lane`` how far that has come. Confined to the loop's
+/// thread.
 ///
-/// Publishing does not block: a batch is handed to the producer and its delivery reports are collected later, so the
-/// next batch can be decided meanwhile. The messages stay here until they are delivered. When the producer fails for
-/// good it is made anew and everything not yet delivered is sent again, in order; a message may then stand twice on
-/// its topic, with the same id and content (guarantee 1).
+/// Publishing does not block: messages are handed to the producer and their delivery reports are collected later.
+/// Nothing that is ours is ever given up. What a topic refuses (it is missing, or forbidden) waits here, topic by
+/// topic and in order, and is tried again with growing pauses; the other topics go on. Only a reply to a topic that an
+/// outsider named is given up after ``grace``, and becomes a dead letter. When the producer fails, it is made anew
+/// with growing pauses, and what is undelivered is sent again in order; a message may then stand twice on its topic,
+/// with the same id and content (docs/guarantees.md, 1).
 final class Publisher {
-    private struct Batch {
-        var number: Int
-        var messages: [OutboundMessage]
-        var undelivered: Int
-        /// The last offset of each partition that this batch concludes.
-        var through: [TopicPartition: Int64]
+    /// How a producer is to send.
+    enum Sending: Sendable {
+        case batches
+        /// One message a request: tells whether it was the message that is too large, or its company.
+        case singly
     }
 
-    private let makeProducer: () throws -> KafkaProducer
-    /// What to send when a message can never be delivered to its topic.
-    private let undeliverable: (OutboundMessage, KafkaError) -> OutboundMessage?
+    /// What the publisher asks of its owner.
+    struct Hooks {
+        var makeProducer: (Sending) throws -> KafkaProducer
+        /// What takes the place of a message that its topic can never accept, or of a dead letter that is too large.
+        /// `nil` when nothing smaller is left: then it waits.
+        var substitute: (OutboundMessage, KafkaError) -> OutboundMessage?
+        /// A reply to an outsider's topic was given up.
+        var gaveUp: () -> Void = {}
+        var now: () -> ContinuousClock.Instant = { .now }
+    }
+
+    /// How long a reply to an outsider's topic is tried.
+    static let grace = Duration.seconds(30)
+    /// Replies to outsiders' topics that may wait so; beyond, the oldest are given up at once. Otherwise anybody could
+    /// fill a lane with replies to topics that do not exist.
+    static let maxWaitingReplies = 1000
+    /// Messages that may wait in all lanes together before deciding pauses.
+    private static let maxPending = 60_000
+    /// Messages that wait for longer than this are worth telling.
+    private static let patience = Duration.seconds(10)
+
+    private final class Item {
+        let token: Int
+        let since: ContinuousClock.Instant
+        var message: OutboundMessage
+        let step: LaneProgress.Step?
+        var isAlone = false
+
+        init(token: Int, since: ContinuousClock.Instant, message: OutboundMessage, step: LaneProgress.Step?) {
+            self.token = token
+            self.since = since
+            self.message = message
+            self.step = step
+        }
+    }
+
+    /// A topic that refuses: what waits for it, in order. The first one is tried now and then.
+    private struct Refusal {
+        var items: [Item] = []
+        var error: KafkaError
+        var since: ContinuousClock.Instant
+        var nextTry: ContinuousClock.Instant
+        var pause: Duration
+        /// The token that is on its way to find out.
+        var probe: Int?
+    }
+
+    private let hooks: Hooks
     private let logger: Logger
     private var producer: KafkaProducer?
-    private var batches: [Batch] = []
-    private var nextNumber = 0
-    /// Tokens that the producer would not take for the moment, in order. While there are any, everything new waits
-    /// behind them, so that the order holds.
-    private var unsent: [Int] = []
+    private var single: KafkaProducer?
+    private var lanes: [Lane: LaneProgress] = [:]
+    private var moved: Set<Lane> = []
+    private var items: [Int: Item] = [:]
+    private var nextToken = 1
+    /// What the producer had no room for, in order. While there is any, everything new waits behind it.
+    private var unsent: [Item] = []
+    private var refusals: [String: Refusal] = [:]
+    private var failure: KafkaError?
+    private var restartAt: ContinuousClock.Instant?
+    private var restartPause = Publisher.firstPause
+
+    private static let firstPause = Duration.milliseconds(100)
+    private static let longestPause = Duration.seconds(30)
+    private static let longestRefusalPause = Duration.seconds(2)
 
     /// Messages handed over and not yet delivered.
-    private(set) var pending = 0
+    var pending: Int { items.count }
+    /// Of these, the ones that belong to no lane.
+    private(set) var unbound = 0
 
-    init(
-        logger: Logger, undeliverable: @escaping (OutboundMessage, KafkaError) -> OutboundMessage?,
-        makeProducer: @escaping () throws -> KafkaProducer
-    ) throws {
+    init(logger: Logger, hooks: Hooks) throws {
         self.logger = logger
-        self.undeliverable = undeliverable
-        self.makeProducer = makeProducer
-        producer = try makeProducer()
+        self.hooks = hooks
+        producer = try hooks.makeProducer(.batches)
     }
 
-    /// Hands a batch over.
-    /// - Parameter through: the last offset of each partition that is concluded by it.
-    func publish(_ messages: [OutboundMessage], through: [TopicPartition: Int64]) {
-        let batch = Batch(number: nextNumber, messages: messages, undelivered: messages.count, through: through)
-        nextNumber += 1
-        batches.append(batch)
-        pending += messages.count
-        send(batch)
+    // MARK: Handing over
+
+    /// Hands over what was decided in one lane, in order.
+    /// - Parameter through: the last offset that is concluded by it.
+    func publish(_ messages: [OutboundMessage], in lane: Lane, through: Int64) {
+        let step = LaneProgress.Step(lane: lane, through: through, messages: messages, since: hooks.now())
+        lanes[lane, default: LaneProgress(handedThrough: through)].append(step)
+        if messages.isEmpty { moved.insert(lane) }
+        for message in messages { add(message, step) }
     }
 
-    /// Collects delivery reports.
-    /// - Returns: the offset through which everything of a partition is published, for each that moved.
-    func poll(timeout: Duration) -> [TopicPartition: Int64] {
-        guard let producer else {
-            recreateProducer()
-            return [:]
-        }
-        for report in producer.poll(timeout: timeout) { settle(report) }
-        sendUnsent()
-        if producer.fatalError != nil { recreateProducer() }
-        var moved: [TopicPartition: Int64] = [:]
-        while let first = batches.first, first.undelivered == 0 {
-            moved.merge(first.through) { _, later in later }
-            batches.removeFirst()
-        }
-        return moved
+    /// Hands over messages that belong to no lane: who needs them asks again.
+    func publish(_ messages: [OutboundMessage]) {
+        for message in messages { add(message, nil) }
     }
 
-    /// Deliveries that come later say nothing any more about partitions that are no longer owned.
-    func forgetProgress(of partitions: Set<TopicPartition>) {
-        for index in batches.indices {
-            batches[index].through = batches[index].through.filter { !partitions.contains($0.key) }
+    /// The last offset of the lane that was handed over and is not known to be delivered, or `publishedThrough`, whichever
+    /// is later: a partition that comes back to this process is not published again behind its own back.
+    func handed(_ lane: Lane, publishedThrough: Int64) -> Int64 {
+        guard let progress = lanes[lane] else { return publishedThrough }
+        if progress.steps.isEmpty, progress.handedThrough < publishedThrough { lanes[lane] = nil }
+        return max(publishedThrough, progress.handedThrough)
+    }
+
+    /// Nobody asks for the lane's progress any more. What is on its way is still delivered.
+    func forget(_ lane: Lane) {
+        if lanes[lane]?.steps.isEmpty == true { lanes[lane] = nil }
+    }
+
+    /// Whether a lane has so much to deliver that nothing should be added.
+    func isFull(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) >= laneLimit }
+
+    /// Whether a lane that was full has room again.
+    func hasRoom(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) <= laneLimit / 2 }
+
+    private var laneLimit: Int { max(500, min(5000, Self.maxPending / max(1, lanes.count))) }
+
+    private func add(_ message: OutboundMessage, _ step: LaneProgress.Step?) {
+        let item = Item(token: nextToken, since: hooks.now(), message: message, step: step)
+        nextToken += 1
+        items[item.token] = item
+        if step == nil { unbound += 1 }
+        send(item)
+    }
+
+    // MARK: Reports
+
+    /// Collects delivery reports, waiting at most `timeout` for the first, and tries again what is due.
+    /// - Returns: the offset through which everything of a lane is delivered, for each that moved.
+    func poll(timeout: Duration) -> [Lane: Int64] {
+        if let producer { for report in producer.poll(timeout: timeout) { settle(report) } }
+        if let single { for report in single.poll(timeout: .zero) { settle(report) } }
+        if failure == nil, let error = producer?.fatalError ?? single?.fatalError { failure = error }
+        if failure != nil { restart() }
+        if producer != nil {
+            sendUnsent()
+            tryRefused()
         }
+        return progress()
+    }
+
+    /// What keeps messages that are ours from their topics; `nil` when nothing does.
+    var problem: String? {
+        let now = hooks.now()
+        if let failure, producer == nil { return "the producer failed and is made anew: \(failure)" }
+        let refused = refusals.filter { $0.value.items.contains { !$0.message.mayBeGivenUp } }
+        if let (topic, refusal) = refused.min(by: { $0.key < $1.key }) {
+            let seconds = (now - refusal.since).components.seconds
+            return "topic \(topic) has refused messages for \(seconds) s: \(refusal.error)"
+        }
+        guard let oldest = lanes.values.compactMap(\.waitingSince).min(), now - oldest > Self.patience else {
+            return nil
+        }
+        return "\(pending) messages wait for delivery, the oldest for \((now - oldest).components.seconds) s"
     }
 
     func close(timeout: Duration) {
         _ = producer?.close(timeout: timeout)
+        _ = single?.close(timeout: .zero)
         producer = nil
+        single = nil
     }
 
-    // MARK: Tokens: batch number and the message's place in it
+    private func progress() -> [Lane: Int64] {
+        var through: [Lane: Int64] = [:]
+        for lane in moved {
+            if let offset = lanes[lane]?.advance() { through[lane] = offset }
+        }
+        moved = []
+        return through
+    }
 
-    private static let placeBits = 24
-    private static let placeMask = 1 << placeBits - 1
+    private func settle(_ report: DeliveryReport) {
+        guard let item = items[report.token] else { return }
+        if let error = report.error { return failed(item, error) }
+        restartPause = Self.firstPause
+        delivered(item)
+        accepts(item)
+    }
 
-    private func send(_ batch: Batch) {
-        for (place, message) in batch.messages.enumerated() {
-            let token = batch.number << Self.placeBits | place
-            if unsent.isEmpty { send(message, token: token) } else { unsent.append(token) }
+    private func delivered(_ item: Item) {
+        items[item.token] = nil
+        guard let step = item.step else {
+            unbound -= 1
+            return
+        }
+        step.undelivered -= 1
+        if !item.message.mayBeGivenUp { step.undeliveredOurs -= 1 }
+        lanes[step.lane]?.pending -= 1
+        if step.undelivered == 0 { moved.insert(step.lane) }
+    }
+
+    // MARK: Sending
+
+    private func send(_ item: Item) {
+        if let refusal = refusals[item.message.topic], refusal.probe != item.token {
+            refusals[item.message.topic]?.items.append(item)
+            return
+        }
+        // Without a producer it is sent when there is one.
+        guard producer != nil, failure == nil else { return }
+        if unsent.isEmpty { hand(item) } else { unsent.append(item) }
+    }
+
+    private func hand(_ item: Item) {
+        let message = item.message
+        let record = ProducerRecord(
+            topic: message.topic, key: message.key, value: message.value, headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+        do {
+            if item.isAlone {
+                if single == nil { single = try hooks.makeProducer(.singly) }
+                try single?.send(record, token: item.token)
+            } else {
+                try producer?.send(record, token: item.token)
+            }
+        } catch let error as KafkaError {
+            failed(item, error, wasSent: false)
+        } catch {
+            failed(item, KafkaError(code: KafkaError.Code.fatal, message: "\(error)"), wasSent: false)
         }
     }
 
     private func sendUnsent() {
         let waiting = unsent
         unsent = []
-        for (place, token) in waiting.enumerated() {
-            guard let index = index(ofBatch: token >> Self.placeBits) else { continue }
-            send(batches[index].messages[token & Self.placeMask], token: token)
+        for (place, item) in waiting.enumerated() {
+            hand(item)
             if !unsent.isEmpty {
                 unsent += waiting[(place + 1)...]
                 return
@@ -109,75 +252,152 @@ final class Publisher {
         }
     }
 
-    private func send(_ message: OutboundMessage, token: Int) {
-        guard let producer else { return }
-        let record = ProducerRecord(
-            topic: message.topic, key: message.key, value: message.value,
-            headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
-        do {
-            try producer.send(record, token: token)
-        } catch {
-            failed(token, error)
-        }
-    }
-
-    private func settle(_ report: DeliveryReport) {
-        if let error = report.error { return failed(report.token, error) }
-        delivered(report.token)
-    }
-
-    private func delivered(_ token: Int) {
-        guard let index = index(ofBatch: token >> Self.placeBits) else { return }
-        batches[index].undelivered -= 1
-        pending -= 1
-    }
-
-    private func failed(_ token: Int, _ error: KafkaError) {
-        guard let index = index(ofBatch: token >> Self.placeBits) else { return }
-        let place = token & Self.placeMask
-        let message = batches[index].messages[place]
+    private func failed(_ item: Item, _ error: KafkaError, wasSent: Bool = true) {
         switch error.disposition {
-        case .fatal:
-            break  // poll makes a new producer and sends everything again
-        case .retry:
-            unsent.append(token)
-        case .permanent:
-            logger.error(
-                "a message cannot be delivered to its topic",
-                metadata: ["topic": "\(message.topic)", "error": "\(error)"])
-            if let substitute = undeliverable(message, error) {
-                batches[index].messages[place] = substitute
-                send(substitute, token: token)
-            } else {
-                delivered(token)
-            }
+        case .retry where !wasSent: unsent.append(item)
+        // librdkafka tries without end; a message that it gives back is one that it cannot keep in order any more.
+        case .retry, .failed, .fatal: failure = failure ?? error
+        case .refused: refuse(item, error)
+        case .unacceptable: replace(item, error, wasSent: wasSent)
         }
     }
 
-    private func index(ofBatch number: Int) -> Int? {
-        guard let first = batches.first?.number, number >= first, number - first < batches.count else { return nil }
-        return number - first
+    /// A broker refuses a whole request for one message in it that is too large, so each is tried alone before that is
+    /// believed.
+    private func replace(_ item: Item, _ error: KafkaError, wasSent: Bool) {
+        if wasSent, !item.isAlone {
+            item.isAlone = true
+            return refuse(item, error)
+        }
+        guard let substitute = hooks.substitute(item.message, error) else { return refuse(item, error) }
+        logger.error(
+            "a message can never be delivered as it is, a dead letter takes its place",
+            metadata: ["topic": "\(item.message.topic)", "error": "\(error)"])
+        put(substitute, inPlaceOf: item)
     }
 
-    private func recreateProducer() {
-        if let producer {
-            let error = producer.fatalError.map { "\($0)" } ?? "unknown"
-            logger.warning("the producer failed for good, making a new one", metadata: ["error": "\(error)"])
-            producer.close(timeout: .zero)
-        }
-        producer = nil
-        do {
-            producer = try makeProducer()
-        } catch {
-            logger.error("no new producer", metadata: ["error": "\(error)"])
+    private func put(_ substitute: OutboundMessage, inPlaceOf item: Item) {
+        if item.message.mayBeGivenUp, !substitute.mayBeGivenUp { item.step?.undeliveredOurs += 1 }
+        item.message = substitute
+        item.isAlone = false
+        send(item)
+    }
+
+    // MARK: Topics that refuse
+
+    private func refuse(_ item: Item, _ error: KafkaError) {
+        let (topic, now) = (item.message.topic, hooks.now())
+        guard var refusal = refusals[topic] else {
+            logger.warning(
+                "a topic refuses messages, they wait", metadata: ["topic": "\(topic)", "error": "\(error)"])
+            refusals[topic] = Refusal(
+                items: [item], error: error, since: now, nextTry: now + Self.firstPause, pause: Self.firstPause)
             return
         }
-        // Reports of the old producer are gone with it; tokens of the new one count from scratch.
+        refusal.error = error
+        if refusal.probe == item.token {
+            refusal.probe = nil
+            refusal.pause = min(refusal.pause * 2, Self.longestRefusalPause)
+            refusal.nextTry = now + refusal.pause
+        } else {
+            // What was on its way comes back message by message, and belongs before what came later.
+            let before = refusal.items.lastIndex { $0.token < item.token }
+            refusal.items.insert(item, at: before.map { $0 + 1 } ?? 0)
+        }
+        refusals[topic] = refusal
+    }
+
+    private func tryRefused() {
+        guard !refusals.isEmpty else { return }
+        giveUp()
+        let now = hooks.now()
+        for (topic, refusal) in refusals where refusal.probe == nil && refusal.nextTry <= now {
+            guard let first = refusal.items.first else {
+                refusals[topic] = nil
+                continue
+            }
+            refusals[topic]?.probe = first.token
+            hand(first)
+        }
+    }
+
+    /// The topic of a delivered message accepts again: what waits for it follows, in order. Those that have to be
+    /// tried alone go one after the other.
+    private func accepts(_ item: Item) {
+        let topic = item.message.topic
+        guard var refusal = refusals[topic], refusal.probe == item.token else { return }
+        refusal.items.removeAll { $0 === item }
+        if let next = refusal.items.first, next.isAlone {
+            refusal.probe = next.token
+            refusals[topic] = refusal
+            return hand(next)
+        }
+        refusals[topic] = nil
+        logger.info("a topic accepts messages again", metadata: ["topic": "\(topic)"])
+        for waiting in refusal.items { send(waiting) }
+    }
+
+    private func giveUp() {
+        let now = hooks.now()
+        let waiting = refusals.values.flatMap(\.items).filter(\.message.mayBeGivenUp).sorted { $0.token < $1.token }
+        let surplus = max(0, waiting.count - Self.maxWaitingReplies)
+        for (place, item) in waiting.enumerated() where place < surplus || now - item.since > Self.grace {
+            giveUp(item)
+        }
+    }
+
+    private func giveUp(_ item: Item) {
+        let topic = item.message.topic
+        guard let refusal = refusals[topic], refusal.probe != item.token,
+            let substitute = hooks.substitute(item.message, refusal.error)
+        else { return }
+        refusals[topic]?.items.removeAll { $0 === item }
+        if refusals[topic]?.items.isEmpty == true { refusals[topic] = nil }
+        hooks.gaveUp()
+        logger.error(
+            "a reply is given up, the topic that its command names refuses it",
+            metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
+        put(substitute, inPlaceOf: item)
+    }
+
+    // MARK: A producer that failed
+
+    private func restart() {
+        let now = hooks.now()
+        if let failed = producer {
+            logger.warning(
+                "the producer failed, making a new one",
+                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restartPause)"])
+            failed.close(timeout: .zero)
+            single?.close(timeout: .zero)
+            producer = nil
+            single = nil
+            restartAt = now + restartPause
+            restartPause = min(restartPause * 2, Self.longestPause)
+        }
+        if let restartAt, now < restartAt { return }
+        do {
+            producer = try hooks.makeProducer(.batches)
+            failure = nil
+        } catch {
+            logger.error("no new producer", metadata: ["error": "\(error)"])
+            restartAt = now + restartPause
+            restartPause = min(restartPause * 2, Self.longestPause)
+            return
+        }
+        sendAgain()
+    }
+
+    /// Reports of the old producer are gone with it: everything undelivered is sent again, in its first order.
+    private func sendAgain() {
         unsent = []
-        for index in batches.indices {
-            pending += batches[index].messages.count - batches[index].undelivered
-            batches[index].undelivered = batches[index].messages.count
-            send(batches[index])
+        var waiting: Set<Int> = []
+        for topic in refusals.keys {
+            refusals[topic]?.probe = nil
+            waiting.formUnion(refusals[topic]?.items.map(\.token) ?? [])
+        }
+        for item in items.values.filter({ !waiting.contains($0.token) }).sorted(by: { $0.token < $1.token }) {
+            send(item)
         }
     }
 }

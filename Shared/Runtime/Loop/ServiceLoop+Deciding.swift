@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Logging
@@ -33,6 +32,20 @@ extension ServiceLoop {
         } else {
             settle([record])
         }
+        if ownership.wants(record) { takeMarkBack(record, epoch) }
+    }
+
+    /// The attempt ended without an answer and without ending the process: it says nothing about the record.
+    private func takeMarkBack(_ record: KafkaRecord, _ epoch: Int64) {
+        let partition = record.topicPartition
+        do {
+            try database.transaction {
+                try Progress.unmarkSuspect(
+                    topic: partition.topic, partition: partition.partition, epoch: epoch, offset: record.offset, in: $0)
+            }
+        } catch {
+            logger.debug("a mark was not taken back", metadata: ["error": "\(error)"])
+        }
     }
 
     private static var maxDeadlyAttempts: Int { 3 }
@@ -44,10 +57,10 @@ extension ServiceLoop {
         var conflicts = 0
         while true {
             health.turned()
-            let mine = records.filter(ownership.wants)
+            let mine = records.filter { ownership.wants($0) && !unclaimed.contains($0.topicPartition) }
             guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
             do {
-                try commit(mine, mine.map { reader.read($0, now: .now) })
+                try commit(mine, mine.map(read))
                 return
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
@@ -56,7 +69,9 @@ extension ServiceLoop {
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
                 signals.sleep(.milliseconds(Int.random(in: 0...(1 << min(conflicts, 6)))))
             } catch let error as StorageError where error.kind == .unavailable {
-                waitForDatabase(error)
+                // Whether a commit happened is not known: the next claim finds out, and says where to read on.
+                unclaimed.formUnion(mine.map(\.topicPartition))
+                return waitForDatabase(error)
             } catch let error as StorageError where error.isFenced {
                 return rejoin(because: error)
             } catch {
@@ -64,6 +79,18 @@ extension ServiceLoop {
                 return setAside(mine[0], "\(error)", attempts: 1)
             }
         }
+    }
+
+    /// A record of a log that followed another one, and that is older than what is remembered of that one, may have been
+    /// decided there.
+    private func read(_ record: KafkaRecord) -> Intake<Service.Command> {
+        var intake = reader.read(record, now: .now)
+        if let claim = ownership[record.topicPartition]?.claim, claim.incarnation > 0, record.timestampMs >= 0,
+            record.timestampMs < claim.forgottenBefore
+        {
+            intake.isTooOldToTell = true
+        }
+        return intake
     }
 
     private func halve(_ records: [KafkaRecord]) {
@@ -85,10 +112,11 @@ extension ServiceLoop {
             verdict: .refused(
                 reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
                 tell: nil))
-        // Reading a record that killed the process may kill it again: its sender is not told.
-        if attempts == 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
+        // Even reading a record that killed the process may kill it. That was marked as one more attempt: the next time its
+        // sender is not told.
+        if attempts <= Self.maxDeadlyAttempts + 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
             intake.verdict = .refused(
-                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem,
+                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
                 tell: command.isCommand
                     ? Intake.Notice(attributes: command.attributes, rejection: Rejection(.internalError)) : nil)
         }
@@ -105,16 +133,31 @@ extension ServiceLoop {
         let decider = BatchDecider(
             service: service, writer: writer, vault: vault, secrets: secrets, cluster: cluster,
             incarnations: ownership.incarnations)
+        let updates = ownership.updates(for: records, now: now.milliseconds)
         let conclusions = try database.transaction { transaction in
-            try Progress.advance(ownership.updates(for: records), in: transaction)
+            try Progress.advance(updates, in: transaction)
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
             return conclusions
         }
+        databasePause = .milliseconds(50)
+        isDecidingFailing = false
         health.database(nil)
-        ownership.decided(records)
-        publisher.publish(conclusions.flatMap(\.messages), through: ownership.lastOffsets(of: records))
+        ownership.decided(updates)
+        publish(conclusions, updates)
         metrics.committed(conclusions, duration: .now - started)
+    }
+
+    private func publish(_ conclusions: [Conclusion], _ updates: [ProgressUpdate]) {
+        var messages: [TopicPartition: [OutboundMessage]] = [:]
+        for conclusion in conclusions where !conclusion.messages.isEmpty {
+            messages[conclusion.place, default: []] += conclusion.messages
+        }
+        for update in updates {
+            let partition = TopicPartition(topic: update.topic, partition: update.partition)
+            guard let lane = ownership.lane(partition) else { continue }
+            publisher.publish(messages[partition] ?? [], in: lane, through: update.nextOffset - 1)
+        }
     }
 
     /// Runs storage work until it is done.
@@ -139,27 +182,17 @@ extension ServiceLoop {
         return nil
     }
 
-    /// Waits until the database answers again, with jittered back-off, and reports not-ready meanwhile. Being thrown
-    /// out of the group for it is harmless: the epoch says so.
-    private func waitForDatabase(_ error: StorageError) {
+    /// Waits a while after the database failed, longer each time until something was committed, and reports not ready
+    /// meanwhile. A database that answers and does not write is as good as none. Being thrown out of the group for it is
+    /// harmless: the epoch says so. Whether a commit happened is told by the claim that follows a new connection.
+    func waitForDatabase(_ error: StorageError) {
+        isDecidingFailing = true
         metrics.waited()
         logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
         health.database(error.description)
-        // Whether a commit happened is not known: the claim that follows a new join finds out.
-        if error.outcomeUnknown { mustRejoin = true }
-        var delay = Duration.milliseconds(50)
-        while !signals.isStopping {
-            health.turned()
-            signals.sleep(delay * Double.random(in: 0.5...1))
-            do {
-                _ = try database.transaction { try $0.query("SELECT 1") }
-                health.database(nil)
-                logger.info("the database answers again")
-                return
-            } catch {
-                delay = min(delay * 2, .seconds(3))
-            }
-        }
+        health.turned()
+        signals.sleep(databasePause * Double.random(in: 0.5...1))
+        databasePause = min(databasePause * 2, .seconds(3))
     }
 }
 

@@ -1,124 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
 import Logging
 import Messaging
 import Storage
 
-/// Called inside `KafkaConsumer.poll` and `close`, on the loop's thread, always between two batches.
+/// Called inside a consumer's `poll` and `close`, on the loop's thread, always between two batches. The whole group
+/// waits meanwhile, so nothing is done here but to claim, once.
 extension ServiceLoop: RebalanceHandler {
-    /// Claims the partitions, publishes what earlier owners still owe, and says where to read on.
+    /// Claims the partitions and says where to read on. What cannot be claimed now is claimed by the loop
+    /// (``claimAgain(_:)``), and read from there on.
     func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64] {
-        health.joined()
-        guard !partitions.isEmpty, let claims = persist({ try claim(partitions) }) else { return [:] }
         var starts: [TopicPartition: Int64] = [:]
-        for claim in claims {
-            ownership.add(claim)
-            let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
-            starts[partition] = claim.nextOffset ?? KafkaOffset.beginning
-            if case .setAside(let previous, _) = claim.start {
-                logger.notice(
-                    "the log is another one than before, reading it from its beginning",
-                    metadata: ["partition": "\(partition)", "set_aside": "\(previous)"])
-            }
-            publishOwed(claim)
+        do {
+            let requests = partitions.sorted().map { PartitionClaimRequest(topic: $0.topic, partition: $0.partition) }
+            for claim in try claim(requests) { starts[add(claim)] = claim.nextOffset ?? KafkaOffset.beginning }
+            logger.info("partitions assigned", metadata: ["partitions": "\(list(partitions))"])
+        } catch {
+            logger.warning(
+                "the partitions cannot be claimed yet",
+                metadata: ["partitions": "\(list(partitions))", "error": "\(error)"])
+            unclaimed.formUnion(partitions)
+            for partition in partitions { starts[partition] = KafkaOffset.end }
         }
-        logger.info("partitions assigned", metadata: ["partitions": "\(list(partitions))"])
         return starts
     }
 
+    /// What is on its way is still delivered, and published again by the next owner: with the same ids.
     func partitionsRevoked(_ partitions: [TopicPartition]) {
-        drain(for: signals.isStopping ? configuration.drainTimeout : .seconds(2))
-        saveProgress(wait: true, currentConsumer)
-        letGo(of: partitions)
+        note(publisher.poll(timeout: .zero))
+        saveProgress()
+        let held = partitions.compactMap { ownership[$0]?.claim.held }
+        do {
+            try database.transaction { try Storage.Progress.release(held, in: $0) }
+        } catch {
+            logger.debug("the partitions were not released", metadata: ["error": "\(error)"])
+        }
+        forget(partitions)
         logger.info("partitions revoked", metadata: ["partitions": "\(list(partitions))"])
     }
 
     func partitionsLost(_ partitions: [TopicPartition]) {
-        letGo(of: partitions)
+        forget(partitions)
         logger.warning("partitions lost", metadata: ["partitions": "\(list(partitions))"])
     }
 
-    private func letGo(of partitions: [TopicPartition]) {
+    func forget(_ partitions: [TopicPartition]) {
+        for partition in partitions {
+            if let lane = ownership.lane(partition) { publisher.forget(lane) }
+            held[partition] = nil
+            shortSince[partition] = nil
+        }
+        paused.subtract(partitions)
+        unclaimed.subtract(partitions)
+        outOfRange.subtract(partitions)
         ownership.remove(partitions)
-        publisher.forgetProgress(of: Set(partitions))
+        if ownership.isEmpty { isDecidingFailing = false }
     }
 
-    private func claim(_ partitions: [TopicPartition]) throws -> [PartitionClaim] {
-        let requests = partitions.sorted().map { partition in
-            PartitionClaimRequest(
-                topic: partition.topic, partition: partition.partition, highWatermark: highWatermark(partition))
-        }
-        return try database.transaction {
-            try Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0)
-        }
-    }
+    // MARK: Claims
 
-    /// `nil` when the broker does not say in time; the check for a recreated topic is then left out.
-    private func highWatermark(_ partition: TopicPartition) -> Int64? {
-        try? currentConsumer?.watermarks(partition, timeout: .seconds(5)).high
-    }
-
-    /// What was decided by an earlier owner, and perhaps not published: every message has its first id and content.
-    private func publishOwed(_ claim: PartitionClaim) {
-        for old in claim.unpublished {
-            let isDone = publishOwed(claim, incarnation: old.incarnation, after: old.publishedThrough) { _ in nil }
-            guard isDone else { return }
-            drain(for: .seconds(10))
-            guard publisher.pending == 0 else { return }
-            _ = persist {
-                try database.transaction {
-                    try Progress.markSetAsidePublished(
-                        topic: claim.topic, partition: claim.partition, epoch: claim.epoch,
-                        incarnation: old.incarnation, through: old.publishedThrough, finished: true, in: $0)
-                }
-            }
-        }
-        let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
-        _ = publishOwed(claim, incarnation: claim.incarnation, after: claim.publishedThrough) { [partition: $0] }
-    }
-
-    /// - Parameter through: what the delivery of everything up to an offset proves.
-    /// - Returns: whether all of it was handed to the publisher.
-    private func publishOwed(
-        _ claim: PartitionClaim, incarnation: Int64, after start: Int64,
-        through: (Int64) -> [TopicPartition: Int64]?
-    ) -> Bool {
-        var after = start
+    private func claim(_ requests: [PartitionClaimRequest]) throws -> [PartitionClaim] {
+        var tries = 0
         while true {
-            let entries = persist {
-                try database.transaction {
-                    try Journal.unpublished(
-                        topic: claim.topic, partition: claim.partition, incarnation: incarnation, after: after,
-                        limit: 500, in: $0)
+            do {
+                return try database.transaction {
+                    try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0)
                 }
+            } catch let error as StorageError where error.kind == .conflict && tries < 10 {
+                tries += 1
+                signals.sleep(.milliseconds(Int.random(in: 1...20)))
             }
-            guard let entries else { return false }
-            guard let last = entries.last else { return true }
-            let messages = entries.flatMap { entry -> [OutboundMessage] in
-                do {
-                    return try vault.open(entry.messages)
-                } catch {
-                    logger.critical("\(error)", metadata: ["position": "\(entry.position)"])
-                    return []
-                }
-            }
-            publisher.publish(messages, through: through(last.position.offset) ?? [:])
-            after = last.position.offset
-            if publisher.pending > 5000 { drain(for: .seconds(10)) }
         }
     }
 
-    /// Waits for deliveries, for a while.
-    private func drain(for limit: Duration) {
-        let deadline = ContinuousClock.now + limit
-        repeat {
-            ownership.published(publisher.poll(timeout: .milliseconds(20)))
-        } while publisher.pending > 0 && ContinuousClock.now < deadline && !signals.isStoppingAtOnce
+    private func add(_ claim: PartitionClaim) -> TopicPartition {
+        let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
+        if case .setAside(let previous, _) = claim.start {
+            logger.notice(
+                "the log is another one than before, reading it from its beginning",
+                metadata: ["partition": "\(partition)", "set_aside": "\(previous)"])
+        }
+        if let gap = claim.gap {
+            metrics.missed(gap.count, partition)
+            logger.error(
+                "records were removed from the log before they were read",
+                metadata: [
+                    "partition": "\(partition)", "first_offset": "\(gap.lowerBound)", "count": "\(gap.count)",
+                ])
+        }
+        if ownership.isEmpty { claimedConnection = database.connectionNumber }
+        ownership.add(claim) { publisher.handed($0, publishedThrough: $1) }
+        held[partition] = nil
+        shortSince[partition] = nil
+        unclaimed.remove(partition)
+        outOfRange.remove(partition)
+        return partition
     }
 
-    private func list(_ partitions: [TopicPartition]) -> String {
+    /// Claims what could not be claimed before, what has no place to read from, and all that is owned when the database
+    /// connection is a new one: the store behind it may be an earlier copy, or lack the last commits. Reading goes on
+    /// where the store says.
+    func claimAgain(_ inputs: Inputs) {
+        if !ownership.isEmpty, database.connectionNumber != claimedConnection {
+            logger.notice("the database connection is a new one, claiming all partitions again")
+            unclaimed.formUnion(ownership.partitions.keys)
+            claimedConnection = database.connectionNumber
+        }
+        guard !unclaimed.isEmpty || !outOfRange.isEmpty else { return health.partitions(nil) }
+        let bounds = outOfRange.isEmpty ? [:] : inputs.bounds(of: outOfRange.sorted(), timeout: .seconds(3))
+        let requests = unclaimed.union(outOfRange).sorted().compactMap { request($0, bounds) }
+        guard !requests.isEmpty else { return wait("\(list(outOfRange.sorted())) have no place to read from") }
+        do {
+            let connection = claimedConnection
+            var starts: [TopicPartition: Int64] = [:]
+            for claim in try claim(requests) { starts[add(claim)] = claim.nextOffset ?? KafkaOffset.beginning }
+            claimedConnection = connection
+            paused.subtract(starts.keys)
+            guard tell({ () throws(KafkaError) in try inputs.restart(starts) }) else { return }
+            databaseWorks()
+            logger.info("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
+        } catch {
+            note(error)
+            if (error as? StorageError)?.isFenced != true { wait("partitions cannot be claimed: \(error)") }
+        }
+    }
+
+    /// A log that ends before the place where reading should go on is another one; but an answer that says so once is not
+    /// believed, it may come from a broker that lags behind.
+    private func request(
+        _ partition: TopicPartition, _ bounds: [TopicPartition: (low: Int64, high: Int64)]
+    ) -> PartitionClaimRequest? {
+        let owned = ownership[partition]
+        guard outOfRange.contains(partition) else {
+            return PartitionClaimRequest(
+                topic: partition.topic, partition: partition.partition, heldEpoch: owned?.claim.epoch)
+        }
+        guard let (low, high) = bounds[partition] else { return nil }
+        if let next = owned?.storedOffset, high < next {
+            let since = shortSince[partition] ?? .now
+            shortSince[partition] = since
+            guard ContinuousClock.now - since > .seconds(2) else { return nil }
+        }
+        return PartitionClaimRequest(
+            topic: partition.topic, partition: partition.partition, lowWatermark: low, highWatermark: high,
+            heldEpoch: owned?.claim.epoch)
+    }
+
+    private func wait(_ problem: String) {
+        health.partitions(problem)
+        signals.sleep(.milliseconds(200))
+    }
+
+    func list(_ partitions: [TopicPartition]) -> String {
         Dictionary(grouping: partitions, by: \.topic).sorted { $0.key < $1.key }.map { topic, members in
             "\(topic)[\(members.map(\.partition).sorted().map(String.init).joined(separator: ","))]"
         }.joined(separator: " ")

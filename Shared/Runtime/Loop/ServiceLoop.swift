@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
 import Crypto
@@ -8,8 +7,8 @@ import Logging
 import Messaging
 import Storage
 
-/// The loop that every replica of a service runs (architecture.md section 3): consume, decode, decide, commit,
-/// publish, mark. One thread, blocking calls, nothing shared: the only ways in are ``LoopSignals``.
+/// The loop that every replica of a service runs (docs/loop.md): consume, decode, decide, commit, publish, mark. One
+/// thread, blocking calls, nothing shared: the only ways in are ``LoopSignals``.
 final class ServiceLoop<Service: CommandService> {
     let service: Service
     let configuration: ServiceConfiguration
@@ -20,25 +19,42 @@ final class ServiceLoop<Service: CommandService> {
     let database: any SQLDatabase
     let apps: AppsSource
     let topics: Topics
-    let cluster: String
+    let watch: BrokerWatch
     let writer: MessageWriter
     let vault: OutboxVault
     let secrets: DerivedSecrets
     let publisher: Publisher
     var reader: IntakeReader<Service>
     var ownership: Ownership
-    /// Set when the group must be joined anew: this replica was fenced, or cannot know what it owns.
+    /// The Kafka cluster that the groups were joined in.
+    var cluster: String
+    /// Set when the groups must be joined anew: this replica was fenced, or cannot know what it owns.
     var mustRejoin = false
+    /// Partitions that are assigned and have to be claimed, for the first time or again.
+    var unclaimed: Set<TopicPartition> = []
+    /// Partitions whose log does not have the offset to read next.
+    var outOfRange: Set<TopicPartition> = []
+    /// Since when a log was seen to end before the place where reading should go on.
+    var shortSince: [TopicPartition: ContinuousClock.Instant] = [:]
+    /// Records that came while nothing new of their partition may be decided. Their partitions are paused.
+    var held: [TopicPartition: [KafkaRecord]] = [:]
+    var paused: Set<TopicPartition> = []
+    /// How long to wait when the database fails again although it answered; starts anew with a decided batch.
+    var databasePause = Duration.milliseconds(50)
+    /// The last batch could not be decided for the database's sake. That it answers something else says nothing then.
+    var isDecidingFailing = false
+    /// The database connection that everything owned was claimed on.
+    var claimedConnection = 0
 
-    private var consumer: KafkaConsumer?
-    var currentConsumer: KafkaConsumer? { consumer }
+    private(set) var inputs: Inputs?
     private var lastHousekeeping = ContinuousClock.now
     private var lastReload = ContinuousClock.now
     private var lastPrune = ContinuousClock.now
+    private var lastCommit = ContinuousClock.now
     private var hasMoreToPrune = false
-
-    /// Messages that may wait for delivery before deciding pauses.
-    private static var maxPending: Int { 20_000 }
+    /// Since when this SQLite replica has had less than all partitions.
+    private var partialSince: ContinuousClock.Instant?
+    private var wasComplete = false
 
     /// - Precondition: storage is migrated and the topics exist (`LoopStart`).
     init(service: Service, start: LoopStart) throws {
@@ -48,100 +64,145 @@ final class ServiceLoop<Service: CommandService> {
         health = start.health
         signals = start.signals
         logger = start.logger
-        metrics = LoopMetrics(service: Service.name)
+        let metrics = LoopMetrics(service: Service.name)
+        self.metrics = metrics
         database = start.database
         apps = start.apps
         topics = configuration.topics
-        cluster = start.clusterID
+        watch = start.watch
+        cluster = start.watch.cluster ?? ""
         let writer = MessageWriter(service: Service.name, topics: topics, internalKey: configuration.internalKey)
         self.writer = writer
-        vault = OutboxVault(internalKey: configuration.internalKey)
+        vault = OutboxVault(
+            internalKey: configuration.internalKey, previous: configuration.previousInternalKeys)
         secrets = configuration.internalKey.map { DerivedSecrets(internalKey: $0) } ?? .none
         let kafka = configuration.kafka
         let logger = start.logger
-        publisher = try Publisher(logger: logger, undeliverable: writer.undeliverable) {
-            try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .seconds(1))
-        }
+        let hooks = Publisher.Hooks(
+            makeProducer: {
+                try KafkaProducer(
+                    configuration: kafka, logger: logger, maximumBlock: .zero, oneMessagePerRequest: $0 == .singly)
+            },
+            substitute: writer.undeliverable, gaveUp: metrics.gaveUp)
+        publisher = try Publisher(logger: logger, hooks: hooks)
         reader = IntakeReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
     }
 
     // MARK: The loop
 
-    /// Runs until ``LoopSignals/stop()``: then what was decided is published and saved, and the group is left.
+    /// Runs until ``LoopSignals/stop()``: then what was decided is published and saved, and the groups are left.
+    /// - Throws: `ConfigurationProblem` when this replica must not run.
     func run() throws {
+        defer { watch.stop() }
         while !signals.isStopping {
-            let consumer = try join()
+            let inputs = try join()
             while !signals.isStopping, !mustRejoin {
                 health.turned()
-                let records = try poll(consumer)
-                if !records.isEmpty { decide(records) }
-                publisherTurn()
-                housekeep(consumer)
+                try turn(inputs)
             }
-            leave(consumer)
+            leave(inputs)
         }
-        publisher.close(timeout: configuration.drainTimeout)
+        publisher.close(timeout: .zero)
         database.close()
     }
 
-    private func join() throws -> KafkaConsumer {
-        if let consumer { return consumer }
-        let consumer = try KafkaConsumer(
-            configuration: configuration.kafka, groupID: topics.group(Service.name),
-            topics: inputTopics, handler: self, logger: logger)
-        self.consumer = consumer
+    /// One turn. A turn in which nothing is to be done ends with a wait.
+    private func turn(_ inputs: Inputs) throws {
+        claimAgain(inputs)
+        workOffOwed()
+        goOn(inputs)
+        let records = poll(inputs)
+        if !records.isEmpty { decide(records) }
+        note(publisher.poll(timeout: .zero))
+        try housekeep(inputs)
+    }
+
+    private func join() throws -> Inputs {
         mustRejoin = false
-        return consumer
+        cluster = watch.cluster ?? cluster
+        let inputs: Inputs
+        if let known = self.inputs {
+            inputs = known
+        } else {
+            inputs = try Inputs(inputTopics) { [self, configuration, logger] input, wakeUp in
+                try KafkaConsumer(
+                    configuration: configuration.kafka, groupID: input.group, topics: [input.topic], handler: self,
+                    wakeUp: wakeUp, logger: logger)
+            }
+            self.inputs = inputs
+        }
+        try inputs.join()
+        return inputs
     }
 
-    private var inputTopics: [String] {
-        [topics.commands(Service.name)] + Service.subscriptions.map { $0.topic(topics, of: Service.name) }
+    private var inputTopics: [Inputs.Input] {
+        let group = topics.group(Service.name)
+        return [Inputs.Input(topic: topics.commands(Service.name), group: group)]
+            + Service.subscriptions.map { subscription in
+                Inputs.Input(
+                    topic: subscription.topic(topics, of: Service.name), group: "\(group).\(subscription.groupSuffix)")
+            }
     }
 
-    /// Leaving calls `partitionsRevoked`, which saves what is published.
-    private func leave(_ consumer: KafkaConsumer) {
-        if !consumer.close(timeout: .seconds(10)) { logger.warning("the consumer did not close in time") }
-        publisher.forgetProgress(of: Set(ownership.partitions.keys))
-        ownership = Ownership(batchSize: configuration.batchSize)
-        self.consumer = nil
+    /// What was decided is published as far as it goes, then the groups are left, which calls `partitionsRevoked`.
+    private func leave(_ inputs: Inputs) {
+        if signals.isStopping { drain(for: configuration.drainTimeout) }
+        saveProgress()
+        if signals.isStopping {
+            inputs.commit(ownership.uncommitted, wait: true)
+            ownership.committed()
+        }
+        if !inputs.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
+        forget(Array(ownership.partitions.keys))
         if mustRejoin { signals.sleep(.milliseconds(Int.random(in: 100...1000))) }
     }
 
-    private func poll(_ consumer: KafkaConsumer) throws -> [KafkaRecord] {
+    private func poll(_ inputs: Inputs) -> [KafkaRecord] {
         do {
-            let records = try consumer.poll(maxRecords: configuration.batchSize, timeout: pollTimeout)
-            health.broker(consumer.lastError.map(\.description))
-            return records.filter(ownership.wants)
+            let records = try inputs.poll(limit: configuration.batchSize, timeout: pollTimeout)
+            outOfRange.formUnion(inputs.takeOutOfRange().filter { ownership[$0] != nil })
+            let wanted = records.filter(ownership.wants)
+            let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
+            guard !waiting.isEmpty else { return wanted }
+            for record in wanted where waiting.contains(record.topicPartition) { hold(record) }
+            return wanted.filter { !waiting.contains($0.topicPartition) }
         } catch {
-            logger.error("the consumer failed for good, making a new one", metadata: ["error": "\(error)"])
-            health.broker("\(error)")
+            logger.error("a consumer failed for good, joining anew", metadata: ["error": "\(error)"])
+            health.group("\(error)")
             mustRejoin = true
             return []
         }
     }
 
-    /// Short while deliveries are awaited, so that they are noted soon. A record ends the wait at once.
-    private var pollTimeout: Duration { publisher.pending > 0 ? .milliseconds(20) : .milliseconds(250) }
-
-    private func publisherTurn() {
-        ownership.published(publisher.poll(timeout: .zero))
-        while publisher.pending > Self.maxPending, !signals.isStopping {  // the broker is slower than we, or away
-            health.turned()
-            health.broker("\(publisher.pending) messages wait for delivery")
-            ownership.published(publisher.poll(timeout: .milliseconds(100)))
-        }
+    /// Short while deliveries are awaited, so that they are noted soon; none while there is something owed to hand over.
+    /// A record ends the wait at once.
+    private var pollTimeout: Duration {
+        if hasOwedToHandOver { return .milliseconds(1) }
+        return publisher.pending > 0 ? .milliseconds(20) : .milliseconds(250)
     }
 
     // MARK: Now and then
 
-    private func housekeep(_ consumer: KafkaConsumer) {
+    private func housekeep(_ inputs: Inputs) throws {
         let now = ContinuousClock.now
         if hasMoreToPrune { prune() }
         guard now - lastHousekeeping >= .seconds(1) else { return }
         lastHousekeeping = now
         metrics.outbox(publisher.pending)
-        saveProgress(wait: false, consumer)
-        if Service.hasDueCommands { sendDueCommands() }
+        health.publishing(publisher.problem)
+        health.group(inputs.problem)
+        saveProgress()
+        if let joined = watch.cluster, joined != cluster {
+            logger.warning("Kafka is another cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+            mustRejoin = true
+        }
+        if now - lastCommit >= .seconds(30) {
+            lastCommit = now
+            inputs.commit(ownership.uncommitted, wait: false)
+            ownership.committed()
+        }
+        try checkCompleteness(inputs, now)
+        if isKeeper { sendDue() }
         if now - lastReload >= .seconds(2) {
             lastReload = now
             if apps.reload() {
@@ -154,34 +215,78 @@ final class ServiceLoop<Service: CommandService> {
         }
     }
 
-    /// Writes down how far publishing came, and tells the group.
-    func saveProgress(wait: Bool, _ consumer: KafkaConsumer?) {
-        let unsaved = ownership.unsaved
-        if !unsaved.isEmpty {
-            do {
-                try database.transaction { try Storage.Progress.markPublished(unsaved, in: $0) }
-                ownership.saved()
-                health.database(nil)
-            } catch {
-                note(error)
-            }
+    /// One replica does what is to be done once: the owner of the first partition of the commands topic.
+    private var isKeeper: Bool {
+        ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)] != nil
+    }
+
+    /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
+    /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back.
+    private func checkCompleteness(_ inputs: Inputs, _ now: ContinuousClock.Instant) throws {
+        guard case .sqlite = configuration.database else { return }
+        guard inputs.problem == nil else { return }
+        if hasAllPartitions {
+            partialSince = nil
+            wasComplete = true
+            return
         }
-        let uncommitted = ownership.uncommitted
-        if !uncommitted.isEmpty, let consumer {
-            consumer.commit(uncommitted, wait: wait)
-            ownership.committed()
+        let since = partialSince ?? now
+        partialSince = since
+        guard now - since > (wasComplete ? .seconds(40) : .seconds(3)) else { return }
+        throw ConfigurationProblem(
+            "DATABASE_URL",
+            "is not set, and another replica of the \(Service.name) service reads the same topics. With SQLite there can be "
+                + "one; set DATABASE_URL for all of them, or stop the other one")
+    }
+
+    /// Whether everything that the service reads is assigned to this replica.
+    private var hasAllPartitions: Bool {
+        guard let inputs else { return false }
+        return inputs.all.allSatisfy { inputs.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
+    }
+
+    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
+    /// another store reads along.
+    func isLive(_ partition: TopicPartition) -> Bool {
+        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
+            !outOfRange.contains(partition), let lane = ownership.lane(partition), !publisher.isFull(lane)
+        else { return false }
+        if case .sqlite = configuration.database, !wasComplete, !hasAllPartitions { return false }
+        return true
+    }
+
+    /// Writes down how far publishing came. What cannot be written now is written later.
+    func saveProgress() {
+        let unsaved = ownership.unsaved
+        guard !unsaved.isEmpty else { return }
+        do {
+            try database.transaction { try Storage.Progress.markPublished(unsaved, in: $0) }
+            ownership.saved(unsaved)
+            databaseWorks()
+        } catch {
+            note(error)
         }
     }
 
-    /// Sends the service the commands whose time has come. A crash in between loses nothing: they stay due.
-    private func sendDueCommands() {
-        guard !ownership.isEmpty, publisher.pending < Self.maxPending else { return }
+    /// Sends the service the commands whose time has come, and asks again for what was not answered. A crash in between
+    /// loses nothing: they stay due.
+    private func sendDue() {
+        guard publisher.problem == nil, publisher.unbound < configuration.batchSize else { return }
         let now = Timestamp.now
         do {
-            let due = try database.transaction {
-                try service.due(now: now, limit: configuration.batchSize, in: $0)
+            if Service.hasDueCommands {
+                let due = try database.transaction {
+                    try service.due(now: now, limit: configuration.batchSize, in: $0)
+                }
+                publisher.publish(try due.map { try writer.due($0, now: now) })
             }
-            publisher.publish(try due.map { try writer.due($0, now: now) }, through: [:])
+            let forwards = try database.transaction {
+                try Forwards.due(now: now.milliseconds, limit: configuration.batchSize, in: $0)
+            }
+            if !forwards.isEmpty {
+                metrics.askedAgain(forwards.count)
+                publisher.publish(try forwards.flatMap { try vault.open($0.message).map(writer.signedAgain) })
+            }
         } catch {
             note(error)
         }
@@ -190,15 +295,21 @@ final class ServiceLoop<Service: CommandService> {
     /// Small steps between batches. While there is more to prune, every turn takes twice as much as a batch can add, so
     /// the journal cannot outgrow it.
     private func prune() {
-        let horizon = Timestamp.now.milliseconds - configuration.journalRetention.milliseconds
         let limit = 2 * configuration.batchSize
+        let retention = configuration.journalRetention.milliseconds
+        let held = ownership.partitions.values.map(\.claim.held).sorted {
+            ($0.topic, $0.partition) < ($1.topic, $1.partition)
+        }
+        guard !held.isEmpty else { return }
+        // What a saga's own log knows to be old. An idle log makes nothing old.
+        let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
         do {
             let count = try database.transaction {
-                _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0)
-                return try Journal.prune(olderThan: horizon, limit: limit, in: $0)
+                if isKeeper, horizon > 0 { _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
+                return try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
             }
             hasMoreToPrune = count >= limit
-            health.database(nil)
+            databaseWorks()
         } catch {
             hasMoreToPrune = false
             note(error)
@@ -206,7 +317,7 @@ final class ServiceLoop<Service: CommandService> {
     }
 
     /// An error of the work that goes on beside deciding: the next turn tries again.
-    private func note(_ error: any Error) {
+    func note(_ error: any Error) {
         guard let error = error as? StorageError else {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
             return
@@ -219,24 +330,15 @@ final class ServiceLoop<Service: CommandService> {
         }
     }
 
+    /// Something was written or looked up.
+    func databaseWorks() {
+        if !isDecidingFailing { health.database(nil) }
+    }
+
     func rejoin(because error: StorageError) {
         metrics.fenced()
         logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
         mustRejoin = true
-    }
-}
-
-extension MessageWriter {
-    /// What takes the place of a message that its topic will never accept: a dead letter that holds it. Nothing takes
-    /// the place of a dead letter.
-    func undeliverable(_ message: OutboundMessage, _ error: KafkaError) -> OutboundMessage? {
-        guard message.role != .deadLetter else { return nil }
-        let letter = DeadLetter(
-            reason: "UNDELIVERABLE", step: .publish, error: error.description, topic: message.topic, partition: -1,
-            offset: -1, timestampMs: -1, group: topics.group(service))
-        return OutboundMessage(
-            role: .deadLetter, topic: topics.deadLetters(service), key: message.key,
-            headers: message.headers + letter.headers(now: .now), value: message.value)
     }
 }
 

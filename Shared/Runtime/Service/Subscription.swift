@@ -19,6 +19,14 @@ public enum Subscription: Sendable, Hashable {
         }
     }
 
+    /// What is added to the service's name for the consumer group that reads it.
+    var groupSuffix: String {
+        switch self {
+        case .events(let other, _): "events.\(other)"
+        case .replies: "replies"
+        }
+    }
+
     /// The CloudEvents types that are read.
     var types: Set<String> {
         switch self {
@@ -34,6 +42,11 @@ public struct DueCommand: Sendable {
     /// The same each time the same thing is due: the journal then decides it once.
     public var id: String
     public var command: any CommandMessage
+
+    /// How long to wait before the same is sent once more: 30 seconds, and twice as long each time, because what is still
+    /// not decided then will hardly be decided by haste.
+    /// - Parameter overdue: since when its time has come; all in milliseconds.
+    public static func pause(overdue: Int64) -> Int64 { max(30_000, overdue) }
 
     public init(app: String, id: String, command: any CommandMessage) {
         self.app = app

@@ -17,12 +17,15 @@ public struct Authenticator: Sendable {
 
     private let trust: Trust
     private let apps: AppDirectory
-    private let internalKey: SymmetricKey?
+    private let internalKeys: [SymmetricKey]
 
-    public init(trust: Trust, apps: AppDirectory, internalKey: SymmetricKey?) {
+    /// - Parameter previousInternalKeys: what they signed is still believed.
+    public init(
+        trust: Trust, apps: AppDirectory, internalKey: SymmetricKey?, previousInternalKeys: [SymmetricKey] = []
+    ) {
         self.trust = trust
         self.apps = apps
-        self.internalKey = internalKey
+        internalKeys = (internalKey.map { [$0] } ?? []) + previousInternalKeys
     }
 
     /// - Returns: the app the command is for and who sent it.
@@ -59,10 +62,10 @@ public struct Authenticator: Sendable {
             topic: record.topicPartition.topic, headers: record.headers.map { WireHeader($0.name, $0.value) },
             value: record.value ?? [])
         if signature.keyID == Signature.internalKeyID {
-            guard let internalKey else {
+            guard !internalKeys.isEmpty else {
                 throw AuthenticationFailure(.keyUnknown, "signed with the internal key, but none is configured")
             }
-            guard signature.isValid(secret: internalKey, signingString: signed) else {
+            guard internalKeys.contains(where: { signature.isValid(secret: $0, signingString: signed) }) else {
                 throw AuthenticationFailure(.signatureInvalid, "the internal key's signature does not match")
             }
             let app = try app(of: attributes)
@@ -77,6 +80,12 @@ public struct Authenticator: Sendable {
         }
         guard signature.isValid(secret: key.secret, signingString: signed) else {
             throw AuthenticationFailure(.signatureInvalid, "the signature of key \(key.id) does not match")
+        }
+        // Ids of our own messages follow from ids that senders know: under our sources anybody could take them first.
+        guard !attributes.source.hasPrefix(Topics.ownSources) else {
+            throw AuthenticationFailure(
+                .principalInvalid,
+                "sources that begin with \(Topics.ownSources) are the deployment's own; name your own as the source")
         }
         return (app, try principal(of: key, now))
     }

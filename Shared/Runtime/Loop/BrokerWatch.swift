@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Logging
+import Messaging
+import Synchronization
+
+/// Looks every two seconds whether the brokers answer and the service's topics are all there, and says so in
+/// ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness does not rest on what they
+/// happened to say.
+///
+/// Runs on a thread of its own, because looking blocks; the other members may be called from any thread.
+final class BrokerWatch: Sendable {
+    private static let period = Duration.seconds(2)
+    private static let timeout = Duration.seconds(4)
+
+    private struct State {
+        var cluster: String?
+        var partitions: [String: Int] = [:]
+        var isStopped = false
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter partitions: of each topic, as far as they are known.
+    init(cluster: String, partitions: [String: Int]) {
+        state = Mutex(State(cluster: cluster, partitions: partitions))
+    }
+
+    /// The id of the cluster that answered last. `nil` while nobody has said it.
+    var cluster: String? { state.withLock { $0.cluster } }
+
+    /// How many partitions a topic has.
+    func partitions(of topic: String) -> Int? { state.withLock { $0.partitions[topic] } }
+
+    func stop() { state.withLock { $0.isStopped = true } }
+
+    /// Starts looking.
+    /// - Parameter admin: belongs to the watch from here on.
+    func start(_ admin: sending KafkaAdmin, topics: [String], health: LoopHealth, logger: Logger) {
+        let box = Mutex<KafkaAdmin?>(admin)
+        let thread = Thread { [self] in
+            guard let admin = box.withLock({ $0.take() }) else { return }
+            watch(admin, topics, health, logger)
+        }
+        thread.name = "identitybus-watch"
+        thread.start()
+    }
+
+    private func watch(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth, _ logger: Logger) {
+        var told: String?
+        while !state.withLock({ $0.isStopped }) {
+            let problem = look(admin, topics)
+            health.broker(problem)
+            if problem != told {
+                if let problem {
+                    logger.warning("the broker is not as it should be", metadata: ["problem": "\(problem)"])
+                } else {
+                    logger.info("the broker is as it should be again")
+                }
+                told = problem
+            }
+            var left = Self.period
+            while left > .zero, !state.withLock({ $0.isStopped }) {
+                Thread.sleep(forTimeInterval: 0.1)
+                left -= .milliseconds(100)
+            }
+        }
+        admin.close(timeout: .seconds(1))
+    }
+
+    private func look(_ admin: KafkaAdmin, _ topics: [String]) -> String? {
+        do {
+            let states = try admin.topicStates(timeout: Self.timeout)
+            let cluster = try admin.clusterID(timeout: Self.timeout)
+            state.withLock { state in
+                state.cluster = cluster ?? state.cluster
+                for (topic, found) in states where found.problem == nil { state.partitions[topic] = found.partitions }
+            }
+            let problems = topics.compactMap { topic -> String? in
+                guard let found = states[topic] else { return "topic \(topic) does not exist" }
+                return found.problem.map { "topic \(topic) \($0)" }
+            }
+            return problems.isEmpty ? nil : problems.joined(separator: ", ")
+        } catch {
+            return "no broker answers: \(error)"
+        }
+    }
+}

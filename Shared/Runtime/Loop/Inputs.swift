@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Logging
+import Messaging
+
+/// The topics that a service reads, each through a consumer group of its own, so that each is balanced on its own.
+/// Confined to the loop's thread.
+final class Inputs {
+    /// A topic and the group that reads it.
+    struct Input: Hashable, Sendable {
+        var topic: String
+        var group: String
+    }
+
+    let all: [Input]
+    private let wakeUp: WakeUp
+    private let make: (Input, WakeUp) throws -> KafkaConsumer
+    private var consumers: [String: KafkaConsumer] = [:]
+    /// Which consumer is asked first: each in turn.
+    private var first = 0
+
+    init(_ all: [Input], make: @escaping (Input, WakeUp) throws -> KafkaConsumer) throws {
+        self.all = all
+        self.make = make
+        wakeUp = try WakeUp()
+    }
+
+    /// Joins the groups.
+    func join() throws {
+        for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input, wakeUp) }
+    }
+
+    /// Leaves the groups. What is owned is told as revoked, inside.
+    func leave(timeout: Duration) -> Bool {
+        let isClosed = consumers.values.map { $0.close(timeout: timeout) }
+        consumers = [:]
+        return isClosed.allSatisfy { $0 }
+    }
+
+    /// Takes what is there, at most `limit` records; when there is nothing, waits for something to come, at most
+    /// `timeout`.
+    /// - Throws: `KafkaError` when a consumer failed for good.
+    func poll(limit: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
+        let records = try take(limit)
+        guard records.isEmpty, timeout > .zero else { return records }
+        wakeUp.wait(timeout: timeout)
+        wakeUp.clear()
+        return try take(limit)
+    }
+
+    private func take(_ limit: Int) throws(KafkaError) -> [KafkaRecord] {
+        first = (first + 1) % max(1, all.count)
+        var records: [KafkaRecord] = []
+        for place in all.indices where records.count < limit {
+            let input = all[(first + place) % all.count]
+            records += try consumers[input.topic]?.poll(maxRecords: limit - records.count, timeout: .zero) ?? []
+        }
+        return records
+    }
+
+    // MARK: What the groups say
+
+    /// What keeps a group from giving this replica its share; `nil` when all have given theirs.
+    var problem: String? {
+        for input in all {
+            guard let consumer = consumers[input.topic] else { return "not yet in the group \(input.group)" }
+            if !consumer.isJoined {
+                let cause = consumer.lastError.map { ": \($0)" } ?? ""
+                return "not yet in the group \(input.group)\(cause)"
+            }
+        }
+        return nil
+    }
+
+    /// Positions that the log does not have.
+    func takeOutOfRange() -> [TopicPartition] { consumers.values.flatMap { $0.takeOutOfRange() } }
+
+    /// How many partitions of a topic are assigned to this replica.
+    func assigned(_ topic: String) -> Int { consumers[topic]?.assignment.count ?? 0 }
+
+    func bounds(of partitions: [TopicPartition], timeout: Duration) -> [TopicPartition: (low: Int64, high: Int64)] {
+        byTopic(partitions).reduce(into: [:]) { found, group in
+            guard let consumer = consumers[group.key] else { return }
+            let bounds = (try? consumer.bounds(of: group.value, timeout: timeout)) ?? [:]
+            found.merge(bounds) { _, later in later }
+        }
+    }
+
+    // MARK: What to read
+
+    /// Reads partitions anew from the given offsets.
+    /// - Throws: as ``pause(_:)`` and ``resume(_:)`` when a consumer does not have a partition any more.
+    func restart(_ starts: [TopicPartition: Int64]) throws(KafkaError) {
+        for (topic, partitions) in byTopic(Array(starts.keys)) {
+            try consumers[topic]?.restart(starts.filter { partitions.contains($0.key) })
+        }
+    }
+
+    func pause(_ partitions: [TopicPartition]) throws(KafkaError) {
+        for (topic, mine) in byTopic(partitions) { try consumers[topic]?.pause(mine) }
+    }
+
+    func resume(_ partitions: [TopicPartition]) throws(KafkaError) {
+        for (topic, mine) in byTopic(partitions) { try consumers[topic]?.resume(mine) }
+    }
+
+    func commit(_ offsets: [TopicPartition: Int64], wait: Bool) {
+        for (topic, partitions) in Dictionary(grouping: offsets.keys, by: \.topic) {
+            consumers[topic]?.commit(offsets.filter { partitions.contains($0.key) }, wait: wait)
+        }
+    }
+
+    private func byTopic(_ partitions: [TopicPartition]) -> [String: [TopicPartition]] {
+        Dictionary(grouping: partitions, by: \.topic)
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Logging
+import Messaging
+import Storage
+
+/// What is owed from before, and partitions that have to wait for what they lead to.
+extension ServiceLoop {
+    /// Rows of the journal that are handed over at a time.
+    private static var slice: Int { 500 }
+
+    var hasOwedToHandOver: Bool {
+        ownership.owing.contains { partition in
+            ownership[partition]?.owed.first.map {
+                !publisher.isFull(Lane(partition: partition, incarnation: $0.incarnation))
+            } ?? false
+        }
+    }
+
+    /// Hands over what was decided before and perhaps not published, a slice of each partition: every message has its
+    /// first id and content. Only then are new records of the partition decided.
+    func workOffOwed() {
+        for partition in ownership.owing {
+            guard let owed = ownership[partition]?.owed.first else { continue }
+            let lane = Lane(partition: partition, incarnation: owed.incarnation)
+            guard !publisher.isFull(lane) else { continue }
+            do {
+                try handOver(owed, in: lane)
+            } catch {
+                note(error)
+                health.partitions("what \(partition) owes cannot be published: \(error)")
+                if !(error is StorageError) { logger.critical("\(error)", metadata: ["partition": "\(partition)"]) }
+                signals.sleep(.milliseconds(200))
+                return
+            }
+        }
+    }
+
+    private func handOver(_ owed: Ownership.Owed, in lane: Lane) throws {
+        let partition = lane.partition
+        let entries = try database.transaction {
+            try Journal.unpublished(
+                topic: partition.topic, partition: partition.partition, incarnation: lane.incarnation,
+                after: owed.after, limit: Self.slice, in: $0)
+        }
+        // A row that this version cannot read stops its partition: what cannot be read may not be passed over.
+        let messages = try entries.map { try vault.open($0.messages).map(writer.signedAgain) }
+        for (entry, messages) in zip(entries, messages) {
+            publisher.publish(messages, in: lane, through: entry.position.offset)
+        }
+        let isAll = entries.count < Self.slice
+        var through = entries.last?.position.offset ?? owed.after
+        if isAll, let owned = ownership[partition], owned.claim.incarnation == lane.incarnation {
+            through = max(through, owned.nextOffset - 1)
+            publisher.publish([], in: lane, through: through)
+        }
+        ownership.handedOver(partition, lane.incarnation, through: through, isAll: isAll)
+        if isAll, entries.isEmpty, ownership[partition]?.claim.incarnation != lane.incarnation {
+            note([lane: through])
+        }
+    }
+
+    /// Takes in how far publishing has come.
+    func note(_ through: [Lane: Int64]) {
+        for (lane, offset, isAll) in ownership.published(through) {
+            guard let epoch = ownership[lane.partition]?.claim.epoch else { continue }
+            do {
+                try database.transaction {
+                    try Storage.Progress.markSetAsidePublished(
+                        topic: lane.partition.topic, partition: lane.partition.partition, epoch: epoch,
+                        incarnation: lane.incarnation, through: offset, finished: isAll, in: $0)
+                }
+            } catch {
+                note(error)  // the next owner publishes it once more
+            }
+        }
+    }
+
+    /// Waits for deliveries, for a while.
+    func drain(for limit: Duration) {
+        let deadline = ContinuousClock.now + limit
+        while publisher.pending > 0, ContinuousClock.now < deadline, !signals.isStoppingAtOnce {
+            health.turned()
+            note(publisher.poll(timeout: .milliseconds(20)))
+        }
+    }
+
+    // MARK: Partitions that wait
+
+    /// Keeps a record for later and has its partition paused.
+    func hold(_ record: KafkaRecord) {
+        held[record.topicPartition, default: []].append(record)
+    }
+
+    /// Pauses partitions whose records have to wait, and goes on with those that waited and need not any more.
+    func goOn(_ inputs: Inputs) {
+        let full = ownership.partitions.keys.filter { partition in
+            ownership.lane(partition).map(publisher.isFull) ?? false
+        }
+        let waiting = Set(held.keys).union(full).subtracting(paused)
+        if !waiting.isEmpty, tell({ () throws(KafkaError) in try inputs.pause(waiting.sorted()) }) {
+            paused.formUnion(waiting)
+        }
+        guard !paused.isEmpty, !mustRejoin else { return }
+        let free = paused.filter { partition in
+            isLive(partition) && (ownership.lane(partition).map(publisher.hasRoom) ?? false)
+        }
+        guard !free.isEmpty else { return }
+        for partition in free.sorted() {
+            if let records = held.removeValue(forKey: partition) { decide(records) }
+        }
+        if tell({ () throws(KafkaError) in try inputs.resume(free.sorted()) }) { paused.subtract(free) }
+    }
+
+    /// Tells the consumers what to read. When they do not have the partitions any more, the groups are joined anew.
+    func tell(_ work: () throws(KafkaError) -> Void) -> Bool {
+        do {
+            try work()
+            return true
+        } catch {
+            logger.warning("a consumer does not do as it is told, joining anew", metadata: ["error": "\(error)"])
+            mustRejoin = true
+            return false
+        }
+    }
+}
