@@ -14,13 +14,14 @@ import Testing
         _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1
     ) -> PartitionClaim {
         PartitionClaim(
-            topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next,
-            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, start: .resumed,
-            unpublished: [])
+            topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next, gap: nil,
+            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, logTime: -1,
+            forgottenBefore: -1, start: .resumed, unpublished: [])
     }
 
     private func record(_ partition: Int32, _ offset: Int64) -> KafkaRecord {
-        KafkaRecord(topicPartition: place(partition), offset: offset, key: nil, value: nil)
+        KafkaRecord(
+            topicPartition: place(partition), offset: offset, timestampMs: offset * 10, key: nil, value: nil)
     }
 
     private func place(_ partition: Int32) -> TopicPartition { TopicPartition(topic: Self.topic, partition: partition) }
@@ -50,13 +51,17 @@ import Testing
     @Test func updatesNameEpochLastOffsetAndWhatIsPublished() {
         var ownership = Ownership(batchSize: 500)
         ownership.add(claim(1, next: 3, published: 2, epoch: 4))
-        ownership.add(claim(0, next: 0, epoch: 9))
+        ownership.add(claim(0, next: nil, epoch: 9))
         ownership.published([place(1): 2, place(0): 5])
         let updates = ownership.updates(for: [record(1, 3), record(0, 8), record(1, 4), record(2, 1)])
         #expect(
             updates == [
-                ProgressUpdate(topic: Self.topic, partition: 0, epoch: 9, nextOffset: 9, publishedThrough: 5),
-                ProgressUpdate(topic: Self.topic, partition: 1, epoch: 4, nextOffset: 5, publishedThrough: 2),
+                ProgressUpdate(
+                    topic: Self.topic, partition: 0, epoch: 9, expectedOffset: nil, nextOffset: 9, publishedThrough: 5,
+                    logTime: 80),
+                ProgressUpdate(
+                    topic: Self.topic, partition: 1, epoch: 4, expectedOffset: 3, nextOffset: 5, publishedThrough: 2,
+                    logTime: 40),
             ])
     }
 

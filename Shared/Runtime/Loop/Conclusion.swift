@@ -8,6 +8,8 @@ import Storage
 /// What one record came to: its row in the journal, and the messages in it.
 struct Conclusion {
     var position: JournalPosition
+    /// The record's time in Kafka, -1 when it has none.
+    var loggedAt: Int64 = -1
     var key: CommandKey?
     var digest: [UInt8]
     var type: String
@@ -30,6 +32,7 @@ struct Conclusion {
     func entry(now: Timestamp, vault: OutboxVault) throws -> JournalEntry {
         JournalEntry(
             position: position, key: key, digest: digest, type: type, subject: subject, outcome: outcome,
-            reason: reason, messages: try vault.close(messages), decidedAt: now.milliseconds)
+            reason: reason, messages: try vault.close(messages), loggedAt: loggedAt < 0 ? now.milliseconds : loggedAt,
+            decidedAt: now.milliseconds)
     }
 }

@@ -60,15 +60,22 @@ struct Ownership {
         partitions[record.topicPartition].map { record.offset >= $0.nextOffset } ?? false
     }
 
+    var held: [HeldPartition] { partitions.values.map(\.claim.held) }
+
     var incarnations: [TopicPartition: Int64] { partitions.mapValues(\.claim.incarnation) }
 
     /// The progress that deciding these records makes.
     func updates(for records: [KafkaRecord]) -> [ProgressUpdate] {
-        lastOffsets(of: records).compactMap { partition, last in
+        let times = records.reduce(into: [TopicPartition: Int64]()) { times, record in
+            times[record.topicPartition] = max(times[record.topicPartition] ?? -1, record.timestampMs)
+        }
+        return lastOffsets(of: records).compactMap { partition, last in
             partitions[partition].map {
                 ProgressUpdate(
                     topic: partition.topic, partition: partition.partition, epoch: $0.claim.epoch,
-                    nextOffset: last + 1, publishedThrough: $0.publishedThrough)
+                    // Only what was never read can stand at 0 and at "the earliest message".
+                    expectedOffset: $0.nextOffset == 0 ? $0.claim.nextOffset : $0.nextOffset, nextOffset: last + 1,
+                    publishedThrough: $0.publishedThrough, logTime: times[partition] ?? -1)
             }
         }.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
     }

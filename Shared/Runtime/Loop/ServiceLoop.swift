@@ -195,7 +195,9 @@ final class ServiceLoop<Service: CommandService> {
         do {
             let count = try database.transaction {
                 _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0)
-                return try Journal.prune(olderThan: horizon, limit: limit, in: $0)
+                return try Journal.prune(
+                    partitions: ownership.held, retention: configuration.journalRetention.milliseconds, limit: limit,
+                    in: $0)
             }
             hasMoreToPrune = count >= limit
             health.database(nil)

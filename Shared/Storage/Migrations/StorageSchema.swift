@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// The tables that every service has: ``Journal`` and ``Progress`` live in them.
+/// The tables that every service has: ``Journal``, ``Progress`` and ``Sagas`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
         Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal]),
         Migration(
             number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
+        Migration(number: 3, name: "log time", statements: logTime),
     ]
 
     private static let progress = """
@@ -76,4 +77,11 @@ public enum StorageSchema {
             PRIMARY KEY (app, source, id)
         )
         """
+
+    /// `logged_at` is null in older rows, which is quick on a table of any size: they count as logged when decided.
+    private static let logTime = [
+        "ALTER TABLE journal ADD COLUMN logged_at BIGINT",
+        "ALTER TABLE progress ADD COLUMN log_time BIGINT NOT NULL DEFAULT -1",
+        "ALTER TABLE progress ADD COLUMN forgotten_before BIGINT NOT NULL DEFAULT -1",
+    ]
 }
