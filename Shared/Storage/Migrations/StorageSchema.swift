@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// The tables that every service has: ``Journal``, ``Progress`` and ``Sagas`` live in them.
+/// The tables that every service has: ``Journal``, ``Progress``, ``Sagas`` and ``Forwards`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
@@ -9,6 +9,12 @@ public enum StorageSchema {
         Migration(
             number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
         Migration(number: 3, name: "log time", statements: logTime),
+        Migration(
+            number: 4, name: "forwards",
+            statements: [
+                forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
+                "CREATE INDEX forward_begun_at ON forward (begun_at)",
+            ]),
     ]
 
     private static let progress = """
@@ -84,4 +90,17 @@ public enum StorageSchema {
         "ALTER TABLE progress ADD COLUMN log_time BIGINT NOT NULL DEFAULT -1",
         "ALTER TABLE progress ADD COLUMN forgotten_before BIGINT NOT NULL DEFAULT -1",
     ]
+
+    /// Commands that were sent to another service and are not yet answered.
+    private static let forward = """
+        CREATE TABLE forward (
+            app TEXT NOT NULL,
+            id TEXT NOT NULL,
+            message BYTEA NOT NULL,
+            asked BIGINT NOT NULL,
+            next_ask BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            PRIMARY KEY (app, id)
+        )
+        """
 }
