@@ -273,4 +273,16 @@ import WireJSON
         }
         #expect(throws: OutboxVault.Sealed.self) { try OutboxVault(internalKey: new).open(stored) }
     }
+
+    @Test func oldSagasAreForgotten() throws {
+        _ = try decide([begin()])
+        _ = try decide([answer()])
+        let prune = { (horizon: Int64) in
+            try database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
+        }
+        #expect(try prune(Fixture.now.milliseconds + 1) == 0)
+        try database.transaction { try $0.execute("DELETE FROM journal") }
+        #expect(try prune(Fixture.now.milliseconds) == 0)
+        #expect(try prune(Fixture.now.milliseconds + 1) == 1)
+    }
 }

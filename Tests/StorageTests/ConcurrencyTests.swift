@@ -106,10 +106,12 @@ import Testing
         let store = try TestStore(.postgresql)
         let zombie = try store.openMigrated()
         let heir = try store.open()
-        let request = [PartitionClaimRequest(topic: "t", partition: 0, highWatermark: nil)]
+        let request = [PartitionClaimRequest(topic: "t", partition: 0)]
         let old = try #require(
             try zombie.transaction { try Progress.claim(request, clusterID: "c", owner: "zombie", in: $0) }.first)
-        let update = ProgressUpdate(topic: "t", partition: 0, epoch: old.epoch, nextOffset: 5, publishedThrough: 4)
+        let update = ProgressUpdate(
+            topic: "t", partition: 0, epoch: old.epoch, expectedOffset: nil, nextOffset: 5, publishedThrough: 4,
+            logTime: 0)
         let error = failure {
             try zombie.transaction { transaction in
                 _ = try transaction.query("SELECT 1 FROM journal")

@@ -9,7 +9,7 @@ import Testing
     static let topic = "identity.link.commands.v1"
 
     static func entry(
-        offset: Int64, partition: Int32 = 0, incarnation: Int64 = 0, id: String? = nil, decidedAt: Int64? = nil,
+        offset: Int64, partition: Int32 = 0, incarnation: Int64 = 0, id: String? = nil, loggedAt: Int64? = nil,
         keyed: Bool = true, messages: [UInt8] = [1, 2]
     ) -> JournalEntry {
         JournalEntry(
@@ -18,7 +18,7 @@ import Testing
                 ? CommandKey(app: "app", source: "source", id: id ?? "\(incarnation)-\(partition)-\(offset)") : nil,
             digest: [9, UInt8(offset & 0xff)], type: "type", subject: offset % 2 == 0 ? "even" : nil,
             outcome: "succeeded", reason: offset % 3 == 0 ? "reason" : nil, messages: messages,
-            decidedAt: decidedAt ?? offset)
+            loggedAt: loggedAt ?? offset, decidedAt: offset + 1000)
     }
 
     @Test(arguments: SQLEngine.allCases)

@@ -20,13 +20,16 @@ import Testing
         let database = try store.open()
         #expect(try Migrator([Self.people]).run(on: database) == [100])
         let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
-        #expect(try all.run(on: database) == [1, 2, 101])
+        #expect(try all.run(on: database) == [1, 2, 3, 4, 101])
         #expect(try all.run(on: database) == [])
         database.close()
         let later = try store.open()
         #expect(try all.run(on: later) == [])
         let rows = try later.read("SELECT number, name FROM migrations ORDER BY number")
-        let names = [(1, "journal and progress"), (2, "sagas"), (100, "people"), (101, "names")]
+        let names = [
+            (1, "journal and progress"), (2, "sagas"), (3, "log time"), (4, "forwards"), (100, "people"),
+            (101, "names"),
+        ]
         #expect(rows == names.map { SQLRow([.integer(Int64($0.0)), .text($0.1)]) })
         #expect(try later.read("SELECT id, name FROM people").isEmpty)
     }
@@ -100,7 +103,7 @@ import Testing
         end.wait()
         let ran = try outcomes.withLock { try $0.map { try $0.get() } }
         #expect(ran.count == threads)
-        #expect(ran.filter { $0 == [1, 2, 100, 101] }.count == 1)
+        #expect(ran.filter { $0 == [1, 2, 3, 4, 100, 101] }.count == 1)
         #expect(ran.filter { $0.isEmpty }.count == threads - 1)
     }
 
@@ -114,5 +117,61 @@ import Testing
         let error = failure { try database.read("SELECT 1 FROM pg_sleep(5)") }
         #expect(error?.kind == .unavailable)
         #expect(try database.read("SELECT 1") == [SQLRow([1])])
+    }
+
+    /// A store with rows from before the log's time was kept, in every table.
+    @Test(arguments: SQLEngine.allCases)
+    func olderRowsAreCarriedOver(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        try Migrator(StorageSchema.migrations.filter { $0.number <= 2 }).run(on: database)
+        try database.transaction { transaction in
+            try transaction.execute("INSERT INTO progress VALUES ('t', 0, 1, 'c', 4, 'owner', 3, 1, 2, 3, 1)")
+            try transaction.execute("INSERT INTO set_aside VALUES ('t', 0, 0, 5)")
+            try transaction.executeEach(
+                """
+                INSERT INTO journal VALUES ('t', 0, $1, $2, 'app', 'source', $3, $4, 'type', NULL, 'succeeded', NULL,
+                    $4, $5)
+                """,
+                [
+                    [0, 6, "old", .blob([1]), 50], [1, 0, "a", .blob([2]), 100], [1, 1, "b", .blob([3]), 200],
+                    [1, 2, "c", .blob([4]), 300],
+                ])
+            try transaction.execute(
+                "INSERT INTO saga VALUES ('app', 'source', 'a', $1, NULL, NULL, 1, 7)", [.blob([5])])
+        }
+        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [3, 4])
+        let held = try database.transaction { transaction in
+            let key = CommandKey(app: "app", source: "source", id: "b")
+            let entry = try #require(try Journal.find([key], in: transaction)[key])
+            #expect(entry.loggedAt == 200 && entry.decidedAt == 200 && entry.messages == [3])
+            let saga = CommandKey(app: "app", source: "source", id: "a")
+            #expect(try Sagas.find([saga], in: transaction)[saga]?.begunAt == 7)
+            #expect(try Forwards.count(in: transaction) == 0)
+            let request = PartitionClaimRequest(topic: "t", partition: 0, lowWatermark: 0, highWatermark: 9)
+            let claim = try #require(
+                try Progress.claim([request], clusterID: "c", owner: "new", in: transaction).first)
+            #expect(claim.nextOffset == 3 && claim.publishedThrough == 1 && claim.epoch == 5 && claim.idleClaims == 3)
+            #expect(claim.suspectOffset == 3 && claim.suspectCount == 1)
+            #expect(claim.logTime == -1 && claim.forgottenBefore == -1)
+            #expect(claim.unpublished == [SetAsideIncarnation(incarnation: 0, publishedThrough: 5)])
+            return claim.held
+        }
+        let prune = {
+            try database.transaction { try Journal.prune(partitions: [held], retention: 100, limit: 10, in: $0) }
+        }
+        #expect(try prune() == 0)
+        try database.transaction { transaction in
+            try Progress.markSetAsidePublished(
+                topic: "t", partition: 0, epoch: held.epoch, incarnation: 0, through: 6, finished: true,
+                in: transaction)
+            let update = ProgressUpdate(
+                topic: "t", partition: 0, epoch: held.epoch, expectedOffset: 3, nextOffset: 4, publishedThrough: 1,
+                logTime: 300)
+            try Progress.advance([update], in: transaction)
+        }
+        // By the time they were decided: 50 and 100 are older than 300 - 100.
+        #expect(try prune() == 2)
+        #expect(try database.read("SELECT id FROM journal ORDER BY id") == [SQLRow(["b"]), SQLRow(["c"])])
     }
 }

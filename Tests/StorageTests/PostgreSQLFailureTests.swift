@@ -303,4 +303,99 @@ import Testing
         #expect(error?.kind == .unavailable)
         #expect(error?.message.contains("no_such_database") == true)
     }
+
+    // MARK: New connections, and servers that refuse to work
+
+    @Test func newConnectionsAreCounted() throws {
+        let store = try TestStore(.postgresql)
+        let tool = try store.openWithItems()
+        let database = try store.open()
+        #expect(database.connectionNumber == 0)
+        _ = try database.read("SELECT 1")
+        let session = try database.transaction { transaction in
+            #expect(database.connectionNumber == 1)
+            return try ownSession(transaction)
+        }
+        // A failed statement keeps the connection.
+        #expect(failure { try database.read("SELECT nothing") }?.kind == .invalid)
+        _ = try database.read("SELECT 1")
+        #expect(database.connectionNumber == 1)
+        try end(session, from: tool)
+        #expect(failure { try database.read("SELECT 1") }?.kind == .unavailable)
+        #expect(database.connectionNumber == 1)
+        #expect(try database.transaction { _ in database.connectionNumber } == 2)
+        #expect(try database.exclusiveTransaction { _ in database.connectionNumber } == 2)
+    }
+
+    @Test func anAbsentServerIsNoConnection() throws {
+        let database = try PostgreSQLDatabase(url: "postgresql://somebody@127.0.0.1:1/x", schema: "s", logger: quiet)
+        #expect(failure { try database.read("SELECT 1") }?.kind == .unavailable)
+        #expect(database.connectionNumber == 0)
+    }
+
+    /// As on a primary that became a standby: reading works, writing does not, and another server is looked for.
+    @Test func aServerThatOnlyReadsIsUnavailable() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let insert = { try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") } }
+        try database.transaction { _ = try $0.execute("SET default_transaction_read_only TO on") }
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+        let before = database.connectionNumber
+        let error = failure { try insert() }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.sqlState == "25006")
+        #expect(error?.outcomeUnknown == false)
+        #expect(try insert() == 1)
+        #expect(database.connectionNumber == before + 1)
+    }
+
+    /// The server's own limit on temporary files, of the class of errors (53) that a full disk has as well.
+    @Test func aServerWithoutResourcesIsUnavailable() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.execute("SET LOCAL temp_file_limit TO 0")
+                try transaction.execute("SET LOCAL work_mem TO 64")
+                _ = try transaction.query(
+                    "SELECT number FROM generate_series(1, 100000) AS number ORDER BY number DESC LIMIT 90000")
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.sqlState == "53400")
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    @Test func tooManyConnectionsAreUnavailable() throws {
+        let store = try TestStore(.postgresql)
+        let tool = try store.openWithItems()
+        try tool.transaction { _ = try $0.execute("CREATE ROLE \(store.name) LOGIN CONNECTION LIMIT 0") }
+        defer { _ = try? tool.transaction { try $0.execute("DROP ROLE \(store.name)") } }
+        var components = try #require(URLComponents(string: TestStore.serverURL()))
+        components.user = store.name
+        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: store.name, logger: quiet)
+        let error = failure { try database.read("SELECT 1") }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.message.contains("too many connections") == true)
+    }
+
+    /// The errors that cannot be brought about in a test, raised by hand: only their codes are looked at.
+    @Test(arguments: [
+        ("53100", StorageError.Kind.unavailable), ("53200", .unavailable), ("53300", .unavailable),
+        ("57P03", .unavailable), ("58030", .unavailable), ("XX001", .unavailable), ("25006", .unavailable),
+        ("40001", .conflict), ("40P01", .conflict), ("55P03", .conflict), ("23505", .conflict), ("23514", .invalid),
+        ("22003", .invalid), ("42P01", .invalid), ("54001", .invalid),
+    ])
+    func codesAreSorted(_ state: String, _ kind: StorageError.Kind) throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.open()
+        let error = failure {
+            try database.transaction {
+                try $0.execute("DO $$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = '\(state)'; END $$")
+            }
+        }
+        #expect(error?.sqlState == state)
+        #expect(error?.kind == kind)
+        #expect(try database.read("SELECT 1") == [SQLRow([1])])
+    }
 }

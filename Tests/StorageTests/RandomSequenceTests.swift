@@ -41,7 +41,7 @@ import Testing
 
         mutating func step(_ note: String) throws {
             let partition = Int32(pick(0...2))
-            switch pick(0...11) {
+            switch pick(0...15) {
             case 0: try claim(note)
             case 1...3: try decide(partition, note)
             case 4: try find(note)
@@ -49,7 +49,10 @@ import Testing
             case 6: try suspect(partition, note)
             case 7: try setAsidePublished(partition, note)
             case 8, 9: try unpublished(partition, note)
-            case 10: try prune(note)
+            case 10, 11: try prune(note)
+            case 12: try release(note)
+            case 13: try unmark(partition, note)
+            case 14: try disturb(partition)
             default: try compareAll(note)
             }
         }
@@ -64,17 +67,46 @@ import Testing
             let cluster = pick(0...6) == 0 ? "other" : "usual"
             let requests = partitions.map { partition in
                 let next = model.rows[partition]?.next ?? 0
-                let watermark: Int64? = pick(0...2) == 0 ? nil : max(0, next + (pick(0...4) == 0 ? -1 : 3))
+                let high: Int64? = pick(0...2) == 0 ? nil : max(0, next + (pick(0...4) == 0 ? -1 : pick(0...3)))
+                let low: Int64? = pick(0...2) == 0 ? nil : min(high ?? .max, max(0, next + pick(-3...2)))
+                let held: Int64? = pick(0...2) == 0 ? max(0, epoch(partition) + pick(0...1)) : nil
                 return PartitionClaimRequest(
-                    topic: RandomSequenceTests.topic, partition: partition, highWatermark: watermark)
+                    topic: RandomSequenceTests.topic, partition: partition, lowWatermark: low, highWatermark: high,
+                    heldEpoch: held)
             }
-            let claims = try database.transaction {
-                try Progress.claim(requests, clusterID: cluster, owner: note, in: $0)
+            var claims: [PartitionClaim] = []
+            let error = failure {
+                claims = try database.transaction {
+                    try Progress.claim(requests, clusterID: cluster, owner: note, in: $0)
+                }
             }
-            let expected = requests.map {
-                model.claim($0.partition, cluster: cluster, watermark: $0.highWatermark, topic: $0.topic)
+            let lost = requests.filter(model.isLost)
+            guard lost.isEmpty else {
+                let places = lost.map { JournalPartition(topic: $0.topic, partition: $0.partition) }
+                #expect(error?.kind == .fenced(places), "\(note)")
+                return
             }
-            #expect(claims == expected, "\(note)")
+            #expect(error == nil, "\(note)")
+            #expect(claims == requests.map { model.claim($0, cluster: cluster) }, "\(note)")
+        }
+
+        /// What others do to a store: a row is deleted, or put back to an earlier state.
+        private mutating func disturb(_ partition: Int32) throws {
+            guard let row = model.rows[partition], pick(0...1) == 0 else { return }
+            if pick(0...1) == 0 {
+                model.rows[partition] = nil
+                try database.transaction {
+                    try $0.execute("DELETE FROM progress WHERE partition = $1", [SQLValue(partition)])
+                }
+            } else if let next = row.next, next > 0 {
+                model.rows[partition]?.next = next - 1
+                model.rows[partition]?.epoch = max(1, row.epoch - 1)
+                try database.transaction {
+                    try $0.execute(
+                        "UPDATE progress SET next_offset = $2, epoch = $3 WHERE partition = $1",
+                        [SQLValue(partition), .integer(next - 1), .integer(max(1, row.epoch - 1))])
+                }
+            }
         }
 
         /// A batch: entries and progress in one transaction, sometimes with a command that is known already.
@@ -90,16 +122,17 @@ import Testing
                 entries.append(
                     JournalTests.entry(
                         offset: offset, partition: partition, incarnation: row?.incarnation ?? 0,
-                        id: reused ?? "id\(nextID)", decidedAt: Int64(nextID), keyed: pick(0...5) != 0))
+                        id: reused ?? "id\(nextID)", loggedAt: Int64(nextID) - pick(0...9), keyed: pick(0...5) != 0))
             }
-            let published = pick(-1...(first + count))
+            let published = pick(-1...(first + count - 1))
+            let update = ProgressUpdate(
+                topic: RandomSequenceTests.topic, partition: partition, epoch: epoch,
+                expectedOffset: pick(0...9) == 0 ? first + pick(-1...1) : row?.next, nextOffset: first + count,
+                publishedThrough: published, logTime: Int64(nextID) - pick(0...9))
             let undo = pick(0...9) == 0
             let error = failure {
                 try database.transaction { transaction in
                     try Journal.append(entries, in: transaction)
-                    let update = ProgressUpdate(
-                        topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, nextOffset: first + count,
-                        publishedThrough: published)
                     try Progress.advance([update], in: transaction)
                     if undo { throw Undo() }
                 }
@@ -108,7 +141,7 @@ import Testing
             if !model.append(entries) {
                 #expect(error?.kind == .conflict, "\(note)")
                 model = before
-            } else if !model.advance(partition, epoch: epoch, next: first + count, published: published) {
+            } else if !model.advance(update) {
                 let lost = JournalPartition(topic: RandomSequenceTests.topic, partition: partition)
                 #expect(error?.kind == .fenced([lost]), "\(note)")
                 model = before
@@ -131,9 +164,10 @@ import Testing
             let update = PublishedUpdate(
                 topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, publishedThrough: through)
             let error = failure { try database.transaction { try Progress.markPublished([update], in: $0) } }
-            let owns = model.rows[partition]?.epoch == epoch
-            #expect((error == nil) == owns, "\(note)")
-            if owns, let published = model.rows[partition]?.published {
+            let row = model.rows[partition]
+            let isKnown = row.map { $0.epoch == epoch && through < $0.next ?? .min } ?? false
+            #expect((error == nil) == isKnown, "\(note)")
+            if isKnown, let published = model.rows[partition]?.published {
                 model.rows[partition]?.published = max(published, through)
             }
         }
@@ -148,12 +182,36 @@ import Testing
             #expect(count.map(Int64.init) == model.mark(partition, epoch: epoch, suspect: offset), "\(note)")
         }
 
+        private mutating func unmark(_ partition: Int32, _ note: String) throws {
+            let epoch = epoch(partition)
+            let offset = (model.rows[partition]?.next ?? 0) + pick(0...1)
+            let error = failure {
+                try database.transaction {
+                    try Progress.unmarkSuspect(
+                        topic: RandomSequenceTests.topic, partition: partition, epoch: epoch, offset: offset, in: $0)
+                }
+            }
+            #expect((error == nil) == model.unmark(partition, epoch: epoch, suspect: offset), "\(note)")
+        }
+
+        private mutating func held() -> [HeldPartition] {
+            [2, 0, 1].filter { _ in pick(0...3) > 0 }.map {
+                HeldPartition(topic: RandomSequenceTests.topic, partition: $0, epoch: epoch($0))
+            }
+        }
+
+        private mutating func release(_ note: String) throws {
+            let held = held()
+            try database.transaction { try Progress.release(held, in: $0) }
+            for one in held { model.release(one.partition, epoch: one.epoch) }
+        }
+
         private mutating func setAsidePublished(_ partition: Int32, _ note: String) throws {
             guard let index = model.left.firstIndex(where: { $0.partition == partition }) else { return }
             let finished = pick(0...1) == 0
             let through = pick(0...10)
             let one = model.left[index]
-            let epoch = model.rows[partition]?.epoch ?? 0
+            guard let epoch = model.rows[partition]?.epoch else { return }
             try database.transaction {
                 try Progress.markSetAsidePublished(
                     topic: RandomSequenceTests.topic, partition: partition, epoch: epoch,
@@ -177,10 +235,13 @@ import Testing
         }
 
         private mutating func prune(_ note: String) throws {
-            let cutoff = Int64(nextID) - pick(0...60)
+            let held = held()
+            let retention = pick(0...60)
             let limit = Int(pick(1...10))
-            let deleted = try database.transaction { try Journal.prune(olderThan: cutoff, limit: limit, in: $0) }
-            #expect(deleted == model.prune(before: cutoff, limit: limit), "\(note)")
+            let deleted = try database.transaction {
+                try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
+            }
+            #expect(deleted == model.prune(held, retention: retention, limit: limit), "\(note)")
         }
 
         private func compareAll(_ note: String) throws {
@@ -193,6 +254,20 @@ import Testing
             }
             #expect(Set(entries) == Set(model.journal.map(\.position)), "\(note)")
             #expect(entries.count == model.journal.count, "\(note)")
+            let rows = try database.read(
+                """
+                SELECT partition, incarnation, cluster_id, epoch, next_offset, published_through, idle_claims,
+                    suspect_offset, suspect_count, log_time, forgotten_before
+                FROM progress
+                """)
+            let expected = model.rows.map { partition, row in
+                SQLRow([
+                    SQLValue(partition), .integer(row.incarnation), .text(row.cluster), .integer(row.epoch),
+                    .integer(row.next ?? -1001), .integer(row.published), .integer(row.idle), SQLValue(row.suspect),
+                    .integer(row.suspectCount), .integer(row.logTime), .integer(row.forgotten),
+                ])
+            }
+            #expect(Set(rows) == Set(expected), "\(note)")
         }
     }
 }

@@ -108,4 +108,127 @@ import Testing
         tool.run("ROLLBACK")
         #expect(try database.transaction { _ in true })
     }
+
+    @Test func writingWhereItIsForbiddenIsUnavailable() throws {
+        let store = try TestStore(.sqlite)
+        let database = try store.openWithItems()
+        let error = failure {
+            try database.transaction { transaction in
+                _ = try transaction.query("PRAGMA query_only = ON")
+                try transaction.execute("INSERT INTO items (id) VALUES (1)")
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.sqlState == "8")
+        #expect(error?.outcomeUnknown == false)
+        // Nor does a transaction begin that only reads: each one may write.
+        #expect(failure { try database.read("SELECT id FROM items") }?.kind == .unavailable)
+        database.close()
+        #expect(try store.open().read("SELECT id FROM items").isEmpty)
+    }
+
+    @Test func mistakesAreNoOutages() throws {
+        let store = try TestStore(.sqlite)
+        let database = try store.openWithItems()
+        for sql in ["SELECT nothing FROM items", "INSERT INTO none (id) VALUES (1)", "no sql"] {
+            #expect(failure { try database.transaction { try $0.execute(sql) } }?.kind == .invalid, "\(sql)")
+        }
+    }
+}
+
+// MARK: Another file in the place of the open one
+
+extension SQLiteFileTests {
+    private func names(_ database: any SQLDatabase) throws -> [String] {
+        try database.read("SELECT name FROM items ORDER BY id").map { try $0.text(0) }
+    }
+
+    private func insert(_ id: Int64, _ name: String, _ database: any SQLDatabase) throws {
+        try database.transaction {
+            _ = try $0.execute("INSERT INTO items (id, name) VALUES ($1, $2)", [.integer(id), .text(name)])
+        }
+    }
+
+    private func rename(_ path: String, _ other: String) throws {
+        try #require(Foundation.rename(path, other) == 0)
+    }
+
+    /// A store whose copy was made when it had only its first row. The second one stands in the log alone.
+    private func prepare(_ store: TestStore) throws -> any SQLDatabase {
+        let database = try store.openWithItems()
+        try insert(1, "one", database)
+        try RawSQLite(store.path).run("VACUUM INTO '\(store.path).copy'")
+        try insert(2, "two", database)
+        return database
+    }
+
+    @Test func aCopyThatIsPutBackIsANewConnection() throws {
+        let store = try TestStore(.sqlite)
+        let database = try prepare(store)
+        #expect(database.connectionNumber == 1)
+        try rename(store.path + ".copy", store.path)
+        // The log of the file before must not be played into the copy.
+        #expect(try names(database) == ["one"])
+        #expect(database.connectionNumber == 2)
+        try insert(3, "three", database)
+        #expect(try names(database) == ["one", "three"])
+        #expect(database.connectionNumber == 2)
+        database.close()
+        #expect(try names(try SQLiteDatabase(path: store.path)) == ["one", "three"])
+    }
+
+    /// Inside the transaction, before any statement, the new number can be seen.
+    @Test func theNumberIsRaisedBeforeTheTransactionRuns() throws {
+        let store = try TestStore(.sqlite)
+        let database = try prepare(store)
+        try rename(store.path + ".copy", store.path)
+        #expect(try database.transaction { _ in database.connectionNumber } == 2)
+    }
+
+    /// The service is stopped without having noticed: what it leaves behind must not spoil the copy.
+    @Test func aCopyThatIsPutBackSurvivesTheEnd() throws {
+        let store = try TestStore(.sqlite)
+        let database = try prepare(store)
+        try rename(store.path + ".copy", store.path)
+        database.close()
+        let next = try SQLiteDatabase(path: store.path)
+        #expect(try names(next) == ["one"])
+    }
+
+    @Test func aMissingFileIsUnavailableAndIsNotMadeAnew() throws {
+        let store = try TestStore(.sqlite)
+        let database = try prepare(store)
+        try rename(store.path, store.path + ".aside")
+        for _ in 0..<2 {
+            let error = failure { try names(database) }
+            #expect(error?.kind == .unavailable)
+            #expect(error?.message.contains(store.path) == true)
+            #expect(!FileManager.default.fileExists(atPath: store.path))
+        }
+        #expect(database.connectionNumber == 1)
+        // What was moved away is whole, although it was moved without its log.
+        try #require(Glibc.link(store.path + ".aside", store.path + ".look") == 0)
+        #expect(try names(try SQLiteDatabase(path: store.path + ".look")) == ["one", "two"])
+        try rename(store.path + ".aside", store.path)
+        #expect(try names(database) == ["one", "two"])
+        #expect(database.connectionNumber == 2)
+        database.close()
+        #expect(failure { try names(database) }?.message.contains("is closed") == true)
+    }
+
+    /// A copy that was taken with its log keeps it.
+    @Test func theLogOfTheCopyIsKept() throws {
+        let store = try TestStore(.sqlite)
+        let database = try prepare(store)
+        let other = try TestStore(.sqlite)
+        let copied = try SQLiteDatabase(path: other.path)
+        try copied.transaction { _ = try $0.execute("CREATE TABLE items (id BIGINT, name TEXT)") }
+        try insert(9, "nine", copied)
+        for suffix in ["-wal", ""] {
+            try FileManager.default.copyItem(atPath: other.path + suffix, toPath: store.path + ".new" + suffix)
+        }
+        for suffix in ["-wal", ""] { try rename(store.path + ".new" + suffix, store.path + suffix) }
+        #expect(try names(database) == ["nine"])
+        #expect(database.connectionNumber == 2)
+    }
 }

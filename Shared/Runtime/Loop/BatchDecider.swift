@@ -39,7 +39,9 @@ struct BatchDecider<Service: CommandService> {
         var conclusions: [Conclusion] = []
         conclusions.reserveCapacity(intakes.count)
         for (intake, step) in zip(intakes, steps) {
-            if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
+            guard var conclusion = try conclude(intake, step, &book, now) else { continue }
+            conclusion.loggedAt = intake.record.timestampMs
+            conclusions.append(conclusion)
         }
         try book.save(in: transaction)
         try keepForwards(conclusions, admitted, now, in: transaction)

@@ -7,15 +7,18 @@
 public enum Journal {
     private static let columns = """
         topic, partition, incarnation, log_offset, app, source, id, digest, type, subject, outcome, reason, messages, \
-        decided_at
+        decided_at, logged_at
         """
+    /// Entries from before the column, and those of an older replica beside this one, have no time from the log.
+    static let loggedAt = "COALESCE(logged_at, decided_at)"
+    private static let selected = columns.replacing("logged_at", with: loggedAt)
 
     /// Looks up what was decided on these commands before. One round trip.
     public static func find(
         _ keys: [CommandKey], in transaction: any SQLTransaction
     ) throws(StorageError) -> [CommandKey: JournalEntry] {
         let answers = try transaction.queryEach(
-            "SELECT \(columns) FROM journal WHERE app = $1 AND source = $2 AND id = $3",
+            "SELECT \(selected) FROM journal WHERE app = $1 AND source = $2 AND id = $3",
             keys.map { [.text($0.app), .text($0.source), .text($0.id)] })
         var found: [CommandKey: JournalEntry] = [:]
         for (key, rows) in zip(keys, answers) {
@@ -35,7 +38,7 @@ public enum Journal {
         try transaction.executeEach(
             """
             INSERT INTO journal (\(columns))
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             """,
             entries.map(parameters))
     }
@@ -49,7 +52,7 @@ public enum Journal {
     ) throws(StorageError) -> [JournalEntry] {
         let rows = try transaction.query(
             """
-            SELECT \(columns) FROM journal
+            SELECT \(selected) FROM journal
             WHERE topic = $1 AND partition = $2 AND incarnation = $3 AND log_offset > $4
             ORDER BY log_offset LIMIT $5
             """,
@@ -62,7 +65,7 @@ public enum Journal {
         subject: String, limit: Int, in transaction: any SQLTransaction
     ) throws(StorageError) -> [JournalEntry] {
         let rows = try transaction.query(
-            "SELECT \(columns) FROM journal WHERE subject = $1 ORDER BY decided_at DESC, log_offset DESC LIMIT $2",
+            "SELECT \(selected) FROM journal WHERE subject = $1 ORDER BY decided_at DESC, log_offset DESC LIMIT $2",
             [.text(subject), SQLValue(limit)])
         return try entries(rows)
     }
@@ -81,7 +84,7 @@ public enum Journal {
         parameters.append(SQLValue(limit))
         let rows = try transaction.query(
             """
-            SELECT \(columns) FROM journal WHERE \(condition)
+            SELECT \(selected) FROM journal WHERE \(condition)
             ORDER BY decided_at DESC, log_offset DESC LIMIT $\(parameters.count)
             """,
             parameters)
@@ -96,7 +99,7 @@ public enum Journal {
             .integer(entry.position.incarnation), .integer(entry.position.offset),
             SQLValue(entry.key?.app), SQLValue(entry.key?.source), SQLValue(entry.key?.id),
             .blob(entry.digest), .text(entry.type), SQLValue(entry.subject), .text(entry.outcome),
-            SQLValue(entry.reason), .blob(entry.messages), .integer(entry.decidedAt),
+            SQLValue(entry.reason), .blob(entry.messages), .integer(entry.decidedAt), .integer(entry.loggedAt),
         ]
     }
 
@@ -120,6 +123,6 @@ public enum Journal {
                 incarnation: try row.integer(2), offset: try row.integer(3)),
             key: key, digest: try row.blob(7), type: try row.text(8), subject: try row.optionalText(9),
             outcome: try row.text(10), reason: try row.optionalText(11), messages: try row.blob(12),
-            decidedAt: try row.integer(13))
+            loggedAt: try row.integer(14), decidedAt: try row.integer(13))
     }
 }

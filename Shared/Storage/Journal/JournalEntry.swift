@@ -14,12 +14,14 @@ public struct JournalEntry: Sendable, Hashable {
     public let reason: String?
     /// The messages to publish, encoded by the caller. May be empty.
     public let messages: [UInt8]
+    /// The time that Kafka gave to the record, in milliseconds since 1970.
+    public let loggedAt: Int64
     /// When it was decided, in milliseconds since 1970.
     public let decidedAt: Int64
 
     public init(
         position: JournalPosition, key: CommandKey?, digest: [UInt8], type: String, subject: String?,
-        outcome: String, reason: String?, messages: [UInt8], decidedAt: Int64
+        outcome: String, reason: String?, messages: [UInt8], loggedAt: Int64, decidedAt: Int64
     ) {
         self.position = position
         self.key = key
@@ -29,6 +31,7 @@ public struct JournalEntry: Sendable, Hashable {
         self.outcome = outcome
         self.reason = reason
         self.messages = messages
+        self.loggedAt = loggedAt
         self.decidedAt = decidedAt
     }
 }

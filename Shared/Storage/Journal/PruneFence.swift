@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// Up to where a partition's entries have been published, in all its incarnations.
+/// What of a partition may be forgotten: what is older than the cutoff and published, in all its incarnations.
 struct PruneFence {
-    let topic: String
-    let partition: Int64
+    let held: HeldPartition
+    /// By the log's own time, in milliseconds since 1970.
+    let cutoff: Int64
     private let incarnation: Int64
     private let publishedThrough: Int64
     /// Older incarnations that are not published to their end.
     private var setAside: [Int64: Int64] = [:]
 
-    /// The fences of all partitions whose oldest entry was decided before `cutoff`.
-    static func all(
-        in transaction: any SQLTransaction, startingBefore cutoff: Int64
+    /// The fences of those partitions that are still held, and whose oldest entry is older than their cutoff.
+    static func of(
+        _ partitions: [HeldPartition], retention: Int64, in transaction: any SQLTransaction
     ) throws(StorageError) -> [PruneFence] {
-        let rows = try transaction.query(
-            "SELECT topic, partition, incarnation, published_through FROM progress ORDER BY topic, partition")
-        let oldest = try transaction.queryEach(
+        let rows = try transaction.queryEach(
             """
-            SELECT decided_at FROM journal WHERE topic = $1 AND partition = $2
-            ORDER BY incarnation, log_offset LIMIT 1
+            SELECT incarnation, published_through, log_time FROM progress
+            WHERE topic = $1 AND partition = $2 AND epoch = $3 AND log_time >= 0
             """,
-            rows.map { [$0.values[0], $0.values[1]] })
-        let setAside = try setAside(in: transaction)
-        var fences: [PruneFence] = []
-        for (row, first) in zip(rows, oldest) {
-            guard let first = first.first, try first.integer(0) < cutoff else { continue }
-            var fence = PruneFence(
-                topic: try row.text(0), partition: try row.integer(1), incarnation: try row.integer(2),
-                publishedThrough: try row.integer(3))
-            fence.setAside = setAside[[row.values[0], row.values[1]]] ?? [:]
-            fences.append(fence)
+            partitions.map(\.parameters))
+        var held: [PruneFence] = []
+        for (partition, answer) in zip(partitions, rows) {
+            guard let row = answer.first else { continue }
+            held.append(
+                PruneFence(
+                    held: partition, cutoff: try row.integer(2) - retention, incarnation: try row.integer(0),
+                    publishedThrough: try row.integer(1)))
+        }
+        var fences = try held.withOldEntries(in: transaction)
+        let setAside = try transaction.queryEach(
+            "SELECT incarnation, published_through FROM set_aside WHERE topic = $1 AND partition = $2",
+            fences.map(\.held.place))
+        for (index, rows) in setAside.enumerated() {
+            for row in rows { fences[index].setAside[try row.integer(0)] = try row.integer(1) }
         }
         return fences
     }
@@ -41,21 +45,25 @@ struct PruneFence {
         return offset <= published
     }
 
-    private init(topic: String, partition: Int64, incarnation: Int64, publishedThrough: Int64) {
-        self.topic = topic
-        self.partition = partition
+    private init(held: HeldPartition, cutoff: Int64, incarnation: Int64, publishedThrough: Int64) {
+        self.held = held
+        self.cutoff = cutoff
         self.incarnation = incarnation
         self.publishedThrough = publishedThrough
     }
+}
 
-    /// By topic and partition, then by incarnation.
-    private static func setAside(
-        in transaction: any SQLTransaction
-    ) throws(StorageError) -> [[SQLValue]: [Int64: Int64]] {
-        var found: [[SQLValue]: [Int64: Int64]] = [:]
-        let rows = try transaction.query("SELECT topic, partition, incarnation, published_through FROM set_aside")
-        for row in rows {
-            found[Array(row.values[0...1]), default: [:]][try row.integer(2)] = try row.integer(3)
+extension [PruneFence] {
+    fileprivate func withOldEntries(in transaction: any SQLTransaction) throws(StorageError) -> [PruneFence] {
+        let oldest = try transaction.queryEach(
+            """
+            SELECT \(Journal.loggedAt) FROM journal WHERE topic = $1 AND partition = $2
+            ORDER BY incarnation, log_offset LIMIT 1
+            """,
+            map(\.held.place))
+        var found: [PruneFence] = []
+        for (fence, rows) in zip(self, oldest) {
+            if let row = rows.first, try row.integer(0) < fence.cutoff { found.append(fence) }
         }
         return found
     }

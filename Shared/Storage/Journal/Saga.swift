@@ -52,13 +52,16 @@ public enum Sagas {
         return found
     }
 
-    /// Writes sagas that began, or that got a reply. One round trip.
+    /// Writes sagas that began, or that got a reply; one that begins anew takes the place of the old one. One round
+    /// trip.
     public static func save(_ sagas: [Saga], in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.executeEach(
             """
             INSERT INTO saga (app, source, id, origin, record_key, reply, is_settled, begun_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-            ON CONFLICT (app, source, id) DO UPDATE SET reply = excluded.reply, is_settled = excluded.is_settled
+            ON CONFLICT (app, source, id) DO UPDATE SET
+                origin = excluded.origin, record_key = excluded.record_key, reply = excluded.reply,
+                is_settled = excluded.is_settled, begun_at = excluded.begun_at
             """,
             sagas.map { saga in
                 [
@@ -69,15 +72,21 @@ public enum Sagas {
             })
     }
 
-    /// Forgets sagas that began before `cutoff` (milliseconds since 1970), at most `limit` of them.
+    /// Forgets settled sagas that began before `cutoff` (milliseconds since 1970) and whose command the journal has
+    /// forgotten, at most `limit` of them. One that still waits for its answer stays, however old it is.
     /// - Returns: how many.
     public static func prune(
         olderThan cutoff: Int64, limit: Int, in transaction: any SQLTransaction
     ) throws(StorageError) -> Int {
+        // A count, because PostgreSQL may turn NOT EXISTS into a join that reads the whole journal.
         try transaction.execute(
             """
-            DELETE FROM saga WHERE (app, source, id) IN
-                (SELECT app, source, id FROM saga WHERE begun_at < $1 ORDER BY begun_at LIMIT $2)
+            DELETE FROM saga WHERE (app, source, id) IN (
+                SELECT app, source, id FROM saga
+                WHERE begun_at < $1 AND is_settled = 1 AND 0 = (
+                    SELECT COUNT(*) FROM journal
+                    WHERE journal.app = saga.app AND journal.source = saga.source AND journal.id = saga.id)
+                ORDER BY begun_at LIMIT $2)
             """,
             [.integer(cutoff), SQLValue(limit)])
     }

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// The tables that every service has: ``Journal`` and ``Progress`` live in them.
+/// The tables that every service has: ``Journal``, ``Progress``, ``Sagas`` and ``Forwards`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
         Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal]),
         Migration(
             number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
+        Migration(number: 3, name: "log time", statements: logTime),
+        Migration(
+            number: 4, name: "forwards",
+            statements: [
+                forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
+                "CREATE INDEX forward_begun_at ON forward (begun_at)",
+            ]),
     ]
 
     private static let progress = """
@@ -74,6 +81,26 @@ public enum StorageSchema {
             is_settled BIGINT NOT NULL,
             begun_at BIGINT NOT NULL,
             PRIMARY KEY (app, source, id)
+        )
+        """
+
+    /// `logged_at` is null in older rows, which is quick on a table of any size: they count as logged when decided.
+    private static let logTime = [
+        "ALTER TABLE journal ADD COLUMN logged_at BIGINT",
+        "ALTER TABLE progress ADD COLUMN log_time BIGINT NOT NULL DEFAULT -1",
+        "ALTER TABLE progress ADD COLUMN forgotten_before BIGINT NOT NULL DEFAULT -1",
+    ]
+
+    /// Commands that were sent to another service and are not yet answered.
+    private static let forward = """
+        CREATE TABLE forward (
+            app TEXT NOT NULL,
+            id TEXT NOT NULL,
+            message BYTEA NOT NULL,
+            asked BIGINT NOT NULL,
+            next_ask BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            PRIMARY KEY (app, id)
         )
         """
 }

@@ -20,6 +20,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     public let engine = SQLEngine.postgresql
+    public private(set) var connectionNumber = 0
     private let settings: PostgreSQLSettings
     private let isolation: Isolation
     private let logger: Logger
@@ -163,6 +164,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
         let fresh = try PostgreSQLConnection(settings)
         logger.info("connected to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
         connection = fresh
+        connectionNumber += 1
         return fresh
     }
 

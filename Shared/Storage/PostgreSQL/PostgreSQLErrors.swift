@@ -22,15 +22,15 @@ extension StorageError {
     var endsPostgreSQLSession: Bool {
         guard let sqlState, kind == .unavailable else { return false }
         // Plans and prepared statements that no longer fit, a server that became read-only, a session that was ended.
-        return ["0A000", "26000", "25006", "25P03", "3F000"].contains(sqlState) || sqlState.hasPrefix("57P")
+        return ["0A000", "26000", "25006", "25P03", "25P04", "3F000"].contains(sqlState) || sqlState.hasPrefix("57P")
             || sqlState.hasPrefix("08")
     }
 
     private static func kind(sqlState: String) -> Kind {
         switch sqlState {
         case "40001", "40P01", "55P03", "23505", "23P01": return .conflict
-        // Statement gone, read-only server, idle too long, no such database, no right, no such schema.
-        case "26000", "25006", "25P03", "3D000", "42501", "3F000", "40003": return .unavailable
+        // Statement gone, read-only server, idle or running for too long, no such database, no right, no such schema.
+        case "26000", "25006", "25P03", "25P04", "3D000", "42501", "3F000", "40003": return .unavailable
         default: break
         }
         switch sqlState.prefix(2) {

@@ -9,7 +9,8 @@ public struct PartitionClaim: Sendable, Hashable {
         case new
         /// Reading goes on where it stopped.
         case resumed
-        /// The offsets no longer meant anything (another cluster, a topic made anew). A new incarnation has begun.
+        /// The offsets no longer meant anything (another cluster, a topic made anew), or nobody knows them any more (the
+        /// progress was deleted, the journal is there). A new incarnation has begun.
         case setAside(previous: Int64, publishedThrough: Int64)
     }
 
@@ -20,15 +21,27 @@ public struct PartitionClaim: Sendable, Hashable {
     public let epoch: Int64
     /// Where to read on. Nil leaves it to the broker: from the earliest message.
     public let nextOffset: Int64?
+    /// Offsets that were never read and that the partition no longer has. Reading goes on behind them. Only the claim
+    /// that finds them names them.
+    public let gap: Range<Int64>?
     /// The last offset of this incarnation that was published, -1 for none.
     public let publishedThrough: Int64
     /// How often the partition was claimed since its offset last moved, this claim included. A crash loop shows here.
+    /// Renewals do not count, nor claims of a partition that has nothing to read, and a
+    /// ``Progress/release(_:in:)`` starts anew.
     public let idleClaims: Int64
     /// The offset that was marked as suspect and not passed since.
     public let suspectOffset: Int64?
     /// How often it was marked.
     public let suspectCount: Int64
+    /// The highest time of a record that was read, in milliseconds since 1970, -1 for none. Of all incarnations.
+    public let logTime: Int64
+    /// Decisions on records that are older than this may have been forgotten: milliseconds since 1970, -1 for none.
+    /// Of all incarnations.
+    public let forgottenBefore: Int64
     public let start: Start
     /// Earlier incarnations with messages still to be published, oldest first. They come before everything else.
     public let unpublished: [SetAsideIncarnation]
+
+    public var held: HeldPartition { HeldPartition(topic: topic, partition: partition, epoch: epoch) }
 }

@@ -7,51 +7,87 @@ extension Progress {
     /// Offsets that no longer mean anything are set aside: when the row comes from another cluster, or when it says
     /// that more was read than the partition has. The incarnation is raised then, reading starts at the earliest
     /// message, and the claim names what is left to publish of the old one. (A topic that was made anew and has already
-    /// grown past the old offset is not noticed.)
+    /// grown past the old offset is not noticed.) The same happens when the journal knows the partition and its row is
+    /// gone; all of the newest incarnation counts as unpublished then.
+    ///
+    /// Where the partition no longer has what is to be read next, reading goes on at its oldest message, and the claim
+    /// names the gap.
+    ///
+    /// A renewal (``PartitionClaimRequest/heldEpoch``) says what the store holds now, which after a failover may be an
+    /// earlier offset than before. Its epoch is higher than the held one and the stored one. What the caller knew of
+    /// the partition (offsets, what is published) gives way to the claim.
     ///
     /// - Parameters:
     ///   - requests: each partition once.
     ///   - owner: a name for people.
     /// - Returns: the claims in the order of the requests.
-    /// - Throws: `conflict` when another replica claims one of them at the same time.
+    /// - Throws: `conflict` when another replica claims one of them at the same time; `fenced` when one of the held
+    ///   partitions was claimed by another replica meanwhile. Nothing is claimed then.
     public static func claim(
         _ requests: [PartitionClaimRequest], clusterID: String, owner: String, in transaction: any SQLTransaction
     ) throws(StorageError) -> [PartitionClaim] {
-        let old = try ProgressRow.read(requests, in: transaction)
-        var claimed: [(PartitionClaimRequest, ProgressRow)] = []
-        var starts: [PartitionClaim.Start] = []
-        var left: [(PartitionClaimRequest, ProgressRow)] = []
-        for (request, row) in zip(requests, old) {
-            let (next, start) = successor(of: row, request, clusterID)
-            claimed.append((request, next))
-            starts.append(start)
-            if case .setAside = start, let row { left.append((request, row)) }
+        var old = try ProgressRow.read(requests, in: transaction)
+        try checkHeld(requests, old)
+        try addLost(&old, requests, in: transaction)
+        let successions = zip(requests, old).map { Succession(of: $1, $0, clusterID) }
+        let left = zip(requests, old).filter { request, row in
+            row.map { !$0.fits(clusterID: clusterID, highWatermark: request.highWatermark) } ?? false
         }
-        try setAside(left, in: transaction)
-        try ProgressRow.write(claimed, owner: owner, in: transaction)
+        try setAside(left.compactMap { request, row in row.map { (request, $0) } }, in: transaction)
+        try ProgressRow.write(Array(zip(requests, successions.map(\.row))), owner: owner, in: transaction)
         let unpublished = try unpublished(requests, in: transaction)
-        return claimed.indices.map { index in
-            claim(claimed[index].0, claimed[index].1, starts[index], unpublished[index])
+        return requests.indices.map { claim(requests[$0], successions[$0], unpublished[$0]) }
+    }
+
+    /// A partition's row after the claim, and how it came to it.
+    private struct Succession {
+        var row: ProgressRow
+        var start: PartitionClaim.Start
+        var gap: Range<Int64>?
+
+        init(of old: ProgressRow?, _ request: PartitionClaimRequest, _ clusterID: String) {
+            row = old ?? ProgressRow(clusterID: clusterID)
+            start = old == nil ? .new : .resumed
+            if let old, !old.fits(clusterID: clusterID, highWatermark: request.highWatermark) {
+                row = old.setAside(clusterID: clusterID)
+                start = .setAside(previous: old.incarnation, publishedThrough: old.publishedThrough)
+            }
+            gap = row.passGap(before: request.lowWatermark)
+            row.epoch = max(row.epoch, request.heldEpoch ?? 0) + 1
+            if request.heldEpoch == nil, !row.isAtEnd(request) { row.idleClaims += 1 }
         }
     }
 
-    private static func successor(
-        of row: ProgressRow?, _ request: PartitionClaimRequest, _ clusterID: String
-    ) -> (ProgressRow, PartitionClaim.Start) {
-        var next = row ?? ProgressRow(clusterID: clusterID)
-        var start = row == nil ? PartitionClaim.Start.new : .resumed
-        if let row, !row.fits(clusterID: clusterID, highWatermark: request.highWatermark) {
-            next = ProgressRow(clusterID: clusterID)
-            next.incarnation = row.incarnation + 1
-            next.epoch = row.epoch
-            start = .setAside(previous: row.incarnation, publishedThrough: row.publishedThrough)
+    private static func checkHeld(
+        _ requests: [PartitionClaimRequest], _ rows: [ProgressRow?]
+    ) throws(StorageError) {
+        let lost = zip(requests, rows).filter { request, row in
+            guard let held = request.heldEpoch, let row else { return false }
+            return row.epoch > held
         }
-        next.epoch += 1
-        next.idleClaims += 1
-        return (next, start)
+        try checkFence(lost.map { JournalPartition(topic: $0.0.topic, partition: $0.0.partition) }, lost.map { _ in 0 })
     }
 
-    /// Remembers the incarnations that have messages to publish, until these are published.
+    /// Stands in for rows that somebody deleted: without a new incarnation, what is read again would for ever run into
+    /// the journal's rows of the same positions.
+    private static func addLost(
+        _ rows: inout [ProgressRow?], _ requests: [PartitionClaimRequest], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        let missing = rows.indices.filter { rows[$0] == nil }
+        let newest = try transaction.queryEach(
+            """
+            SELECT incarnation FROM journal WHERE topic = $1 AND partition = $2
+            ORDER BY incarnation DESC, log_offset DESC LIMIT 1
+            """,
+            missing.map { [.text(requests[$0].topic), SQLValue(requests[$0].partition)] })
+        for (index, answer) in zip(missing, newest) {
+            guard let incarnation = try answer.first?.integer(0) else { continue }
+            rows[index] = ProgressRow(lost: incarnation)
+        }
+    }
+
+    /// Remembers the incarnations that have messages to publish, until these are published. (One that was set aside
+    /// before is found again when a progress row is deleted twice.)
     private static func setAside(
         _ rows: [(PartitionClaimRequest, ProgressRow)], in transaction: any SQLTransaction
     ) throws(StorageError) {
@@ -66,6 +102,7 @@ extension Progress {
             INSERT INTO set_aside (topic, partition, incarnation, published_through)
             SELECT topic, partition, incarnation, $4 FROM journal
             WHERE topic = $1 AND partition = $2 AND incarnation = $3 AND log_offset > $4 LIMIT 1
+            ON CONFLICT (topic, partition, incarnation) DO NOTHING
             """,
             parameters)
     }
@@ -92,13 +129,14 @@ extension Progress {
     }
 
     private static func claim(
-        _ request: PartitionClaimRequest, _ row: ProgressRow, _ start: PartitionClaim.Start,
-        _ unpublished: [SetAsideIncarnation]
+        _ request: PartitionClaimRequest, _ succession: Succession, _ unpublished: [SetAsideIncarnation]
     ) -> PartitionClaim {
-        PartitionClaim(
+        let row = succession.row
+        return PartitionClaim(
             topic: request.topic, partition: request.partition, incarnation: row.incarnation, epoch: row.epoch,
-            nextOffset: row.nextOffset == ProgressRow.earliest ? nil : row.nextOffset,
+            nextOffset: row.nextOffset == ProgressRow.earliest ? nil : row.nextOffset, gap: succession.gap,
             publishedThrough: row.publishedThrough, idleClaims: row.idleClaims, suspectOffset: row.suspectOffset,
-            suspectCount: row.suspectCount, start: start, unpublished: unpublished)
+            suspectCount: row.suspectCount, logTime: row.logTime, forgottenBefore: row.forgottenBefore,
+            start: succession.start, unpublished: unpublished)
     }
 }

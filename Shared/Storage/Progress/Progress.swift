@@ -3,12 +3,16 @@
 
 /// Who reads which partition, and how far: the store's word counts, Kafka's group offsets are only a hint.
 ///
-/// Every update says with its epoch which claim it rests on. A replica that lost its partition, and does not know it
-/// yet, matches no row: it gets ``StorageError/Kind/fenced(_:)`` and must let that error end its transaction. Two
+/// Every update says with its epoch which claim it rests on, and progress also from where. A replica that lost its
+/// partition, and does not know it yet, matches no row; nor does one whose store went back to an earlier copy (a standby
+/// that lagged, a restored backup), where an epoch proves little because it may be given twice. It gets ``StorageError/Kind/fenced(_:)`` and must let that error end its transaction. Two
 /// replicas that meet in the same instant on PostgreSQL get `conflict`; run again, the loser is fenced.
 /// All functions work inside the caller's transaction and on its thread.
 public enum Progress {
     /// Records decisions' progress, in the transaction that stores the decisions. One round trip.
+    ///
+    /// What the store holds must be what the update expects: whoever decides on top of a store that has lost earlier
+    /// decisions would skip their commands for good.
     ///
     /// Where the next offset moves, the count of idle claims starts again; where it passes the suspect, the suspect
     /// is forgotten.
@@ -22,19 +26,23 @@ public enum Progress {
                 suspect_count = CASE WHEN suspect_offset < $4 THEN 0 ELSE suspect_count END,
                 suspect_offset = CASE WHEN suspect_offset < $4 THEN NULL ELSE suspect_offset END,
                 next_offset = $4,
-                published_through = CASE WHEN published_through < $5 THEN $5 ELSE published_through END
-            WHERE topic = $1 AND partition = $2 AND epoch = $3
+                published_through = CASE WHEN published_through < $5 THEN $5 ELSE published_through END,
+                log_time = CASE WHEN log_time < $6 THEN $6 ELSE log_time END
+            WHERE topic = $1 AND partition = $2 AND epoch = $3 AND next_offset = $7
             """,
             updates.map {
                 [
                     .text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.nextOffset),
-                    .integer($0.publishedThrough),
+                    .integer($0.publishedThrough), .integer($0.logTime),
+                    .integer($0.expectedOffset ?? ProgressRow.earliest),
                 ]
             })
         try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)
     }
 
     /// Records that more was published, where nothing new was decided. One round trip.
+    ///
+    /// - Throws: `fenced` also when something was published that this store knows no decision of.
     public static func markPublished(
         _ updates: [PublishedUpdate], in transaction: any SQLTransaction
     ) throws(StorageError) {
@@ -42,7 +50,7 @@ public enum Progress {
             """
             UPDATE progress
             SET published_through = CASE WHEN published_through < $4 THEN $4 ELSE published_through END
-            WHERE topic = $1 AND partition = $2 AND epoch = $3
+            WHERE topic = $1 AND partition = $2 AND epoch = $3 AND $4 < next_offset
             """,
             updates.map {
                 [.text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.publishedThrough)]
@@ -96,12 +104,41 @@ public enum Progress {
         return Int(try rows.first?.integer(0) ?? 0)
     }
 
-    private static func checkFence(
+    /// Takes one mark back: the attempt ended without telling anything about the message (the process was asked to stop,
+    /// the database went away). Does nothing when the mark is of another offset.
+    public static func unmarkSuspect(
+        topic: String, partition: Int32, epoch: Int64, offset: Int64, in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        let count = try transaction.execute(
+            """
+            UPDATE progress SET
+                suspect_count = CASE WHEN suspect_offset = $4 AND suspect_count > 0
+                    THEN suspect_count - 1 ELSE suspect_count END,
+                suspect_offset = CASE WHEN suspect_offset = $4 AND suspect_count <= 1
+                    THEN NULL ELSE suspect_offset END
+            WHERE topic = $1 AND partition = $2 AND epoch = $3
+            """,
+            [.text(topic), SQLValue(partition), .integer(epoch), .integer(offset)])
+        try checkFence([JournalPartition(topic: topic, partition: partition)], [count])
+    }
+
+    /// Hands partitions over in good order: the claim that follows is no sign of a crash. One round trip.
+    ///
+    /// A partition that another replica has claimed already is left alone; that is no error.
+    public static func release(
+        _ partitions: [HeldPartition], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        try transaction.executeEach(
+            "UPDATE progress SET idle_claims = 0 WHERE topic = $1 AND partition = $2 AND epoch = $3",
+            partitions.map(\.parameters))
+    }
+
+    static func checkFence(
         _ partitions: [JournalPartition], _ counts: [Int]
     ) throws(StorageError) {
         let lost = zip(partitions, counts).filter { $0.1 == 0 }.map(\.0)
         guard !lost.isEmpty else { return }
         let names = lost.map(\.description).joined(separator: ", ")
-        throw StorageError(kind: .fenced(lost), message: "claimed by another replica: \(names)")
+        throw StorageError(kind: .fenced(lost), message: "the store names another owner or another offset: \(names)")
     }
 }

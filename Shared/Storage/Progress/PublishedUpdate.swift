@@ -7,7 +7,7 @@ public struct PublishedUpdate: Sendable, Hashable {
     public let partition: Int32
     /// From the claim.
     public let epoch: Int64
-    /// The last offset that was published. A lower one than before is ignored.
+    /// The last offset that was published: one that was decided. A lower one than before is ignored.
     public let publishedThrough: Int64
 
     public init(topic: String, partition: Int32, epoch: Int64, publishedThrough: Int64) {

@@ -8,6 +8,13 @@
 public protocol SQLDatabase: AnyObject {
     var engine: SQLEngine { get }
 
+    /// Which connection this is: 0 before the first one, raised by each new one, before its first transaction runs.
+    ///
+    /// The store behind a new connection may be an earlier copy (a standby took over, a backup was put back). So who
+    /// holds partitions compares, inside each transaction or before it, with the number at his last claim, and where
+    /// it differs renews his claims first (``PartitionClaimRequest/heldEpoch``). The schema may be an older one too.
+    var connectionNumber: Int { get }
+
     /// Runs `body` in a transaction: committed when `body` returns, rolled back when it throws.
     ///
     /// When this returns, the changes are durable (as durable as the engine is configured to be). When it throws,

@@ -13,7 +13,8 @@ public struct StorageError: Error, Sendable, Hashable {
         /// The store cannot work now: connection lost, server stopping, busy, full, damaged, access refused, and all
         /// else that an operator or time has to mend. Nothing is wrong with the request: back off and try again.
         case unavailable
-        /// These partitions were claimed by another replica. Roll back and let go of them.
+        /// These partitions were claimed by another replica, or the store no longer stands where this replica left it.
+        /// Roll back and let go of them.
         case fenced([JournalPartition])
         /// The statement or its values are wrong. Trying again cannot help.
         case invalid

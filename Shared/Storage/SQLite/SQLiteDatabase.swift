@@ -9,6 +9,11 @@ import Glibc
 /// The file is in WAL mode, and a transaction holds the write lock from its beginning, so it never has to be run
 /// again because of another writer. An advisory lock on `<path>.lock` keeps a second replica out.
 /// Confined to one thread, like every ``SQLDatabase``.
+///
+/// A copy that is put in the place of the file while it is open (one file, by renaming it) is noticed by the next
+/// transaction, which opens it; the log of the file before is removed, because SQLite would take it for the copy's own.
+/// A file that is gone is `unavailable`, until one is there again. Writing *into* the open file (`cp copy store`) cannot
+/// be noticed, and damages the store: stop the service before.
 public final class SQLiteDatabase: SQLDatabase {
     /// How far a commit goes before it returns.
     public enum Synchronous: String, Sendable {
@@ -25,26 +30,32 @@ public final class SQLiteDatabase: SQLDatabase {
     private static let cacheSize = -32_768
 
     public let engine = SQLEngine.sqlite
+    public private(set) var connectionNumber = 0
     private let path: String
+    private let synchronous: Synchronous
     private let statements = SQLiteStatementCache()
-    private var queue: DatabaseQueue?
+    private var connection: Connection?
+    /// Nil once the store is closed.
     private var lock: FileLock?
     private var isInTransaction = false
+
+    /// An open file. `log` is the file of its write-ahead log.
+    private struct Connection {
+        let queue: DatabaseQueue
+        let file: FileIdentity
+        let log: FileIdentity?
+        let index: FileIdentity?
+    }
 
     /// Opens the file, creating it (readable by its owner only) when missing. Its directory must exist.
     ///
     /// - Throws: `unavailable` when the file cannot be opened or another process uses it; the message names both.
     public init(path: String, synchronous: Synchronous = .full) throws(StorageError) {
         self.path = path
+        self.synchronous = synchronous
         lock = try FileLock(path: path + ".lock", protecting: path)
         Self.createPrivately(path)
-        do {
-            queue = try Self.open(path, synchronous)
-        } catch let error as StorageError {
-            throw error
-        } catch {
-            throw Self.storageError(error, doing: "cannot open \(path)")
-        }
+        _ = try usableConnection()
     }
 
     deinit {
@@ -53,11 +64,11 @@ public final class SQLiteDatabase: SQLDatabase {
 
     @discardableResult
     public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
-        guard let queue else { throw StorageError.unavailable("\(path) is closed") }
+        guard lock != nil else { throw StorageError.unavailable("\(path) is closed") }
         guard !isInTransaction else { throw StorageError.invalid("a transaction is already running") }
         isInTransaction = true
         defer { isInTransaction = false }
-        return try queue.writeWithoutTransaction { database in
+        return try usableConnection().queue.writeWithoutTransaction { database in
             try run(body, in: database)
         }
     }
@@ -70,10 +81,7 @@ public final class SQLiteDatabase: SQLDatabase {
 
     public func close() {
         guard !isInTransaction else { return }
-        statements.removeAll()
-        // Nothing is lost when closing fails: what was committed is in the log, and the next open reads it.
-        try? queue?.close()
-        queue = nil
+        closeConnection()
         lock = nil
     }
 
@@ -109,6 +117,44 @@ public final class SQLiteDatabase: SQLDatabase {
 
     // MARK: Opening
 
+    /// Opens the file anew when the path leads to another one than before.
+    private func usableConnection() throws(StorageError) -> Connection {
+        let file = FileIdentity(path)
+        if let connection, connection.file == file { return connection }
+        closeConnection()
+        guard let file else { throw .unavailable("\(path) is gone, or cannot be looked at") }
+        let fresh: Connection
+        do {
+            let queue = try Self.open(path, synchronous)
+            fresh = Connection(
+                queue: queue, file: file, log: FileIdentity(path + "-wal"), index: FileIdentity(path + "-shm"))
+        } catch let error as StorageError {
+            throw error
+        } catch {
+            throw Self.storageError(error, doing: "cannot open \(path)")
+        }
+        connection = fresh
+        connectionNumber += 1
+        return fresh
+    }
+
+    private func closeConnection() {
+        guard let connection else { return }
+        statements.removeAll()
+        if FileIdentity(path) != connection.file { cleanUp(after: connection) }
+        // Nothing is lost when closing fails: what was committed is in the log, and the next open reads it.
+        try? connection.queue.close()
+        self.connection = nil
+    }
+
+    /// Does for a file that was moved away what SQLite does at the end only for one that is still in its place.
+    private func cleanUp(after connection: Connection) {
+        try? connection.queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(PASSIVE)") }
+        // The copy in its place may have brought its own.
+        if let log = connection.log, FileIdentity(path + "-wal") == log { unlink(path + "-wal") }
+        if let index = connection.index, FileIdentity(path + "-shm") == index { unlink(path + "-shm") }
+    }
+
     private static func open(_ path: String, _ synchronous: Synchronous) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -126,6 +172,8 @@ public final class SQLiteDatabase: SQLDatabase {
                     PRAGMA wal_autocheckpoint = \(checkpointPages);
                     PRAGMA cache_size = \(cacheSize);
                     """)
+            // Makes SQLite open the log, so that its file is known.
+            _ = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_schema")
         }
         return queue
     }

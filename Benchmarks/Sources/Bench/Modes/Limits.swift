@@ -101,7 +101,8 @@ struct Limits {
                         topic: "commands", partition: Int32(offset % 12), incarnation: 1, offset: offset),
                     key: CommandKey(app: Stage.app, source: "https://shop.example/backend", id: "command-\(offset)"),
                     digest: digest, type: LinkRequest.type, subject: "customer-\(offset)", outcome: "succeeded",
-                    reason: nil, messages: messages, decidedAt: 1_770_000_000_000)
+                    reason: nil, messages: messages, loggedAt: 1_770_000_000_000,
+                    decidedAt: 1_770_000_000_000)
             }
             _ = try database.transaction { try Journal.append(entries, in: $0) }
         }

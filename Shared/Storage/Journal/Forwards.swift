@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of IdentityBus. See LICENSE for the full text.
+
+/// A command that was sent to another service and is not yet answered.
+public struct UnansweredForward: Sendable, Hashable {
+    public let app: String
+    /// The command's own id. It stays the same however often the command is sent, so the other service applies it once.
+    public let id: String
+    /// The command, encoded by the caller.
+    public let message: [UInt8]
+    /// How often it was sent: 1 after the first time.
+    public let asked: Int64
+    /// When it is to be sent again, in milliseconds since 1970.
+    public let nextAsk: Int64
+    /// When it was sent for the first time, in milliseconds since 1970.
+    public let begunAt: Int64
+
+    /// One that is sent for the first time.
+    public init(app: String, id: String, message: [UInt8], begunAt: Int64) {
+        self.init(
+            app: app, id: id, message: message, asked: 1, nextAsk: begunAt + Forwards.pause(asked: 1),
+            begunAt: begunAt)
+    }
+
+    init(app: String, id: String, message: [UInt8], asked: Int64, nextAsk: Int64, begunAt: Int64) {
+        self.app = app
+        self.id = id
+        self.message = message
+        self.asked = asked
+        self.nextAsk = nextAsk
+        self.begunAt = begunAt
+    }
+}
+
+/// The commands that a service sent to others and that wait for an answer: each is sent again, with growing pauses,
+/// until it is answered, so that whatever gets lost on the way ends no saga.
+///
+/// All functions work inside the caller's transaction and on its thread. Times are milliseconds since 1970.
+public enum Forwards {
+    /// What ``count(in:)`` counts up to.
+    public static let countLimit: Int64 = 10_000
+
+    /// How long to wait for an answer after a forward was sent for the `asked`th time, in milliseconds: 5 s, then each
+    /// time twice as long, at most 10 minutes.
+    public static func pause(asked: Int64) -> Int64 {
+        let doublings = min(max(asked, 1) - 1, 7)
+        return min(5000 << doublings, 600_000)
+    }
+
+    /// Remembers forwards, in the transaction that decides on them. One that is known already stays as it is. One round
+    /// trip.
+    public static func save(
+        _ forwards: [UnansweredForward], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        try transaction.executeEach(
+            """
+            INSERT INTO forward (app, id, message, asked, next_ask, begun_at) VALUES ($1, $2, $3, $4, $5, $6)
+            ON CONFLICT (app, id) DO NOTHING
+            """,
+            forwards.map {
+                [
+                    .text($0.app), .text($0.id), .blob($0.message), .integer($0.asked), .integer($0.nextAsk),
+                    .integer($0.begunAt),
+                ]
+            })
+    }
+
+    /// Forgets forwards that are answered, in the transaction that decides on the answer. Unknown ones are no error.
+    /// One round trip.
+    public static func answered(
+        _ forwards: [(app: String, id: String)], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        try transaction.executeEach(
+            "DELETE FROM forward WHERE app = $1 AND id = $2", forwards.map { [.text($0.app), .text($0.id)] })
+    }
+
+    /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
+    /// will have been sent again: to be sent after the commit. Two round trips, one when there are none.
+    ///
+    /// A crash between the commit and the sending costs one pause.
+    ///
+    /// - Throws: `conflict` when another replica asks for the same ones, or an answer comes, at the same time.
+    public static func due(
+        now: Int64, limit: Int, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [UnansweredForward] {
+        let rows = try transaction.query(
+            "SELECT app, id, message, asked, begun_at FROM forward WHERE next_ask <= $1 ORDER BY next_ask LIMIT $2",
+            [.integer(now), SQLValue(limit)])
+        var due: [UnansweredForward] = []
+        for row in rows {
+            let asked = try row.integer(3) + 1
+            due.append(
+                UnansweredForward(
+                    app: try row.text(0), id: try row.text(1), message: try row.blob(2), asked: asked,
+                    nextAsk: now + pause(asked: asked), begunAt: try row.integer(4)))
+        }
+        try transaction.executeEach(
+            "UPDATE forward SET asked = $3, next_ask = $4 WHERE app = $1 AND id = $2",
+            due.map { [.text($0.app), .text($0.id), .integer($0.asked), .integer($0.nextAsk)] })
+        return due
+    }
+
+    /// When the oldest unanswered forward was first sent; nil when all are answered. Reads one entry of an index.
+    public static func oldest(in transaction: any SQLTransaction) throws(StorageError) -> Int64? {
+        try transaction.query("SELECT MIN(begun_at) FROM forward").first?.optionalInteger(0)
+    }
+
+    /// How many forwards are unanswered, but at most ``countLimit``: to show that they pile up, not to bill them.
+    public static func count(in transaction: any SQLTransaction) throws(StorageError) -> Int64 {
+        let rows = try transaction.query(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM forward LIMIT \(countLimit)) AS unanswered")
+        return try rows.first?.integer(0) ?? 0
+    }
+}
