@@ -31,7 +31,7 @@ import Testing
         let hooks = Publisher.Hooks(
             makeProducer: {
                 notes.producers.add(1, ordering: .relaxed)
-                return try broker.producer(oneMessagePerRequest: $0 == .singly)
+                return try broker.producer($0)
             },
             substitute: writer.undeliverable, gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
             now: { .now + notes.ahead.withLock { $0 } })
@@ -114,7 +114,7 @@ import Testing
         for step in 0..<20 {
             publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.other, through: Int64(step))
         }
-        var through = settle(publisher) { publisher.pending == 6000 }
+        var through = settle(publisher) { publisher.pending == 6000 && publisher.problem != nil }
         #expect(through == [Self.other: 19])
         #expect(publisher.isFull(Self.lane))
         #expect(!publisher.isFull(Self.other))
@@ -137,14 +137,24 @@ import Testing
         publisher.publish(messages(0..<10), in: Self.lane, through: 1)
         #expect(settle(publisher) == [Self.lane: 1])
         broker.broker.setTopicError(Self.events, code: code)
-        publisher.publish(messages(10..<30), in: Self.lane, through: 2)
+        // Until the producer has heard of it, it goes on.
+        var number = 10
+        while publisher.problem == nil, number < 2000 {
+            publisher.publish(messages(number..<number + 1), in: Self.lane, through: Int64(number))
+            number += 1
+            _ = publisher.poll(timeout: .milliseconds(20))
+        }
+        publisher.publish(messages(number..<number + 20), in: Self.lane, through: Int64(number))
+        number += 20
         notes.ahead.withLock { $0 = .seconds(3600) }
-        let deadline = ContinuousClock.now + .seconds(3)
-        #expect(settle(publisher) { ContinuousClock.now > deadline || publisher.pending == 0 }.isEmpty || code == 0)
+        let deadline = ContinuousClock.now + .seconds(2)
+        _ = settle(publisher) { ContinuousClock.now > deadline }
+        #expect(publisher.pending > 20)
+        #expect(publisher.problem?.contains(Self.events) == true)
         broker.broker.setTopicError(Self.events, code: 0)
-        publisher.publish(messages(30..<40), in: Self.lane, through: 3)
-        #expect(settle(publisher) == [Self.lane: 3])
-        #expect(firsts(texts(try broker.read(Self.events, 40))) == (0..<40).map(String.init))
+        publisher.publish(messages(number..<number + 10), in: Self.lane, through: Int64(number + 10))
+        #expect(settle(publisher) == [Self.lane: Int64(number + 10)])
+        #expect(firsts(texts(try broker.read(Self.events, number + 10))) == (0..<number + 10).map(String.init))
         #expect(notes.gaveUp.load(ordering: .relaxed) == 0)
         #expect(try broker.read("identity.fake.dlq.v1", 1, within: .milliseconds(300)).isEmpty)
         publisher.close(timeout: .seconds(1))
@@ -225,8 +235,11 @@ import Testing
         let publisher = try publisher(notes)
         publisher.publish(messages(0..<10), in: Self.lane, through: 0)
         #expect(settle(publisher) == [Self.lane: 0])
-        broker.broker.failNext(.produce, with: [-1, -1])  // UNKNOWN_SERVER_ERROR is -1 on the wire
-        for step in 1..<6 { publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step)) }
+        broker.broker.failNext(.produce, with: [-1])  // UNKNOWN_SERVER_ERROR is -1 on the wire
+        publisher.publish(messages(10..<20), in: Self.lane, through: 1)
+        // The embedded broker takes a request whose predecessor it refused, which a real one does not; so they wait here.
+        _ = settle(publisher) { notes.producers.load(ordering: .relaxed) > 1 }
+        for step in 2..<6 { publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step)) }
         #expect(settle(publisher) == [Self.lane: 5])
         #expect(firsts(texts(try broker.read(Self.events, 60))) == (0..<60).map(String.init))
         #expect(notes.producers.load(ordering: .relaxed) <= 4, "no loop without a pause")

@@ -24,14 +24,14 @@ final class TestBroker {
         var environment = KafkaConfiguration.embeddedEnvironment
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         environment["KAFKA_PRODUCER_TOPIC_METADATA_PROPAGATION_MAX_MS"] = "500"
+        environment["KAFKA_PRODUCER_TOPIC_METADATA_REFRESH_INTERVAL_MS"] = "200"
         configuration = try KafkaConfiguration(environment: environment)
     }
 
     deinit { broker.close() }
 
-    func producer(oneMessagePerRequest: Bool = false) throws -> KafkaProducer {
-        try KafkaProducer(
-            configuration: configuration, logger: Self.quiet, oneMessagePerRequest: oneMessagePerRequest)
+    func producer(_ batching: KafkaProducer.Batching = .shared) throws -> KafkaProducer {
+        try KafkaProducer(configuration: configuration, logger: Self.quiet, batching: batching)
     }
 
     /// Sends records to the commands topic, in order.

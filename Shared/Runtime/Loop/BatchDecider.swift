@@ -39,9 +39,7 @@ struct BatchDecider<Service: CommandService> {
         var conclusions: [Conclusion] = []
         conclusions.reserveCapacity(intakes.count)
         for (intake, step) in zip(intakes, steps) {
-            guard var conclusion = try conclude(intake, step, &book, now) else { continue }
-            conclusion.loggedAt = intake.record.timestampMs
-            conclusions.append(conclusion)
+            if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
         }
         try book.save(in: transaction)
         try keepForwards(conclusions, admitted, now, in: transaction)

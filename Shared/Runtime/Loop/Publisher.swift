@@ -14,16 +14,9 @@ import Messaging
 /// with growing pauses, and what is undelivered is sent again in order; a message may then stand twice on its topic,
 /// with the same id and content (docs/guarantees.md, 1).
 final class Publisher {
-    /// How a producer is to send.
-    enum Sending: Sendable {
-        case batches
-        /// One message a request: tells whether it was the message that is too large, or its company.
-        case singly
-    }
-
     /// What the publisher asks of its owner.
     struct Hooks {
-        var makeProducer: (Sending) throws -> KafkaProducer
+        var makeProducer: (KafkaProducer.Batching) throws -> KafkaProducer
         /// What takes the place of a message that its topic can never accept, or of a dead letter that is too large.
         /// `nil` when nothing smaller is left: then it waits.
         var substitute: (OutboundMessage, KafkaError) -> OutboundMessage?
@@ -79,6 +72,8 @@ final class Publisher {
     /// What the producer had no room for, in order. While there is any, everything new waits behind it.
     private var unsent: [Item] = []
     private var refusals: [String: Refusal] = [:]
+    /// The topic that accepted last after it had refused.
+    private var accepted: (topic: String, at: ContinuousClock.Instant)?
     private var failure: KafkaError?
     private var restartAt: ContinuousClock.Instant?
     private var restartPause = Publisher.firstPause
@@ -95,7 +90,7 @@ final class Publisher {
     init(logger: Logger, hooks: Hooks) throws {
         self.logger = logger
         self.hooks = hooks
-        producer = try hooks.makeProducer(.batches)
+        producer = try hooks.makeProducer(.shared)
     }
 
     // MARK: Handing over
@@ -227,8 +222,8 @@ final class Publisher {
         let record = ProducerRecord(
             topic: message.topic, key: message.key, value: message.value, headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
         do {
-            if item.isAlone {
-                if single == nil { single = try hooks.makeProducer(.singly) }
+            if isForSingle(item) {
+                if single == nil { single = try hooks.makeProducer(.single) }
                 try single?.send(record, token: item.token)
             } else {
                 try producer?.send(record, token: item.token)
@@ -238,6 +233,14 @@ final class Publisher {
         } catch {
             failed(item, KafkaError(code: KafkaError.Code.fatal, message: "\(error)"), wasSent: false)
         }
+    }
+
+    /// A producer that keeps the order ends itself when a broker refuses one of its messages for good. So whether a topic
+    /// accepts again is found out with the other one. What no broker is asked for, because the topic is known to be
+    /// missing, ends nobody.
+    private func isForSingle(_ item: Item) -> Bool {
+        guard let refusal = refusals[item.message.topic], refusal.probe == item.token else { return item.isAlone }
+        return item.isAlone || !refusal.error.isUnknownTopic
     }
 
     private func sendUnsent() {
@@ -288,10 +291,13 @@ final class Publisher {
     private func refuse(_ item: Item, _ error: KafkaError) {
         let (topic, now) = (item.message.topic, hooks.now())
         guard var refusal = refusals[topic] else {
-            logger.warning(
-                "a topic refuses messages, they wait", metadata: ["topic": "\(topic)", "error": "\(error)"])
-            refusals[topic] = Refusal(
-                items: [item], error: error, since: now, nextTry: now + Self.firstPause, pause: Self.firstPause)
+            // A producer may learn a little later than another that the topic accepts again.
+            let isNew = accepted.map { $0.topic != topic || now - $0.at > .seconds(10) } ?? true
+            logger.log(
+                level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
+                metadata: ["topic": "\(topic)", "error": "\(error)"])
+            let pause = isNew ? Self.firstPause : 5 * Self.firstPause
+            refusals[topic] = Refusal(items: [item], error: error, since: now, nextTry: now + pause, pause: pause)
             return
         }
         refusal.error = error
@@ -333,6 +339,7 @@ final class Publisher {
             return hand(next)
         }
         refusals[topic] = nil
+        accepted = (topic, hooks.now())
         logger.info("a topic accepts messages again", metadata: ["topic": "\(topic)"])
         for waiting in refusal.items { send(waiting) }
     }
@@ -377,7 +384,7 @@ final class Publisher {
         }
         if let restartAt, now < restartAt { return }
         do {
-            producer = try hooks.makeProducer(.batches)
+            producer = try hooks.makeProducer(.shared)
             failure = nil
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])
@@ -399,5 +406,12 @@ final class Publisher {
         for item in items.values.filter({ !waiting.contains($0.token) }).sorted(by: { $0.token < $1.token }) {
             send(item)
         }
+    }
+}
+
+extension KafkaError {
+    /// The client knows of no such topic, and asks no broker to take the message.
+    var isUnknownTopic: Bool {
+        [Code.unknownTopic, Code.unknownPartition, Code.unknownTopicOrPartition].contains(code)
     }
 }

@@ -105,6 +105,13 @@ extension ServiceLoop: RebalanceHandler {
         if !ownership.isEmpty, database.connectionNumber != claimedConnection {
             logger.notice("the database connection is a new one, claiming all partitions again")
             unclaimed.formUnion(ownership.partitions.keys)
+            do {
+                // A copy that was put back may be older than the last migration.
+                try Migrator(StorageSchema.migrations + Service.migrations).run(on: database)
+            } catch {
+                note(error)
+                return wait("the store cannot be migrated: \(error)")
+            }
             claimedConnection = database.connectionNumber
         }
         guard !unclaimed.isEmpty || !outOfRange.isEmpty else { return health.partitions(nil) }

@@ -80,8 +80,7 @@ final class ServiceLoop<Service: CommandService> {
         let logger = start.logger
         let hooks = Publisher.Hooks(
             makeProducer: {
-                try KafkaProducer(
-                    configuration: kafka, logger: logger, maximumBlock: .zero, oneMessagePerRequest: $0 == .singly)
+                try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .zero, batching: $0)
             },
             substitute: writer.undeliverable, gaveUp: metrics.gaveUp)
         publisher = try Publisher(logger: logger, hooks: hooks)
@@ -305,8 +304,9 @@ final class ServiceLoop<Service: CommandService> {
         let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
         do {
             let count = try database.transaction {
-                if isKeeper, horizon > 0 { _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
-                return try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
+                let count = try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
+                if count > 0, horizon > 0 { _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
+                return count
             }
             hasMoreToPrune = count >= limit
             databaseWorks()
