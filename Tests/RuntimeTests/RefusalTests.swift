@@ -104,6 +104,9 @@ private final class Run: @unchecked Sendable {
             if number / RefusalTests.rate != second {
                 second = number / RefusalTests.rate
                 if second == 3 { refuse(true) }
+                if second == total - 4, refusal != .partition {
+                    #expect(!loop.health.report.ready.allSatisfy(\.ok), "a topic that refuses is told")
+                }
                 if second == total - 3 { refuse(false) }
                 _ = producer.poll(timeout: .zero)
             }

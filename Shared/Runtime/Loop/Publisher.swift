@@ -296,7 +296,7 @@ final class Publisher {
             logger.log(
                 level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
                 metadata: ["topic": "\(topic)", "error": "\(error)"])
-            let pause = isNew ? Self.firstPause : 5 * Self.firstPause
+            let pause = isNew ? Self.firstPause : Self.firstPause * 5
             refusals[topic] = Refusal(items: [item], error: error, since: now, nextTry: now + pause, pause: pause)
             return
         }
