@@ -40,7 +40,7 @@ final class ClientCallbacks {
                 guard let message else { return }
                 ClientCallbacks.of(opaque)?.deliveries?.collect(message)
             }
-        case .consumer:
+        case .consumer, .tail:
             rd_kafka_conf_set_rebalance_cb(conf) { _, code, partitions, opaque in
                 ClientCallbacks.of(opaque)?.rebalance?(code, partitions)
             }

@@ -65,7 +65,7 @@ final class ClientHandle {
         callbacks.install(in: native.pointer, role: role)
         let conf = native.take()
         var text = [CChar](repeating: 0, count: 512)
-        let type = role == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
+        let type = role.isConsumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
         if let client = rd_kafka_new(type, conf, &text, text.count) { return client }
         // Ownership of the configuration passes only when a client was made.
         rd_kafka_conf_destroy(conf)

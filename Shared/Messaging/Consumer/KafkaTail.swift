@@ -5,7 +5,8 @@ internal import CLibrdkafka
 public import Logging
 
 /// Reads whole topics without being in a group: for people who look on, and for waiting for a reply. Commits nothing
-/// and disturbs nobody. Confined to one thread.
+/// and disturbs nobody. Where its position is no longer in the log (retention, a log that came back shorter), it goes on
+/// at the oldest message by itself. Confined to one thread.
 public final class KafkaTail {
     /// Where reading starts.
     public enum Start: Sendable, Hashable {
@@ -26,7 +27,7 @@ public final class KafkaTail {
     ) throws {
         let callbacks = ClientCallbacks(logger: logger)
         handle = try ClientHandle(
-            role: .consumer, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
+            role: .tail, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
         rd_kafka_poll_set_consumer(handle.pointer)
         let all = partitions.flatMap { topic, count in
             (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }

@@ -133,7 +133,8 @@ import Testing
         #expect(first.close(timeout: .seconds(20)))
         #expect(handler.revoked.flatMap { $0 }.sorted() == [zero, one])
 
-        let second = try broker.consumer(["in"], handler: handler)
+        let onlooker = TestHandler(otherwise: KafkaOffset.committed)
+        let second = try broker.consumer(["in"], handler: onlooker)
         let records = try second.collect(7)
         #expect(records.filter { $0.topicPartition == zero }.map(\.offset) == [4, 5, 6, 7, 8, 9])
         #expect(records.filter { $0.topicPartition == one }.map(\.offset) == [9])

@@ -51,7 +51,8 @@ import Testing
         #expect(consumer.close(timeout: .seconds(20)))
         #expect(answers == ["0 3", "true", "false", "true"])
 
-        let next = try broker.consumer(["in"], handler: TestHandler())
+        let onlooker = TestHandler(otherwise: KafkaOffset.committed)
+        let next = try broker.consumer(["in"], handler: onlooker)
         #expect(try next.collect(1).map(\.offset) == [2])
         next.close(timeout: .seconds(20))
         producer.close(timeout: .seconds(5))
@@ -113,6 +114,11 @@ import Testing
         defer { broker.close() }
         let producer = try broker.producer()
         try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        let first = try broker.consumer(["in"], handler: TestHandler())
+        try wait(until: first.commit([broker.partition("in", 0): 0], wait: true)) {
+            _ = try first.poll(maxRecords: 1, timeout: .milliseconds(100))
+        }
+        first.close(timeout: .seconds(20))
         let consumer = try broker.consumer(["in"], handler: TestHandler())
         #expect(try consumer.collect(1).map(\.offset) == [0])
         consumer.close(timeout: .seconds(20))
