@@ -16,6 +16,8 @@ final class ClientCallbacks {
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
+    /// Kept alive here, because librdkafka's threads write to it until the client's end.
+    var wakeUp: WakeUp?
 
     init(logger: Logger) {
         self.logger = logger

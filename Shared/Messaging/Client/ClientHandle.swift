@@ -31,6 +31,13 @@ final class ClientHandle {
     /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
     var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
 
+    /// The cluster's id by the latest metadata; waits for the first, at most `timeout`. `nil` when there is none.
+    func clusterID(timeout: Duration) -> String? {
+        guard let id = rd_kafka_clusterid(pointer, timeout.kafkaMilliseconds) else { return nil }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id)
+    }
+
     /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
     ///
     /// A consumer must have been closed before, or leaves its group without a word. Handles made from this client

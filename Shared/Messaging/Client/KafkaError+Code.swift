@@ -25,6 +25,7 @@ extension KafkaError {
         public static let wrongState = RD_KAFKA_RESP_ERR__STATE.rawValue
         public static let purgedFromQueue = RD_KAFKA_RESP_ERR__PURGE_QUEUE.rawValue
         public static let purgedInFlight = RD_KAFKA_RESP_ERR__PURGE_INFLIGHT.rawValue
+        public static let autoOffsetReset = RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET.rawValue
         public static let maxPollExceeded = RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED.rawValue
         public static let unknownTopic = RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC.rawValue
         public static let unknownPartition = RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION.rawValue

@@ -34,15 +34,19 @@ public final class KafkaProducer {
     /// Creates the producer; connecting goes on in the background.
     ///
     /// - Parameter maximumBlock: how long `send` waits for room in a full local queue.
+    /// - Parameter wakeUp: signalled when there are reports to poll after there were none.
     /// - Throws: when a setting is refused.
     public init(
-        configuration: KafkaConfiguration, logger: Logger, maximumBlock: Duration = .seconds(30)
+        configuration: KafkaConfiguration, logger: Logger, maximumBlock: Duration = .seconds(30),
+        wakeUp: WakeUp? = nil
     ) throws(KafkaConfigurationError) {
         let callbacks = ClientCallbacks(logger: logger)
         statistics = StatisticsReporter(clientID: configuration.clientID, role: .producer)
         callbacks.statistics = statistics
         callbacks.deliveries = collector
+        callbacks.wakeUp = wakeUp
         handle = try ClientHandle(role: .producer, configuration: configuration, callbacks: callbacks)
+        wakeUp?.watch(rd_kafka_queue_get_main(handle.pointer))
         topics = TopicHandles(client: handle.pointer, collector: collector)
         self.logger = logger
         self.maximumBlock = maximumBlock

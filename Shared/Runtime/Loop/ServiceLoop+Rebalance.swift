@@ -57,7 +57,7 @@ extension ServiceLoop: RebalanceHandler {
 
     /// `nil` when the broker does not say in time; the check for a recreated topic is then left out.
     private func highWatermark(_ partition: TopicPartition) -> Int64? {
-        try? currentConsumer?.watermarks(partition, timeout: .seconds(5)).high
+        (try? currentConsumer?.bounds(of: [partition], timeout: .seconds(5)))?[partition]?.high
     }
 
     /// What was decided by an earlier owner, and perhaps not published: every message has its first id and content.

@@ -56,17 +56,26 @@ final class TestBroker {
             consumer: quick.merging(consumer) { $1 }, producer: producer)
     }
 
-    func producer(_ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30)) throws -> KafkaProducer {
+    func producer(
+        _ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30), wakeUp: WakeUp? = nil
+    ) throws -> KafkaProducer {
         try KafkaProducer(
-            configuration: configuration(producer: settings), logger: logs.logger, maximumBlock: maximumBlock)
+            configuration: configuration(producer: settings), logger: logs.logger, maximumBlock: maximumBlock,
+            wakeUp: wakeUp)
     }
 
     func consumer(
-        _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:]
+        _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:],
+        wakeUp: WakeUp? = nil
     ) throws -> KafkaConsumer {
         try KafkaConsumer(
             configuration: configuration(consumer: settings), groupID: prefix + group,
-            topics: topics.map(topic), handler: handler, logger: logs.logger)
+            topics: topics.map(topic), handler: handler, wakeUp: wakeUp, logger: logs.logger)
+    }
+
+    /// How many warnings contain these words.
+    func warnings(_ words: String) -> Int {
+        logs.lines.count { $0.level >= .warning && $0.text.contains(words) }
     }
 
     func close() { embedded?.close() }
