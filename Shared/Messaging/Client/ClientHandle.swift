@@ -31,6 +31,18 @@ final class ClientHandle {
     /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
     var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
 
+    /// The number that a setting has in this client.
+    func number(_ key: String) throws(KafkaConfigurationError) -> Int {
+        var text = [CChar](repeating: 0, count: 64)
+        var size = text.count
+        let result = rd_kafka_conf_get(rd_kafka_conf(pointer), key, &text, &size)
+        let value = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        guard result == RD_KAFKA_CONF_OK, let number = Int(value) else {
+            throw KafkaConfigurationError(variable: "KAFKA_*", message: "librdkafka does not tell \(key)")
+        }
+        return number
+    }
+
     /// The cluster's id by the latest metadata; waits for the first, at most `timeout`. `nil` when there is none.
     func clusterID(timeout: Duration) -> String? {
         guard let id = rd_kafka_clusterid(pointer, timeout.kafkaMilliseconds) else { return nil }

@@ -210,7 +210,7 @@ public final class KafkaConsumer {
         if code == RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED { rebalancer.isMember = false }
         let mayPass =
             Self.passingCodes.contains(code.rawValue)
-            || (!rebalancer.hasBeenAssigned && error.isRetriable
+            || (!rebalancer.hasBeenAssigned && error.disposition == .failed
                 && subscribed.duration(to: .now) < ConsumerErrors.patience)
         if rebalancer.errors.note(error, at: place, mayPass: mayPass, now: .now) {
             warn(error, place)

@@ -139,9 +139,9 @@ final class Publisher {
         switch error.disposition {
         case .fatal:
             break  // poll makes a new producer and sends everything again
-        case .retry:
+        case .retry, .failed:
             unsent.append(token)
-        case .permanent:
+        case .refused, .unacceptable:
             logger.error(
                 "a message cannot be delivered to its topic",
                 metadata: ["topic": "\(message.topic)", "error": "\(error)"])

@@ -28,7 +28,7 @@ struct ProducerFaultTests {
         try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
         try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
         let bad = try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
-        #expect(bad.first?.error?.disposition == .permanent)
+        #expect(bad.first?.error?.disposition == .unacceptable)
         #expect(bad.first?.error?.name == "MSG_SIZE_TOO_LARGE")
         #expect(bad.first?.topicPartition.topic == broker.topic("out"))
         let good = try producer.deliver((0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
@@ -37,7 +37,28 @@ struct ProducerFaultTests {
         producer.close(timeout: .seconds(5))
     }
 
-    @Test func anUnknownTopicIsPermanentAndHindersNoOther() throws {
+    /// ```
+    /// shared: request 1 (0...4) refused: all five fail       single: request 1 (0) refused, 2...5 accepted
+    /// ```
+    @Test func aMessageCanBeTriedAlone() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        func outcome(_ batching: KafkaProducer.Batching) throws -> [Bool] {
+            let producer = try KafkaProducer(
+                configuration: broker.configuration(producer: ["linger.ms": "200"]), logger: broker.logs.logger,
+                batching: batching)
+            try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [9])])
+            try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
+            let reports = try producer.deliver(
+                (0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+            producer.close(timeout: .seconds(5))
+            return reports.sorted { $0.token < $1.token }.map { $0.error == nil }
+        }
+        #expect(try outcome(.shared) == [false, false, false, false, false])
+        #expect(try outcome(.single) == [false, true, true, true, true])
+    }
+
+    @Test func anUnknownTopicRefusesAndHindersNoOther() throws {
         let broker = try TestBroker(["out": 1, "gone": 1])
         defer { broker.close() }
         try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
@@ -45,7 +66,7 @@ struct ProducerFaultTests {
         let reports = try producer.deliver(
             ["gone", "out"].map { ProducerRecord(topic: broker.topic($0), value: [1]) })
         let errors = Dictionary(uniqueKeysWithValues: reports.map { ($0.token, $0.error) })
-        #expect(errors[0]??.disposition == .permanent)
+        #expect(errors[0]??.disposition == .refused)
         #expect(errors[1] == .some(nil))
         producer.close(timeout: .seconds(5))
     }
