@@ -10,11 +10,15 @@ public import Logging
 /// ``close(timeout:)``.
 ///
 /// **Ordering.** Messages of one partition are written in the order of `send`, also when librdkafka sends some of them
-/// again. Reports of one partition come in that order; reports of different partitions in any.
+/// again. Reports of one partition come in that order; reports of different partitions in any. One exception: when a
+/// request is refused and the next one, already on its way, is accepted. Kafka refuses that one too, except from a
+/// producer whose messages it has not yet seen in that partition (or not for a day). The messages of the first request
+/// are then reported as `.failed`. `max.in.flight.requests.per.connection=1` excludes it, at the price of waiting; the
+/// embedded broker, which never checks, needs that.
 ///
-/// **Durability.** A report without an error means that all in-sync replicas have the message. Waiting for that never
-/// ends by itself. After the loss of an acknowledgement a real broker recognises the repeated message and drops it;
-/// the embedded broker does not.
+/// **Durability.** A report without an error means that all in-sync replicas have the message, in the words of a broker.
+/// Waiting for that never ends by itself. After the loss of an acknowledgement a real broker recognises the repeated
+/// message and drops it; the embedded broker does not.
 public final class KafkaProducer {
     /// Messages sent whose report the caller has not been given yet.
     public private(set) var outstanding = 0

@@ -51,9 +51,11 @@ final class TestBroker {
             "heartbeat.interval.ms": "200",
             "fetch.wait.max.ms": Self.isEmbedded ? "10" : "100",
         ]
+        // The embedded broker appends what comes behind a refused request.
+        let inOrder = Self.isEmbedded ? ["max.in.flight.requests.per.connection": "1"] : [:]
         return KafkaConfiguration(
             bootstrapServers: bootstrapServers, clientID: "messaging-tests",
-            consumer: quick.merging(consumer) { $1 }, producer: producer)
+            consumer: quick.merging(consumer) { $1 }, producer: inOrder.merging(producer) { $1 })
     }
 
     func producer(
