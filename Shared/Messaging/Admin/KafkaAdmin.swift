@@ -25,9 +25,7 @@ public final class KafkaAdmin {
     /// The id that the cluster gave itself when it was made, or `nil` when it did not say in time.
     public func clusterID(timeout: Duration) throws(KafkaError) -> String? {
         try checkOpen()
-        guard let id = rd_kafka_clusterid(handle.pointer, timeout.kafkaMilliseconds) else { return nil }
-        defer { rd_kafka_mem_free(handle.pointer, id) }
-        return String(cString: id)
+        return handle.clusterID(timeout: timeout)
     }
 
     /// All topics of the cluster with their number of partitions. Never creates one.

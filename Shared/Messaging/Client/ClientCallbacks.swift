@@ -16,6 +16,8 @@ final class ClientCallbacks {
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
+    /// Kept alive here, because librdkafka's threads write to it until the client's end.
+    var wakeUp: WakeUp?
 
     init(logger: Logger) {
         self.logger = logger
@@ -40,7 +42,7 @@ final class ClientCallbacks {
                 guard let message else { return }
                 ClientCallbacks.of(opaque)?.deliveries?.collect(message)
             }
-        case .consumer:
+        case .consumer, .tail:
             rd_kafka_conf_set_rebalance_cb(conf) { _, code, partitions, opaque in
                 ClientCallbacks.of(opaque)?.rebalance?(code, partitions)
             }

@@ -31,6 +31,25 @@ final class ClientHandle {
     /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
     var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
 
+    /// The number that a setting has in this client.
+    func number(_ key: String) throws(KafkaConfigurationError) -> Int {
+        var text = [CChar](repeating: 0, count: 64)
+        var size = text.count
+        let result = rd_kafka_conf_get(rd_kafka_conf(pointer), key, &text, &size)
+        let value = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        guard result == RD_KAFKA_CONF_OK, let number = Int(value) else {
+            throw KafkaConfigurationError(variable: "KAFKA_*", message: "librdkafka does not tell \(key)")
+        }
+        return number
+    }
+
+    /// The cluster's id by the latest metadata; waits for the first, at most `timeout`. `nil` when there is none.
+    func clusterID(timeout: Duration) -> String? {
+        guard let id = rd_kafka_clusterid(pointer, timeout.kafkaMilliseconds) else { return nil }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id)
+    }
+
     /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
     ///
     /// A consumer must have been closed before, or leaves its group without a word. Handles made from this client
@@ -65,7 +84,7 @@ final class ClientHandle {
         callbacks.install(in: native.pointer, role: role)
         let conf = native.take()
         var text = [CChar](repeating: 0, count: 512)
-        let type = role == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
+        let type = role.isConsumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
         if let client = rd_kafka_new(type, conf, &text, text.count) { return client }
         // Ownership of the configuration passes only when a client was made.
         rd_kafka_conf_destroy(conf)

@@ -17,13 +17,12 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The client is unusable: close it and make a new one.
     public let isFatal: Bool
 
-    /// Doing the same again later may work.
-    public let isRetriable: Bool
-
     /// What the caller should do.
     public var disposition: Disposition {
         if isFatal { return .fatal }
-        return Self.permanentCodes.contains(code) ? .permanent : .retry
+        if Self.retryCodes.contains(code) { return .retry }
+        if Self.refusedCodes.contains(code) { return .refused }
+        return Self.unacceptableCodes.contains(code) ? .unacceptable : .failed
     }
 
     public var description: String { "\(name): \(message)" }
@@ -35,7 +34,6 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
         self.name = rd_kafka_err2name(native).map { String(cString: $0) } ?? "ERR_\(code)"
         self.message = message ?? rd_kafka_err2str(native).map { String(cString: $0) } ?? "error \(code)"
         self.isFatal = isFatal || code == Code.fatal
-        self.isRetriable = !self.isFatal && !Self.permanentCodes.contains(code)
     }
 
     init(_ native: rd_kafka_resp_err_t, message: String? = nil, isFatal: Bool = false) {

@@ -10,7 +10,7 @@ extension KafkaConfiguration {
         func put(_ settings: [String: String], prefix: String) {
             for (key, value) in settings { merged[key] = ClientSetting(key: key, value: value, prefix: prefix) }
         }
-        let own = role == .consumer ? consumer : producer
+        let own = role.isConsumer ? consumer : producer
         put(role.defaults, prefix: role.variablePrefix)
         for (settings, prefix) in [(common, "KAFKA_"), (own, role.variablePrefix)] {
             if let key = settings.keys.sorted().first(where: { role.reserved.contains($0) }) {

@@ -52,7 +52,7 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: for a setting that may not be changed, and for one that librdkafka refuses, with its own words.
     public func validate() throws(KafkaConfigurationError) {
         for role in ClientRole.allCases {
-            let settings = try settings(for: role, groupID: role == .consumer ? "validation" : nil)
+            let settings = try settings(for: role, groupID: role.isConsumer ? "validation" : nil)
             _ = try NativeConfiguration(settings)
         }
     }

@@ -6,6 +6,12 @@ struct AssignmentTracker {
     private(set) var partitions: Set<TopicPartition> = []
     private var removed: Set<TopicPartition> = []
 
+    /// Assigned partitions that are not read for now.
+    var paused: Set<TopicPartition> = []
+
+    /// Assigned partitions whose position the log does not have.
+    var outOfRange: Set<TopicPartition> = []
+
     /// Counts every change, so that caches of partitions know when they are out of date.
     private(set) var changes = 0
 
@@ -16,7 +22,14 @@ struct AssignmentTracker {
 
     mutating func remove(_ gone: [TopicPartition]) {
         partitions.subtract(gone)
-        removed.formUnion(gone)
+        paused.subtract(gone)
+        restart(gone)
+    }
+
+    /// The partitions are read anew from somewhere.
+    mutating func restart(_ restarted: [TopicPartition]) {
+        removed.formUnion(restarted)
+        outOfRange.subtract(restarted)
         changes += 1
     }
 

@@ -46,19 +46,25 @@ extension KafkaConsumer {
         return offsets
     }
 
-    /// Asks the partition's leader for the oldest offset it has and for the offset that the next message gets.
+    /// Asks the partitions' leaders for the oldest offset they have and for the end of what can be read, which is the
+    /// offset of the next message (or of the first one of a transaction that is still open).
     ///
-    /// - Throws: when there is no leader, or it does not answer in time.
-    public func watermarks(
-        _ partition: TopicPartition, timeout: Duration
-    ) throws(KafkaError) -> (low: Int64, high: Int64) {
+    /// Keeps the time-out, also when a broker hangs; its partitions, those without a leader and those that do not exist
+    /// are then missing from the answer.
+    ///
+    /// - Throws: only after `close`.
+    public func bounds(
+        of partitions: [TopicPartition], timeout: Duration
+    ) throws(KafkaError) -> [TopicPartition: (low: Int64, high: Int64)] {
         try checkOpen()
-        var low: Int64 = 0
-        var high: Int64 = 0
-        let code = rd_kafka_query_watermark_offsets(
-            handle.pointer, partition.topic, partition.partition, &low, &high, timeout.kafkaMilliseconds)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
-        return (low, high)
+        return PartitionBounds(client: handle.pointer, deadline: Deadline(after: timeout)).ask(partitions)
+    }
+
+    /// The id of the cluster that this consumer reads, as the latest metadata say: another one than before when the
+    /// cluster was replaced. `nil` when no broker says in time; waits only for the first answer.
+    public func clusterID(timeout: Duration) throws(KafkaError) -> String? {
+        try checkOpen()
+        return handle.clusterID(timeout: timeout)
     }
 
     /// A commit of its own queue, because the blocking call of librdkafka has no time-out.

@@ -17,15 +17,11 @@ public final class KafkaConsumer {
     /// The most bytes of keys and values that one poll collects before it returns what it has.
     public static let defaultMaxBytes = 16 << 20
 
-    /// The last error that `poll` kept to itself (an unknown topic, a missing permission, a broker that is away).
-    /// `nil` again as soon as a record arrives.
-    public private(set) var lastError: KafkaError?
-
     let handle: ClientHandle
     let logger: Logger
-    private let rebalancer: Rebalancer
+    let rebalancer: Rebalancer
     private var reader = RecordReader()
-    private var quietErrors = QuietErrors()
+    private let subscribed = ContinuousClock.now
     /// Set when closing is over. While it goes on the handler may still commit.
     private(set) var isClosed = false
     private var isClosing = false
@@ -34,12 +30,14 @@ public final class KafkaConsumer {
     /// `handler` inside a later `poll`. Topics that do not exist are not created; they are picked up when they appear.
     ///
     /// - Parameter handler: held weakly. Without it, partitions start at the group's committed offsets.
+    /// - Parameter wakeUp: signalled when there is something to poll after there was nothing.
     /// - Throws: ``KafkaConfigurationError`` for settings, ``KafkaError`` for a subscription that is refused.
     public init(
         configuration: KafkaConfiguration,
         groupID: String,
         topics: [String],
         handler: any RebalanceHandler,
+        wakeUp: WakeUp? = nil,
         logger: Logger
     ) throws {
         var logger = logger
@@ -48,10 +46,12 @@ public final class KafkaConsumer {
         let callbacks = ClientCallbacks(logger: logger)
         let statistics = StatisticsReporter(clientID: configuration.clientID, role: .consumer, group: groupID)
         callbacks.statistics = statistics
+        callbacks.wakeUp = wakeUp
         handle = try ClientHandle(role: .consumer, configuration: configuration, groupID: groupID, callbacks: callbacks)
         rebalancer = Rebalancer(client: handle.pointer, handler: handler, statistics: statistics, logger: logger)
         callbacks.rebalance = { [weak rebalancer] code, list in rebalancer?.handle(code, list) }
         rd_kafka_poll_set_consumer(handle.pointer)
+        wakeUp?.watch(rd_kafka_queue_get_consumer(handle.pointer))
         guard let list = PartitionList(topics: topics) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_subscribe(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
@@ -72,23 +72,34 @@ public final class KafkaConsumer {
     /// handler about it.
     public var isAssignmentLost: Bool { !isClosed && rd_kafka_assignment_lost(handle.pointer) != 0 }
 
+    /// Whether the group has given us an assignment (be it an empty one) and we have not lost it or been thrown out
+    /// since. A member without partitions is not told by librdkafka when it is thrown out for silence.
+    public var isJoined: Bool { rebalancer.isMember && !isAssignmentLost }
+
+    /// The newest error that `poll` kept to itself and that is still in force (an unknown topic, a missing permission,
+    /// a broker that is away), as of the last `poll`.
+    ///
+    /// An error of a partition ends with a record of that partition or when it is not repeated for ten seconds; one of
+    /// a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
+    /// with an assignment, a record, or after ten seconds without repetition.
+    public var lastError: KafkaError? { rebalancer.errors.current }
+
     /// Waits for the first record, at most `timeout`, then takes what is there without waiting.
     ///
     /// Returns early with fewer records when `maxBytes` is reached. Records of a partition that is no longer ours when
     /// `poll` returns are not among them. An empty answer means that nothing came in time.
     ///
-    /// - Throws: an error whose disposition is `.fatal`: close this consumer and make another one. Also `_STATE` when
-    ///   called after `close` or from inside the handler. All other errors are logged (not more than once in ten
-    ///   seconds each) and kept in ``lastError``, while waiting goes on.
+    /// - Throws: an error whose disposition is `.fatal`: close this consumer and make another one (librdkafka is beyond
+    ///   repair, or did not take an assignment that the handler was told of). Also `_STATE` when called after `close` or
+    ///   from inside the handler. All other errors are logged (not more than once in ten seconds each) and kept in
+    ///   ``lastError``, while waiting goes on; those that are usual while a group or a topic comes into being are
+    ///   logged as warnings only when they last for ten seconds.
     public func poll(
         maxRecords: Int,
         maxBytes: Int = KafkaConsumer.defaultMaxBytes,
         timeout: Duration
     ) throws(KafkaError) -> [KafkaRecord] {
-        try checkOpen()
-        if rebalancer.isActive || isClosing {
-            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "poll inside the rebalance handler")
-        }
+        try checkUsable()
         let deadline = Deadline(after: timeout)
         var records: [KafkaRecord] = []
         var bytes = 0
@@ -98,6 +109,10 @@ public final class KafkaConsumer {
             // Draining one message at a time costs the same as the batch call and tells exactly which records were
             // read before a rebalance; the batch call cannot, and waits for its whole time-out.
             rebalancer.tracker.discardRemoved(from: &records)
+            if let refusal = rebalancer.refusal {
+                if let message { rd_kafka_message_destroy(message) }
+                throw refusal
+            }
             guard let message else {
                 if !records.isEmpty || deadline.isOver { break }
                 wait = deadline.remaining
@@ -112,7 +127,7 @@ public final class KafkaConsumer {
             }
             wait = records.isEmpty ? deadline.remaining : .zero
         }
-        if !records.isEmpty { lastError = nil }
+        if !rebalancer.errors.isEmpty { reviewErrors(records) }
         return records
     }
 
@@ -154,6 +169,13 @@ public final class KafkaConsumer {
         if isClosed { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the consumer is closed") }
     }
 
+    func checkUsable() throws(KafkaError) {
+        try checkOpen()
+        if rebalancer.isActive || isClosing {
+            throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "not allowed inside the rebalance handler")
+        }
+    }
+
     /// Closing through the consumer's own queue keeps the handler on this thread and leaves the deadline to us;
     /// `rd_kafka_consumer_close` has none, and hangs in 2.0.2 under some rebalances.
     private func leaveGroup(by deadline: Deadline) -> Bool {
@@ -176,17 +198,46 @@ public final class KafkaConsumer {
     /// Keeps an error that came in place of a message; throws it when the client is beyond repair.
     private func note(_ message: UnsafePointer<rd_kafka_message_t>) throws(KafkaError) {
         let code = message.pointee.err
-        if code == RD_KAFKA_RESP_ERR__PARTITION_EOF { return }
         if let fatal = handle.fatalError { throw fatal }
         let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
         let error = KafkaError(code, message: text)
-        lastError = error
-        let partition = message.pointee.rkt.map {
-            TopicPartition(topic: String(cString: rd_kafka_topic_name($0)), partition: message.pointee.partition)
+        let place = self.place(of: message)
+        if code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET {
+            // One of a partition that went away meanwhile concerns nobody.
+            if case .partition(let partition) = place { rebalancer.tracker.outOfRange.insert(partition) }
+            return
         }
-        if quietErrors.shouldLog(code: error.code, at: partition, now: .now) {
-            let place = partition?.description ?? "-"
-            logger.warning("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place)"])
+        if code == RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED { rebalancer.isMember = false }
+        let mayPass =
+            Self.passingCodes.contains(code.rawValue)
+            || (!rebalancer.hasBeenAssigned && error.disposition == .failed
+                && subscribed.duration(to: .now) < ConsumerErrors.patience)
+        if rebalancer.errors.note(error, at: place, mayPass: mayPass, now: .now) {
+            warn(error, place)
+        } else {
+            logger.debug("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place.description)"])
         }
+    }
+
+    /// What a topic that has just been created, or whose leader is moving, is answered with for a moment.
+    private static let passingCodes: Set<Int32> = [
+        KafkaError.Code.unknownTopicOrPartition, KafkaError.Code.unknownTopic, KafkaError.Code.leaderNotAvailable,
+    ]
+
+    private func reviewErrors(_ records: [KafkaRecord]) {
+        if !records.isEmpty { rebalancer.errors.received(from: Set(records.lazy.map(\.topicPartition))) }
+        for (place, error) in rebalancer.errors.review(now: .now) { warn(error, place) }
+    }
+
+    private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {
+        logger.warning("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place.description)"])
+    }
+
+    /// librdkafka gives errors of a whole topic the partition number 0, as errors of partition 0.
+    private func place(of message: UnsafePointer<rd_kafka_message_t>) -> ConsumerErrors.Place {
+        guard let handle = message.pointee.rkt else { return .client }
+        let topic = String(cString: rd_kafka_topic_name(handle))
+        let partition = TopicPartition(topic: topic, partition: message.pointee.partition)
+        return rebalancer.tracker.partitions.contains(partition) ? .partition(partition) : .topic(topic)
     }
 }

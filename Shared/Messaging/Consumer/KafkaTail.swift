@@ -5,7 +5,8 @@ internal import CLibrdkafka
 public import Logging
 
 /// Reads whole topics without being in a group: for people who look on, and for waiting for a reply. Commits nothing
-/// and disturbs nobody. Confined to one thread.
+/// and disturbs nobody. Where its position is no longer in the log (retention, a log that came back shorter), it goes on
+/// at the oldest message by itself. Confined to one thread.
 public final class KafkaTail {
     /// Where reading starts.
     public enum Start: Sendable, Hashable {
@@ -26,16 +27,12 @@ public final class KafkaTail {
     ) throws {
         let callbacks = ClientCallbacks(logger: logger)
         handle = try ClientHandle(
-            role: .consumer, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
+            role: .tail, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
         rd_kafka_poll_set_consumer(handle.pointer)
         let all = partitions.flatMap { topic, count in
             (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
         }
-        var offsets: [(key: TopicPartition, value: Int64)] = []
-        for partition in all.sorted() {
-            offsets.append(
-                (partition, start == .beginning ? KafkaOffset.beginning : try Self.end(of: partition, handle)))
-        }
+        let offsets = try Self.offsets(of: all, start, handle).sorted { $0.key < $1.key }
         guard let list = PartitionList(offsets) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_assign(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
@@ -64,12 +61,20 @@ public final class KafkaTail {
         handle.destroy(timeout: .seconds(2))
     }
 
-    private static func end(of partition: TopicPartition, _ handle: ClientHandle) throws(KafkaError) -> Int64 {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        let code = rd_kafka_query_watermark_offsets(
-            handle.pointer, partition.topic, partition.partition, &low, &high, 10_000)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
-        return high
+    private static func offsets(
+        of partitions: [TopicPartition], _ start: Start, _ handle: ClientHandle
+    ) throws(KafkaError) -> [TopicPartition: Int64] {
+        if start == .beginning {
+            return Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
+        }
+        let ask = PartitionBounds(client: handle.pointer, deadline: Deadline(after: .seconds(10)))
+        let ends = ask.ask(partitions).mapValues(\.high)
+        let silent = partitions.filter { ends[$0] == nil }
+        guard silent.isEmpty else {
+            throw KafkaError(
+                code: KafkaError.Code.timedOut,
+                message: "no end known of \(silent.sorted().map(\.description).joined(separator: " "))")
+        }
+        return ends
     }
 }

@@ -4,13 +4,13 @@
 /// Told which partitions come and go.
 ///
 /// All calls are made synchronously by the thread that polls the consumer, from inside its `poll` or `close`, and never
-/// with an empty list. They may call `commit`, `committed` and `watermarks` of that consumer, but not `poll` or
-/// `close`. The whole group waits until they return: be quick.
+/// with an empty list. They may call `commit`, `committed`, `bounds` and `clusterID` of that consumer, but nothing else of
+/// it. The whole group waits until they return: be quick.
 public protocol RebalanceHandler: AnyObject {
     /// The partitions are about to become ours; nothing of them has been read yet.
     ///
     /// - Returns: where to start reading, as an offset or one of ``KafkaOffset``. Partitions that are missing start at
-    ///   the group's committed offset, or by `auto.offset.reset` without one.
+    ///   the group's committed offset, and without one show in ``KafkaConsumer/takeOutOfRange()``.
     func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64]
 
     /// The partitions are about to be given up in good order: they are still ours during the call, and the last

@@ -7,6 +7,13 @@ internal import Logging
 /// Answers rebalances: tells the handler, then librdkafka. Runs on the thread that polls, inside the poll.
 final class Rebalancer {
     var tracker = AssignmentTracker()
+    var errors = ConsumerErrors()
+
+    /// Whether the group's last word was an assignment, be it an empty one.
+    var isMember = false
+
+    /// Set when librdkafka did not take an assignment: what the handler thinks is ours is not read.
+    private(set) var refusal: KafkaError?
 
     /// Whether the handler is being called right now.
     private(set) var isActive = false
@@ -40,6 +47,7 @@ final class Rebalancer {
             logger.error("Kafka rebalance failed: \(KafkaError(code))")
             let partitions = tracker.partitions.sorted()
             if !partitions.isEmpty { handler?.partitionsLost(partitions) }
+            isMember = false
             check(rd_kafka_assign(client, nil))
             remove(partitions)
         }
@@ -47,6 +55,7 @@ final class Rebalancer {
 
     /// Forgets every partition, after the client has left its group.
     func forgetAll() {
+        isMember = false
         remove(Array(tracker.partitions))
         statistics.close()
     }
@@ -59,10 +68,15 @@ final class Rebalancer {
             list.elements[index].offset = starts[partition] ?? Int64(RD_KAFKA_OFFSET_INVALID)
         }
         if isCooperative {
-            check(rd_kafka_incremental_assign(client, list))
+            if !check(rd_kafka_incremental_assign(client, list)), let none = PartitionList(topics: []) {
+                // The group waits for an answer, if only to be left.
+                check(rd_kafka_incremental_assign(client, none.pointer))
+            }
         } else {
             check(rd_kafka_assign(client, list))
         }
+        isMember = true
+        errors.assigned(partitions)
         tracker.add(partitions)
         statistics.assignment = tracker.partitions
         log("Kafka partitions assigned", partitions)
@@ -74,31 +88,47 @@ final class Rebalancer {
         if !partitions.isEmpty {
             if isLost { handler?.partitionsLost(partitions) } else { handler?.partitionsRevoked(partitions) }
         }
+        // A pause would outlive the ownership.
+        let paused = tracker.paused.intersection(partitions)
+        if !paused.isEmpty, let list = PartitionList(paused.map { ($0, KafkaOffset.committed) }) {
+            _ = rd_kafka_resume_partitions(client, list.pointer)
+        }
         if isCooperative {
             check(rd_kafka_incremental_unassign(client, list))
         } else {
             check(rd_kafka_assign(client, nil))
         }
+        if isLost { isMember = false }
         remove(partitions)
         log(isLost ? "Kafka partitions lost" : "Kafka partitions revoked", partitions)
     }
 
     private func remove(_ partitions: [TopicPartition]) {
         tracker.remove(partitions)
+        errors.removed(partitions)
         statistics.assignment = tracker.partitions
     }
 
     /// Eager is not configurable here, but a group of older members may force it.
-    private var isCooperative: Bool {
+    var isCooperative: Bool {
         rd_kafka_rebalance_protocol(client).map { String(cString: $0) } == "COOPERATIVE"
     }
 
-    private func check(_ error: OpaquePointer?) {
-        if let error { logger.error("Kafka refuses the assignment: \(KafkaError(consuming: error))") }
+    @discardableResult
+    private func check(_ error: OpaquePointer?) -> Bool {
+        guard let error else { return true }
+        refused(KafkaError(consuming: error))
+        return false
     }
 
     private func check(_ code: rd_kafka_resp_err_t) {
-        if code != RD_KAFKA_RESP_ERR_NO_ERROR { logger.error("Kafka refuses the assignment: \(KafkaError(code))") }
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { refused(KafkaError(code)) }
+    }
+
+    private func refused(_ error: KafkaError) {
+        logger.error("Kafka refuses the assignment: \(error)")
+        refusal = KafkaError(
+            code: error.code, message: "the assignment was refused: \(error.message)", isFatal: true)
     }
 
     private func log(_ text: Logger.Message, _ partitions: [TopicPartition]) {

@@ -20,6 +20,12 @@ final class DeliveryCollector {
         var error: KafkaError?
         if message.err != RD_KAFKA_RESP_ERR_NO_ERROR {
             error = fatalError ?? KafkaError(message.err)
+        } else if message.offset == Int64(RD_KAFKA_OFFSET_INVALID) {
+            // librdkafka 2.0.2 counts a message as delivered whose request was refused when a later request of the same
+            // partition is accepted. That is right only for a broker that checks the producer's sequence numbers, and
+            // even Kafka does not for a producer whose messages it has not yet seen in that partition. What a broker
+            // has acknowledged has an offset.
+            error = KafkaError(RD_KAFKA_RESP_ERR__INCONSISTENT, message: "no broker has acknowledged the message")
         }
         let name = message.rkt.flatMap { names[$0] ?? rd_kafka_topic_name($0).map { String(cString: $0) } } ?? ""
         reports.append(

@@ -10,17 +10,35 @@ public import Logging
 /// ``close(timeout:)``.
 ///
 /// **Ordering.** Messages of one partition are written in the order of `send`, also when librdkafka sends some of them
-/// again. Reports of one partition come in that order; reports of different partitions in any.
+/// again. Reports of one partition come in that order; reports of different partitions in any. One exception: when a
+/// request is refused and the next one, already on its way, is accepted. Kafka refuses that one too, except from a
+/// producer whose messages it has not yet seen in that partition (or not for a day). The messages of the first request
+/// are then reported as `.failed`. `max.in.flight.requests.per.connection=1` excludes it, at the price of waiting; the
+/// embedded broker, which never checks, needs that.
 ///
-/// **Durability.** A report without an error means that all in-sync replicas have the message. Waiting for that never
-/// ends by itself. After the loss of an acknowledgement a real broker recognises the repeated message and drops it;
-/// the embedded broker does not.
+/// **Durability.** A report without an error means that all in-sync replicas have the message, in the words of a broker.
+/// Waiting for that never ends by itself. After the loss of an acknowledgement a real broker recognises the repeated
+/// message and drops it; the embedded broker does not.
 public final class KafkaProducer {
     /// Messages sent whose report the caller has not been given yet.
     public private(set) var outstanding = 0
 
     /// The error after which this producer does nothing any more. Asked anew by `send`, `poll`, `flush` and `close`.
     public private(set) var fatalError: KafkaError?
+
+    /// How messages travel.
+    public enum Batching: Sendable, Hashable {
+        /// Messages of one partition that wait together go in one request.
+        case shared
+
+        /// Every message goes in a request of its own. Slow: for finding out whether a message that was refused with
+        /// others of its batch is itself too large.
+        case single
+    }
+
+    /// The most bytes a message may have (`message.max.bytes`), with key, headers and some 70 bytes of overhead, before
+    /// compression. A larger one is refused at once; whether the topic takes one of that size is another matter.
+    public let messageMaxBytes: Int
 
     let handle: ClientHandle
     private let logger: Logger
@@ -34,15 +52,23 @@ public final class KafkaProducer {
     /// Creates the producer; connecting goes on in the background.
     ///
     /// - Parameter maximumBlock: how long `send` waits for room in a full local queue.
+    /// - Parameter batching: whether messages share requests.
+    /// - Parameter wakeUp: signalled when there are reports to poll after there were none.
     /// - Throws: when a setting is refused.
     public init(
-        configuration: KafkaConfiguration, logger: Logger, maximumBlock: Duration = .seconds(30)
+        configuration: KafkaConfiguration, logger: Logger, maximumBlock: Duration = .seconds(30),
+        batching: Batching = .shared, wakeUp: WakeUp? = nil
     ) throws(KafkaConfigurationError) {
+        var configuration = configuration
+        if batching == .single { configuration.producer["batch.num.messages"] = "1" }
         let callbacks = ClientCallbacks(logger: logger)
         statistics = StatisticsReporter(clientID: configuration.clientID, role: .producer)
         callbacks.statistics = statistics
         callbacks.deliveries = collector
+        callbacks.wakeUp = wakeUp
         handle = try ClientHandle(role: .producer, configuration: configuration, callbacks: callbacks)
+        wakeUp?.watch(rd_kafka_queue_get_main(handle.pointer))
+        messageMaxBytes = try handle.number("message.max.bytes")
         topics = TopicHandles(client: handle.pointer, collector: collector)
         self.logger = logger
         self.maximumBlock = maximumBlock
@@ -56,8 +82,9 @@ public final class KafkaProducer {
     /// reports are kept for the next `poll`.
     ///
     /// - Parameter token: any number; comes back in the report.
-    /// - Throws: when the message was not taken; there will be no report for it. `.permanent`: too large, or a topic
-    ///   known not to exist or to be forbidden. `.retry`: the queue stayed full. `.fatal`: make another producer.
+    /// - Throws: when the message was not taken; there will be no report for it. Any
+    ///   ``KafkaError/Disposition``: `.retry` when the queue stayed full, `.refused` when the topic is known not to exist
+    ///   or to be forbidden.
     public func send(_ record: ProducerRecord, token: Int) throws(KafkaError) {
         try checkUsable()
         if topics.isFull, outstanding == 0 { topics.removeAll() }

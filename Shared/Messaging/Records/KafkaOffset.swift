@@ -9,6 +9,6 @@ public enum KafkaOffset {
     /// After the newest message.
     public static let end: Int64 = -1
 
-    /// The group's committed offset, or `auto.offset.reset` without one.
+    /// The group's committed offset. Without one, the partition shows in ``KafkaConsumer/takeOutOfRange()``.
     public static let committed: Int64 = -1000
 }

@@ -54,7 +54,7 @@ import Testing
         #expect(error?.message.contains("missing and not created") == true)
         #expect(error?.message.contains("\(broker.topic("b")), \(broker.topic("c"))") == true)
         #expect(error?.message.contains(broker.topic("a")) == false)
-        #expect(error?.disposition == .retry)
+        #expect(error?.disposition == .failed)
         admin.close(timeout: .seconds(10))
     }
 
@@ -89,7 +89,7 @@ import Testing
         let configuration = KafkaConfiguration(bootstrapServers: "127.0.0.1:1")
         let admin = try KafkaAdmin(configuration: configuration, logger: LogRecorder().logger)
         let error = #expect(throws: KafkaError.self) { try admin.existingTopics(timeout: .milliseconds(300)) }
-        #expect(error?.disposition == .retry)
+        #expect(error?.disposition == .failed)
         #expect(try admin.clusterID(timeout: .milliseconds(100)) == nil)
         #expect(admin.close(timeout: .seconds(10)))
         #expect(throws: KafkaError.self) { try admin.existingTopics(timeout: .milliseconds(300)) }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ClientSettingsTests {
     private func settings(_ configuration: KafkaConfiguration, _ role: ClientRole) throws -> [String: String] {
-        let all = try configuration.settings(for: role, groupID: role == .consumer ? "g" : nil)
+        let all = try configuration.settings(for: role, groupID: role.isConsumer ? "g" : nil)
         return Dictionary(all.map { ($0.key, $0.value) }) { $1 }
     }
 
@@ -26,11 +26,28 @@ import Testing
         #expect(consumer["partition.assignment.strategy"] == "cooperative-sticky")
         #expect(consumer["enable.auto.commit"] == "false")
         #expect(consumer["enable.auto.offset.store"] == "false")
+        #expect(consumer["enable.partition.eof"] == "false")
+        #expect(consumer["isolation.level"] == "read_committed")
+        #expect(consumer["auto.offset.reset"] == "error")
         #expect(consumer["group.id"] == "g")
         let producer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .producer)
         #expect(producer["enable.idempotence"] == "true")
         #expect(producer["acks"] == "all")
+        #expect(producer["allow.auto.create.topics"] == "false")
         #expect(producer["message.timeout.ms"] == "0")
+    }
+
+    @Test func onlyAReaderOutsideTheGroupsGoesOnByItself() throws {
+        let tail = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .tail)
+        #expect(tail["auto.offset.reset"] == "earliest")
+        #expect(tail["enable.auto.commit"] == "false")
+    }
+
+    /// A killed replica's partitions wait for the end of its session.
+    @Test func theSessionIsShort() throws {
+        let consumer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .consumer)
+        #expect(consumer["session.timeout.ms"] == "10000")
+        #expect(consumer["heartbeat.interval.ms"] == "3000")
     }
 
     @Test func combinationsThatLibrdkafkaRefusesAreConfigurationErrors() {

@@ -40,6 +40,20 @@ import Testing
         #expect(tracker.partitions == [a])
     }
 
+    @Test func aRestartLosesWhatWasReadBeforeAndKeepsTheRest() {
+        var tracker = AssignmentTracker()
+        tracker.add([a, b])
+        tracker.paused = [a]
+        tracker.outOfRange = [a, b]
+        var records = [record(a, 1), record(b, 1)]
+        tracker.restart([a])
+        tracker.discardRemoved(from: &records)
+        #expect(records.map(\.topicPartition) == [b])
+        #expect(tracker.partitions == [a, b] && tracker.paused == [a] && tracker.outOfRange == [b])
+        tracker.remove([a, b])
+        #expect(tracker.paused.isEmpty && tracker.outOfRange.isEmpty)
+    }
+
     @Test func everyChangeIsCounted() {
         var tracker = AssignmentTracker()
         tracker.add([a])

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-import Messaging
 import Testing
+
+@testable import Messaging
 
 @Suite(.dedicatedThread) struct KafkaConsumerTests {
     @Test func whatIsProducedIsConsumedUnchangedAndInOrder() throws {
@@ -133,7 +134,8 @@ import Testing
         #expect(first.close(timeout: .seconds(20)))
         #expect(handler.revoked.flatMap { $0 }.sorted() == [zero, one])
 
-        let second = try broker.consumer(["in"], handler: handler)
+        let onlooker = TestHandler(otherwise: KafkaOffset.committed)
+        let second = try broker.consumer(["in"], handler: onlooker)
         let records = try second.collect(7)
         #expect(records.filter { $0.topicPartition == zero }.map(\.offset) == [4, 5, 6, 7, 8, 9])
         #expect(records.filter { $0.topicPartition == one }.map(\.offset) == [9])
@@ -141,24 +143,60 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
-    @Test func watermarksAreTheOldestAndTheNextOffset() throws {
+    @Test func boundsAreTheOldestAndTheNextOffset() throws {
         let broker = try TestBroker(["in": 2])
         defer { broker.close() }
+        let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let producer = try broker.producer()
-        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: broker.topic("in"), value: [1], partition: 1) })
+        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: one.topic, value: [1], partition: 1) })
         let handler = TestHandler()
         let consumer = try broker.consumer(["in"], handler: handler)
-        #expect(try consumer.watermarks(broker.partition("in", 1), timeout: .seconds(20)) == (0, 3))
-        #expect(try consumer.watermarks(broker.partition("in", 0), timeout: .seconds(20)) == (0, 0))
-        #expect(throws: KafkaError.self) {
-            try consumer.watermarks(broker.partition("in", 77), timeout: .seconds(2))
-        }
+        let bounds = try consumer.bounds(of: [zero, one, broker.partition("in", 77)], timeout: .seconds(20))
+        #expect(bounds.count == 2)
+        #expect(try #require(bounds[one]) == (0, 3))
+        #expect(try #require(bounds[zero]) == (0, 0))
+        #expect(try consumer.bounds(of: [], timeout: .seconds(1)).isEmpty)
         consumer.close(timeout: .seconds(20))
         producer.close(timeout: .seconds(5))
     }
 
     @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
-    func anUnknownTopicIsReportedQuietlyAndHindersNoOther() throws {
+    func boundsKeepTheirDeadlineAndGiveWhatTheyHave() throws {
+        let broker = try TestBroker(["in": 2])
+        defer { broker.close() }
+        let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        #expect(try consumer.bounds(of: [zero, one], timeout: .seconds(20)).count == 2)
+        try broker.faults().setLeader(zero, broker: nil)
+        #expect(Set(try consumer.bounds(of: [zero, one], timeout: .seconds(20)).keys) == [one])
+        try broker.faults().setLeader(zero, broker: 1)
+        try broker.faults().failNext(.listOffsets, with: [KafkaError.Code.unknownTopicOrPartition])
+        #expect(try !consumer.bounds(of: [zero, one], timeout: .seconds(20)).isEmpty)
+        try broker.faults().setRoundTrip(.seconds(30))
+        var bounds: [TopicPartition: (low: Int64, high: Int64)] = [zero: (0, 0)]
+        let elapsed = try time { bounds = try consumer.bounds(of: [zero, one], timeout: .seconds(1)) }
+        #expect(bounds.isEmpty)
+        #expect(elapsed < .seconds(5))
+        try broker.faults().setRoundTrip(.zero)
+        consumer.close(timeout: .seconds(5))
+    }
+
+    @Test func theConsumerKnowsItsCluster() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        let admin = try KafkaAdmin(configuration: broker.configuration(), logger: broker.logs.logger)
+        let id = try consumer.clusterID(timeout: .seconds(20))
+        #expect(id != nil)
+        #expect(try admin.clusterID(timeout: .seconds(20)) == id)
+        admin.close(timeout: .seconds(5))
+        consumer.close(timeout: .seconds(20))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func anUnknownTopicHindersNoOtherAndIsNotHiddenByIt() throws {
         let broker = try TestBroker(["in": 1, "gone": 1])
         defer { broker.close() }
         try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
@@ -167,13 +205,42 @@ import Testing
         try wait(until: consumer.lastError != nil && consumer.assignment.count == 1) {
             _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
         }
-        #expect(consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition)
         let producer = try broker.producer()
         try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
         #expect(try consumer.collect(1).count == 1)
-        #expect(consumer.lastError == nil)
+        #expect(consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition)
+        // It lasts, so it is worth a warning in the end.
+        try wait(until: broker.warnings("UNKNOWN_TOPIC_OR_PART") == 1) {
+            _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
+        }
+        #expect(consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition)
         consumer.close(timeout: .seconds(20))
         producer.close(timeout: .seconds(5))
+    }
+
+    /// What a real broker says of a topic that was created a moment ago. Nothing is ever sent here.
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func aTopicThatIsUnknownForAMomentLeavesNoErrorAndNoWarning() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        try broker.faults().setTopicError(broker.topic("in"), code: KafkaError.Code.unknownTopicOrPartition)
+        let handler = TestHandler()
+        let consumer = try broker.consumer(
+            ["in"], handler: handler, settings: ["topic.metadata.refresh.interval.ms": "500"])
+        #expect(!consumer.isJoined)
+        try wait(until: consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition) {
+            _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(10))
+        }
+        try broker.faults().setTopicError(broker.topic("in"), code: 0)
+        // The embedded broker lets every change of the group wait for nearly a session.
+        let joining = try time { try consumer.join(1) }
+        #expect(consumer.lastError == nil)
+        #expect(consumer.isJoined)
+        let end = ContinuousClock.now + ConsumerErrors.patience + .seconds(1)
+        while ContinuousClock.now < end { _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(200)) }
+        if joining < ConsumerErrors.patience - .seconds(1) { #expect(broker.warnings("UNKNOWN_TOPIC_OR_PART") == 0) }
+        #expect(consumer.lastError == nil)
+        consumer.close(timeout: .seconds(20))
     }
 
     @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))

@@ -9,13 +9,13 @@ import Testing
     @Test func anErrorIsLoggedOncePerPlaceAndPause() {
         var errors = QuietErrors()
         let start = ContinuousClock.now
-        let place = TopicPartition(topic: "t", partition: 0)
+        let place = ConsumerErrors.Place.partition(TopicPartition(topic: "t", partition: 0))
         let answers = [
-            errors.shouldLog(code: 3, at: nil, now: start),
-            errors.shouldLog(code: 3, at: nil, now: start.advanced(by: .seconds(9))),
+            errors.shouldLog(code: 3, at: .client, now: start),
+            errors.shouldLog(code: 3, at: .client, now: start.advanced(by: .seconds(9))),
             errors.shouldLog(code: 3, at: place, now: start),
-            errors.shouldLog(code: 4, at: nil, now: start),
-            errors.shouldLog(code: 3, at: nil, now: start.advanced(by: .seconds(11))),
+            errors.shouldLog(code: 4, at: .client, now: start),
+            errors.shouldLog(code: 3, at: .client, now: start.advanced(by: .seconds(11))),
         ]
         #expect(answers == [true, false, true, true, true])
     }

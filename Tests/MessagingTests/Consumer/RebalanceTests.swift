@@ -39,7 +39,7 @@ import Testing
         let consumer = try broker.consumer(["in"], handler: handler)
         var answers: [String] = []
         handler.onAssign = { [unowned consumer] _ in
-            let marks = try? consumer.watermarks(partition, timeout: .seconds(10))
+            let marks = try? consumer.bounds(of: [partition], timeout: .seconds(10))[partition]
             answers.append("\(marks?.low ?? -1) \(marks?.high ?? -1)")
             answers.append("\((try? consumer.poll(maxRecords: 1, timeout: .zero)) == nil)")
             answers.append("\(consumer.close(timeout: .seconds(1)))")
@@ -51,7 +51,8 @@ import Testing
         #expect(consumer.close(timeout: .seconds(20)))
         #expect(answers == ["0 3", "true", "false", "true"])
 
-        let next = try broker.consumer(["in"], handler: TestHandler())
+        let onlooker = TestHandler(otherwise: KafkaOffset.committed)
+        let next = try broker.consumer(["in"], handler: onlooker)
         #expect(try next.collect(1).map(\.offset) == [2])
         next.close(timeout: .seconds(20))
         producer.close(timeout: .seconds(5))
@@ -100,12 +101,35 @@ import Testing
         try broker.faults().failNext(.heartbeat, with: unknown)
         try wait(until: !handler.lost.isEmpty) { _ = try consumer.poll(maxRecords: 1, timeout: .milliseconds(50)) }
         #expect(handler.lost.flatMap { $0 }.count == 2)
+        #expect(!consumer.isJoined)
         #expect(handler.revoked.isEmpty)
         #expect(!consumer.commit([broker.partition("in", 0): 1], wait: true))
         try consumer.join(2)
         #expect(handler.assigned.flatMap { $0 }.count == 4)
-        #expect(!consumer.isAssignmentLost)
+        #expect(!consumer.isAssignmentLost && consumer.isJoined)
         consumer.close(timeout: .seconds(20))
+    }
+
+    /// The handler has claimed what is then not read: the consumer must not go on as if nothing were wrong.
+    @Test func aRefusedAssignmentEndsTheConsumer() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let handler = TestHandler(otherwise: -5)
+        let consumer = try broker.consumer(["in"], handler: handler)
+        var failure: KafkaError?
+        try wait(until: failure != nil) {
+            do throws(KafkaError) {
+                _ = try consumer.poll(maxRecords: 1, timeout: .milliseconds(100))
+            } catch {
+                failure = error
+            }
+        }
+        #expect(failure?.disposition == .fatal)
+        #expect(failure?.message.contains("invalid start offset") == true)
+        #expect(consumer.close(timeout: .seconds(20)))
+        let next = try broker.consumer(["in"], handler: TestHandler())
+        try next.join(1)
+        next.close(timeout: .seconds(20))
     }
 
     @Test func withoutAHandlerReadingStartsAtTheCommittedOffsets() throws {
@@ -113,6 +137,11 @@ import Testing
         defer { broker.close() }
         let producer = try broker.producer()
         try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        let handler = TestHandler()
+        let first = try broker.consumer(["in"], handler: handler)
+        try first.join(1)
+        #expect(first.commit([broker.partition("in", 0): 0], wait: true))
+        first.close(timeout: .seconds(20))
         let consumer = try broker.consumer(["in"], handler: TestHandler())
         #expect(try consumer.collect(1).map(\.offset) == [0])
         consumer.close(timeout: .seconds(20))

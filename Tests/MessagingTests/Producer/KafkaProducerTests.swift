@@ -69,12 +69,13 @@ import Testing
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
         let producer = try broker.producer()
+        #expect(producer.messageMaxBytes == 4_000_000)
         let huge = ProducerRecord(
             topic: broker.topic("out"), value: [UInt8](repeating: 0, count: 4_100_000),
             headers: [KafkaHeader(name: "h", value: [1])])
         let error = #expect(throws: KafkaError.self) { try producer.send(huge, token: 1) }
         #expect(error?.code == KafkaError.Code.messageTooLarge)
-        #expect(error?.disposition == .permanent)
+        #expect(error?.disposition == .unacceptable)
         #expect(producer.outstanding == 0)
         try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
         producer.close(timeout: .seconds(5))

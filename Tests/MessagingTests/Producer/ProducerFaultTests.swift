@@ -21,6 +21,48 @@ struct ProducerFaultTests {
         producer.close(timeout: .seconds(5))
     }
 
+    /// ```
+    /// producer -- 0 ------> broker: refused
+    ///          -- 1...19 -> broker: appended, because it does not know this producer's numbers
+    /// ```
+    /// librdkafka then concludes that 0 was appended too. Nobody has it. Apache Kafka does the same to a producer that is
+    /// new to the partition.
+    @Test(arguments: [KafkaError.Code.requestTimedOut, KafkaError.Code.notEnoughReplicas])
+    func whatNoBrokerAcknowledgedIsNotDelivered(code: Int32) throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let producer = try broker.producer(["max.in.flight.requests.per.connection": "5"])
+        let topic = broker.topic("out")
+        try producer.deliver([ProducerRecord(topic: topic, value: [99])])
+        // Both requests are on their way before the first answer comes.
+        try broker.faults().setRoundTrip(.milliseconds(500))
+        try broker.faults().failNext(.produce, with: [code])
+        try producer.send(ProducerRecord(topic: topic, value: [0]), token: 0)
+        var reports = producer.poll(timeout: .milliseconds(50))
+        for token in 1..<20 {
+            try producer.send(ProducerRecord(topic: topic, value: [UInt8(token)]), token: token)
+        }
+        try wait(until: reports.count == 20) { reports += producer.poll(timeout: .milliseconds(50)) }
+        try broker.faults().setRoundTrip(.zero)
+        // Whoever comes last proves that the log was read to its end.
+        let last = try broker.producer()
+        try last.deliver([ProducerRecord(topic: topic, value: [100])])
+        let tail = try KafkaTail(
+            configuration: broker.configuration(), partitions: [topic: 1], from: .beginning, logger: broker.logs.logger)
+        var values: Set<Int> = []
+        try wait(until: values.contains(100)) {
+            let records = tail.poll(maxRecords: 100, timeout: .milliseconds(100))
+            values.formUnion(records.compactMap { $0.value?.first.map { Int($0) } })
+        }
+        #expect(reports.filter { $0.error == nil }.allSatisfy { values.contains($0.token) })
+        #expect(reports.allSatisfy { $0.error == nil || $0.error?.disposition == .failed })
+        // The fault did arise.
+        #expect(reports.first { $0.token == 0 }?.error != nil)
+        tail.close()
+        last.close(timeout: .seconds(5))
+        producer.close(timeout: .seconds(5))
+    }
+
     @Test func aMessageThatTheBrokerFindsTooLargeDoesNotBlockTheNext() throws {
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
@@ -28,7 +70,7 @@ struct ProducerFaultTests {
         try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
         try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
         let bad = try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
-        #expect(bad.first?.error?.disposition == .permanent)
+        #expect(bad.first?.error?.disposition == .unacceptable)
         #expect(bad.first?.error?.name == "MSG_SIZE_TOO_LARGE")
         #expect(bad.first?.topicPartition.topic == broker.topic("out"))
         let good = try producer.deliver((0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
@@ -37,7 +79,28 @@ struct ProducerFaultTests {
         producer.close(timeout: .seconds(5))
     }
 
-    @Test func anUnknownTopicIsPermanentAndHindersNoOther() throws {
+    /// ```
+    /// shared: request 1 (0...4) refused: all five fail       single: request 1 (0) refused, 2...5 accepted
+    /// ```
+    @Test func aMessageCanBeTriedAlone() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        func outcome(_ batching: KafkaProducer.Batching) throws -> [Bool] {
+            let producer = try KafkaProducer(
+                configuration: broker.configuration(producer: ["linger.ms": "200"]), logger: broker.logs.logger,
+                batching: batching)
+            try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [9])])
+            try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
+            let reports = try producer.deliver(
+                (0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+            producer.close(timeout: .seconds(5))
+            return reports.sorted { $0.token < $1.token }.map { $0.error == nil }
+        }
+        #expect(try outcome(.shared) == [false, false, false, false, false])
+        #expect(try outcome(.single) == [false, true, true, true, true])
+    }
+
+    @Test func anUnknownTopicRefusesAndHindersNoOther() throws {
         let broker = try TestBroker(["out": 1, "gone": 1])
         defer { broker.close() }
         try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
@@ -45,7 +108,7 @@ struct ProducerFaultTests {
         let reports = try producer.deliver(
             ["gone", "out"].map { ProducerRecord(topic: broker.topic($0), value: [1]) })
         let errors = Dictionary(uniqueKeysWithValues: reports.map { ($0.token, $0.error) })
-        #expect(errors[0]??.disposition == .permanent)
+        #expect(errors[0]??.disposition == .refused)
         #expect(errors[1] == .some(nil))
         producer.close(timeout: .seconds(5))
     }

@@ -51,22 +51,33 @@ final class TestBroker {
             "heartbeat.interval.ms": "200",
             "fetch.wait.max.ms": Self.isEmbedded ? "10" : "100",
         ]
+        // The embedded broker appends what comes behind a refused request.
+        let inOrder = Self.isEmbedded ? ["max.in.flight.requests.per.connection": "1"] : [:]
         return KafkaConfiguration(
             bootstrapServers: bootstrapServers, clientID: "messaging-tests",
-            consumer: quick.merging(consumer) { $1 }, producer: producer)
+            consumer: quick.merging(consumer) { $1 }, producer: inOrder.merging(producer) { $1 })
     }
 
-    func producer(_ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30)) throws -> KafkaProducer {
+    func producer(
+        _ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30), wakeUp: WakeUp? = nil
+    ) throws -> KafkaProducer {
         try KafkaProducer(
-            configuration: configuration(producer: settings), logger: logs.logger, maximumBlock: maximumBlock)
+            configuration: configuration(producer: settings), logger: logs.logger, maximumBlock: maximumBlock,
+            wakeUp: wakeUp)
     }
 
     func consumer(
-        _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:]
+        _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:],
+        wakeUp: WakeUp? = nil
     ) throws -> KafkaConsumer {
         try KafkaConsumer(
             configuration: configuration(consumer: settings), groupID: prefix + group,
-            topics: topics.map(topic), handler: handler, logger: logs.logger)
+            topics: topics.map(topic), handler: handler, wakeUp: wakeUp, logger: logs.logger)
+    }
+
+    /// How many warnings contain these words.
+    func warnings(_ words: String) -> Int {
+        logs.lines.count { $0.level >= .warning && $0.text.contains(words) }
     }
 
     func close() { embedded?.close() }

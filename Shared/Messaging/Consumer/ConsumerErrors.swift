@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The errors of a consumer that are in force, and which of them deserve a line in the log. Pure state, no I/O.
+///
+/// librdkafka says that a topic is missing once and never says that it is there again; errors of a partition or of the
+/// whole client are repeated while they last.
+struct ConsumerErrors {
+    /// What an error is about. A record from partition 0 says nothing about partition 1.
+    enum Place: Hashable {
+        case client
+        case topic(String)
+        case partition(TopicPartition)
+
+        var description: String {
+            switch self {
+            case .client: "-"
+            case .topic(let name): name
+            case .partition(let partition): partition.description
+            }
+        }
+    }
+
+    private struct Entry {
+        var error: KafkaError
+        var first: ContinuousClock.Instant
+        var last: ContinuousClock.Instant
+        /// Still to be logged, should it last.
+        var isHeldBack: Bool
+        /// Whether it counts as the consumer's state.
+        var isInForce = true
+    }
+
+    /// How long a fault of the first moments may last before it is worth a warning, and how long an error that is not
+    /// repeated counts.
+    static let patience: Duration = .seconds(10)
+
+    private var entries: [Place: Entry] = [:]
+    private var quiet = QuietErrors()
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// The newest error that is in force.
+    var current: KafkaError? { entries.values.filter(\.isInForce).max { $0.last < $1.last }?.error }
+
+    /// Takes an error in.
+    ///
+    /// - Parameter mayPass: hold the warning back until the error has lasted.
+    /// - Returns: whether it is to be logged as a warning now.
+    mutating func note(_ error: KafkaError, at place: Place, mayPass: Bool, now: ContinuousClock.Instant) -> Bool {
+        // Names of topics may come without end; the memory of them must not.
+        if entries.count >= 1000 { entries = [:] }
+        let known = entries[place].flatMap { $0.error.code == error.code ? $0 : nil }
+        entries[place] = Entry(
+            error: error, first: known?.first ?? now, last: now, isHeldBack: known?.isHeldBack ?? mayPass)
+        if entries[place]?.isHeldBack == true { return false }
+        return quiet.shouldLog(code: error.code, at: place, now: now)
+    }
+
+    /// The group has given us these partitions, perhaps none: it works, and so do they.
+    mutating func assigned(_ partitions: [TopicPartition]) {
+        if entries.isEmpty { return }
+        clear(partitions)
+        entries[.client] = nil
+        guard partitions.isEmpty else { return }
+        // Nothing of the topics may ever become ours, and their return is not told. A warning may still be due.
+        for place in entries.keys { entries[place]?.isInForce = false }
+    }
+
+    /// Records have come from these partitions.
+    mutating func received(from partitions: some Sequence<TopicPartition>) {
+        clear(partitions)
+        entries[.client] = nil
+    }
+
+    /// The partitions are not ours any more.
+    mutating func removed(_ partitions: [TopicPartition]) {
+        for partition in partitions { entries[.partition(partition)] = nil }
+    }
+
+    /// Forgets what was not repeated.
+    ///
+    /// - Returns: errors whose warning was held back and that have lasted.
+    mutating func review(now: ContinuousClock.Instant) -> [(place: Place, error: KafkaError)] {
+        var due: [(Place, KafkaError)] = []
+        for (place, entry) in entries {
+            if entry.isHeldBack, entry.first.duration(to: now) >= Self.patience {
+                due.append((place, entry.error))
+                entries[place]?.isHeldBack = false
+            }
+            if !Self.isToldOnce(entry.error, place), entry.last.duration(to: now) >= Self.patience {
+                entries[place] = nil
+            }
+        }
+        return due
+    }
+
+    private mutating func clear(_ partitions: some Sequence<TopicPartition>) {
+        for partition in partitions {
+            entries[.partition(partition)] = nil
+            entries[.topic(partition.topic)] = nil
+        }
+    }
+
+    private static func isToldOnce(_ error: KafkaError, _ place: Place) -> Bool {
+        switch place {
+        case .client: false
+        case .topic: true
+        case .partition: error.code == KafkaError.Code.topicAuthorizationFailed
+        }
+    }
+}

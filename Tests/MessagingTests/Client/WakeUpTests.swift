@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Testing
+
+@testable import Messaging
+
+@Suite(.dedicatedThread) struct WakeUpTests {
+    @Test func waitingEndsWithASignalOrItsTime() throws {
+        let wakeUp = try WakeUp()
+        let idle = time { #expect(!wakeUp.wait(timeout: .milliseconds(100))) }
+        #expect(idle >= .milliseconds(100))
+        wakeUp.signal()
+        wakeUp.signal()
+        #expect(wakeUp.wait(timeout: .seconds(20)))
+        #expect(!wakeUp.wait(timeout: .zero))
+        wakeUp.signal()
+        wakeUp.clear()
+        #expect(!wakeUp.wait(timeout: .zero))
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { wakeUp.signal() }
+        let woken = time { #expect(wakeUp.wait(timeout: .seconds(20))) }
+        #expect(woken < .seconds(10))
+    }
+
+    /// The member and the producer share a thread that sleeps while both have nothing.
+    @Test func aMessageWakesTheThreadOfTwoConsumers() throws {
+        let broker = try TestBroker(["a": 1, "b": 1])
+        defer { broker.close() }
+        let wakeUp = try WakeUp()
+        let handlers = [TestHandler(), TestHandler()]
+        let consumers = try ["a", "b"].enumerated().map { index, name in
+            try broker.consumer([name], handler: handlers[index], group: "group-\(name)", wakeUp: wakeUp)
+        }
+        try wait(until: consumers.allSatisfy { $0.assignment.count == 1 }) {
+            for consumer in consumers { _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(20)) }
+        }
+        let producer = try broker.producer()
+        try producer.deliver(["a", "b"].map { ProducerRecord(topic: broker.topic($0), value: [0]) })
+        for consumer in consumers { _ = try consumer.collect(1) }
+        var slowest: Duration = .zero
+        for turn in 0..<10 {
+            // Another thread sends, at a moment when this one sleeps.
+            let topic = broker.topic(turn % 2 == 0 ? "a" : "b")
+            let sender = Sender(producer)
+            for consumer in consumers { #expect(try consumer.poll(maxRecords: 10, timeout: .zero).isEmpty) }
+            wakeUp.clear()
+            sender.send(ProducerRecord(topic: topic, value: [1]), after: .milliseconds(50))
+            var records: [KafkaRecord] = []
+            let begun = ContinuousClock.now
+            while records.isEmpty, ContinuousClock.now < begun + patience {
+                wakeUp.wait(timeout: .seconds(5))
+                for consumer in consumers { records += try consumer.poll(maxRecords: 10, timeout: .zero) }
+            }
+            #expect(records.map(\.topicPartition.topic) == [topic])
+            slowest = max(slowest, .now - sender.sent)
+        }
+        // The sleep itself is 5 s. The bound leaves a busy machine some time.
+        #expect(slowest < .seconds(1), "\(slowest)")
+        for consumer in consumers { consumer.close(timeout: .seconds(20)) }
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test func aReportWakesTheProducersThread() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let wakeUp = try WakeUp()
+        let producer = try broker.producer(wakeUp: wakeUp)
+        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        _ = producer.poll(timeout: .zero)
+        wakeUp.clear()
+        try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 7)
+        var reports: [DeliveryReport] = []
+        let elapsed = try time {
+            try wait(until: !reports.isEmpty) {
+                wakeUp.wait(timeout: .seconds(20))
+                reports += producer.poll(timeout: .zero)
+            }
+        }
+        #expect(reports.map(\.token) == [7])
+        #expect(elapsed < .seconds(10))
+        producer.close(timeout: .seconds(5))
+    }
+
+    /// Sends from another thread. Nobody else uses the producer meanwhile.
+    private final class Sender: @unchecked Sendable {
+        private let producer: KafkaProducer
+        private let done = DispatchSemaphore(value: 0)
+        private var moment = ContinuousClock.now
+
+        init(_ producer: KafkaProducer) { self.producer = producer }
+
+        func send(_ record: ProducerRecord, after delay: DispatchTimeInterval) {
+            DispatchQueue.global().asyncAfter(deadline: .now() + delay) {
+                self.moment = .now
+                try? self.producer.send(record, token: 1)
+                self.done.signal()
+            }
+        }
+
+        /// When the message was handed over.
+        var sent: ContinuousClock.Instant {
+            done.wait()
+            return moment
+        }
+    }
+}

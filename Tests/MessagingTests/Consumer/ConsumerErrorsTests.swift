@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Messaging
+
+@Suite struct ConsumerErrorsTests {
+    private let a = TopicPartition(topic: "t", partition: 0)
+    private let b = TopicPartition(topic: "t", partition: 1)
+    private let start = ContinuousClock.now
+    private let unknown = KafkaError(code: KafkaError.Code.unknownTopicOrPartition)
+    private let broken = KafkaError(code: KafkaError.Code.transport)
+
+    private func after(_ seconds: Int) -> ContinuousClock.Instant { start.advanced(by: .seconds(seconds)) }
+
+    @Test func aPartitionsErrorEndsWithItsOwnRecordOnly() {
+        var errors = ConsumerErrors()
+        let warned1 = errors.note(broken, at: .partition(a), mayPass: false, now: start)
+        #expect(warned1)
+        errors.received(from: [b])
+        #expect(errors.current == broken)
+        errors.received(from: [a])
+        #expect(errors.current == nil && errors.isEmpty)
+    }
+
+    @Test func anErrorOfTheClientEndsWithAnyRecordOrAssignment() {
+        var errors = ConsumerErrors()
+        _ = errors.note(broken, at: .client, mayPass: false, now: start)
+        errors.received(from: [b])
+        #expect(errors.current == nil)
+        _ = errors.note(broken, at: .client, mayPass: false, now: start)
+        errors.assigned([])
+        #expect(errors.current == nil)
+    }
+
+    @Test func aTopicsErrorEndsWithItsAssignmentAndIsNeverWarnedAbout() {
+        var errors = ConsumerErrors()
+        let warned2 = errors.note(unknown, at: .topic("t"), mayPass: true, now: start)
+        #expect(!warned2)
+        errors.assigned([TopicPartition(topic: "other", partition: 0)])
+        #expect(errors.current == unknown)
+        errors.assigned([a])
+        #expect(errors.current == nil)
+        let due7 = errors.review(now: after(20))
+        #expect(due7.isEmpty)
+    }
+
+    @Test func aTopicsErrorThatLastsIsWarnedAboutOnce() {
+        var errors = ConsumerErrors()
+        _ = errors.note(unknown, at: .topic("t"), mayPass: true, now: start)
+        errors.assigned([])
+        #expect(errors.current == nil)
+        let due8 = errors.review(now: after(9))
+        #expect(due8.isEmpty)
+        let due9 = errors.review(now: after(10))
+        #expect(due9.map(\.error) == [unknown])
+        let due10 = errors.review(now: after(30))
+        #expect(due10.isEmpty)
+    }
+
+    @Test func whatIsNotRepeatedIsForgotten() {
+        var errors = ConsumerErrors()
+        _ = errors.note(broken, at: .partition(a), mayPass: false, now: start)
+        _ = errors.note(broken, at: .partition(a), mayPass: false, now: after(8))
+        let due11 = errors.review(now: after(17))
+        #expect(due11.isEmpty)
+        #expect(errors.current == broken)
+        _ = errors.review(now: after(18))
+        #expect(errors.current == nil)
+    }
+
+    @Test func aMissingRightIsToldOnceAndStays() {
+        var errors = ConsumerErrors()
+        let refused = KafkaError(code: KafkaError.Code.topicAuthorizationFailed)
+        let warned3 = errors.note(refused, at: .partition(a), mayPass: false, now: start)
+        #expect(warned3)
+        _ = errors.review(now: after(60))
+        #expect(errors.current == refused)
+        errors.removed([a])
+        #expect(errors.current == nil)
+    }
+
+    /// ```
+    /// 0 s transport ... 8 s transport ... 10 s warning
+    /// 0 s transport ... (nothing) ....... 10 s forgotten
+    /// ```
+    @Test func aFaultOfTheFirstMomentsMustLastToBeWarnedAbout() {
+        var errors = ConsumerErrors()
+        let warned4 = errors.note(broken, at: .client, mayPass: true, now: start)
+        #expect(!warned4)
+        let warned5 = errors.note(broken, at: .client, mayPass: true, now: after(8))
+        #expect(!warned5)
+        let due12 = errors.review(now: after(11))
+        #expect(due12.map(\.error) == [broken])
+        let warned6 = errors.note(broken, at: .client, mayPass: false, now: after(12))
+        #expect(warned6)
+    }
+}
