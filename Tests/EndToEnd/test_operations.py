@@ -9,6 +9,7 @@ import socket
 import statistics
 import subprocess
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -397,6 +398,46 @@ def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     assert bus.ask(c.register(fresh("install")), timeout=90)["status"] == "succeeded"
     bus.close()
     assert up.stop() == 0
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_operations_up_chooses_no_port_and_tells_where_its_children_are(up: Up) -> None:
+    """A port that the parent finds free can be taken before the child has it: each child gets one from the kernel."""
+    up.start().wait_ready()
+    children = up.children
+    assert set(children) == {"link", "user", "sync", "verification", "gateway"}
+    for name, pid in children.items():
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        chosen = [text for text in variables if text.startswith((b"HTTP_PORT=", b"GATEWAY_PORT="))]
+        assert chosen == [b"HTTP_PORT=0"], f"{name}: {chosen}"
+    first = up.health
+    assert set(first) == set(children)
+    for name, address in first.items():
+        assert answers(f"{address}/readyz"), name
+    gateway = (up.data / "gateway").read_text().strip()
+    assert answers(f"{gateway}/openapi.json")
+
+    os.kill(children["sync"], signal.SIGKILL)
+    os.kill(children["gateway"], signal.SIGKILL)
+    until(
+        lambda: set(up.health) == set(children) and not {up.health["sync"], up.health["gateway"]} & set(first.values()),
+        30, lambda: f"new lines for what was killed: {up.health}")
+    for name, address in up.health.items():
+        assert address == first[name] or name in ("sync", "gateway"), name
+        until(lambda: answers(f"{address}/readyz"), 60, f"{name} ready")
+    until(lambda: (up.data / "gateway").exists(), 10, "the gateway's new address")
+    assert answers((up.data / "gateway").read_text().strip() + "/openapi.json")
+    assert up.stop() == 0
+    left = [name for name in ("bootstrap", "gateway", "health") if (up.data / name).exists()]
+    assert not left and not list((up.data / "run").iterdir()), left
 
 
 @pytest.mark.slow
