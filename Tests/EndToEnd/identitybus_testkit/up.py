@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from .broker import Broker
+from .broker import Broker, kafka_environment
 from .places import binary, clean_environment
 from .secrets import INTERNAL_KEY
 from .waiting import until
@@ -20,8 +20,7 @@ class Up:
     def __init__(self, data: Path, apps_file: Path, prefix: str) -> None:
         self.data = data
         self.log = data.parent / f"{data.name}-up.log"
-        kafka = {name: value for name, value in os.environ.items() if name.startswith("KAFKA_")}
-        self.environment = clean_environment() | kafka | {
+        self.environment = clean_environment() | kafka_environment() | {
             "TOPIC_PREFIX": prefix, "IDENTITYBUS_APPS": str(apps_file), "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY}
         self._process: subprocess.Popen[bytes] | None = None
 
