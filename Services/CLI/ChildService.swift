@@ -9,27 +9,40 @@ final class ChildService {
     let name: String
     let logPath: String
     private let environment: [String: String]
+    private let reports: [String: String]
     private var process: Process?
-    private var port: UInt16 = 0
     private var startAt = ContinuousClock.now
     private var startedAt = ContinuousClock.now
     private var backoff = Duration.milliseconds(200)
+    private var addresses: [String: String] = [:]
     private(set) var isReady = false
 
-    init(name: String, environment: [String: String], logDirectory: String) {
+    /// The variable that names the file into which a child writes where its health is served.
+    static let healthReport = "IDENTITYBUS_HEALTH_FILE"
+
+    /// - Parameter reports: files into which the child writes an address once it has bound it, by the variable that
+    ///   names them to it. Nobody chooses a port beforehand: another program could take it meanwhile.
+    init(name: String, environment: [String: String], reports: [String: String], logDirectory: String) {
         self.name = name
-        self.environment = environment
+        self.reports = reports
+        self.environment = environment.merging(reports) { _, own in own }.merging(["HTTP_PORT": "0"]) { _, own in own }
         logPath = "\(logDirectory)/\(name).log"
     }
 
     var processID: Int32 { process?.processIdentifier ?? 0 }
+
+    /// The address that the running process has reported, such as `http://127.0.0.1:40123`.
+    func address(_ report: String = healthReport) -> String? { addresses[report] }
 
     /// Starts the process when it is not running, after a pause that grows while it keeps dying.
     /// - Throws: when it cannot be started at all, or ended because of its configuration.
     func tend() throws {
         if let process {
             if process.isRunning {
-                if !isReady { isReady = HealthProbe.isReady(port: port) }
+                if !isReady {
+                    readReports()
+                    isReady = addresses.count == reports.count && HealthProbe.isReady(addresses[Self.healthReport])
+                }
                 if ContinuousClock.now - startedAt > .seconds(10) { backoff = .milliseconds(200) }
                 return
             }
@@ -38,7 +51,7 @@ final class ChildService {
             }
             say("service   \(name) ended (\(reason(process))), starting it again")
             self.process = nil
-            isReady = false
+            forgetReports()
             startAt = .now + backoff
             backoff = min(backoff * 2, .seconds(10))
         }
@@ -47,11 +60,13 @@ final class ChildService {
 
     /// Asks the process to end, waits for it, and ends it by force when it takes over 20 seconds.
     func stop() {
-        guard let process, process.isRunning else { return }
-        process.terminate()
-        let deadline = ContinuousClock.now + .seconds(20)
-        while process.isRunning, ContinuousClock.now < deadline { usleep(50_000) }
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        if let process, process.isRunning {
+            process.terminate()
+            let deadline = ContinuousClock.now + .seconds(20)
+            while process.isRunning, ContinuousClock.now < deadline { usleep(50_000) }
+            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        }
+        forgetReports()
     }
 
     private struct StartFailure: Error, CustomStringConvertible {
@@ -67,16 +82,30 @@ final class ChildService {
         }
         let output = try FileHandle(forWritingTo: log)
         try output.seekToEnd()
-        port = HealthProbe.freePort()
+        forgetReports()
         let process = Process()
         process.executableURL = folder.appending(path: "identitybus-\(name)")
-        process.environment = environment.merging(["HTTP_PORT": String(port)]) { _, own in own }
+        process.environment = environment
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = output
         try process.run()
         self.process = process
         startedAt = .now
+    }
+
+    private func readReports() {
+        for (variable, path) in reports where addresses[variable] == nil {
+            // It is moved there whole; what is there is an address.
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+            addresses[variable] = text?.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+    }
+
+    private func forgetReports() {
+        isReady = false
+        addresses = [:]
+        for path in reports.values { try? FileManager.default.removeItem(atPath: path) }
     }
 
     private func reason(_ process: Process) -> String {

@@ -27,6 +27,7 @@ struct Deployment: ParsableArguments {
 
     var bootstrapFile: String { "\(dataDir)/bootstrap" }
     var gatewayFile: String { "\(dataDir)/gateway" }
+    var healthFile: String { "\(dataDir)/health" }
     var internalKeyFile: String { "\(dataDir)/internal-key" }
     var appsPath: String { apps ?? environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml" }
 

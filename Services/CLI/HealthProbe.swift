@@ -1,40 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Foundation
 import Glibc
 
 /// Asks a service on this machine whether it is ready. Blocking sockets: this is all the HTTP the tool needs.
 enum HealthProbe {
-    /// A port that was free a moment ago.
-    static func freePort() -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let port: UInt16? = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                guard bind(descriptor, generic, length) == 0, getsockname(descriptor, generic, &length) == 0 else {
-                    return nil
-                }
-                return UInt16(bigEndian: pointer.pointee.sin_port)
-            }
-        }
-        return port ?? 0
-    }
-
     /// Whether `GET /readyz` answers 200 within a second.
-    static func isReady(port: UInt16) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    /// - Parameter address: as a child reports it, `http://host:port` with a numeric host.
+    static func isReady(_ address: String?) -> Bool {
+        guard let address, let descriptor = connection(to: address) else { return false }
         defer { close(descriptor) }
-        var second = timeval(tv_sec: 1, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &second, socklen_t(MemoryLayout<timeval>.size))
-        var address = loopback(port: port)
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard connected else { return false }
         let request = Array("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
         guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
             return false
@@ -44,11 +20,28 @@ enum HealthProbe {
         return count > 12 && String(decoding: answer[..<count], as: UTF8.self).hasPrefix("HTTP/1.1 200")
     }
 
-    private static func loopback(port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return address
+    private static func connection(to address: String) -> Int32? {
+        guard let colon = address.lastIndex(of: ":"), let slash = address[..<colon].lastIndex(of: "/") else {
+            return nil
+        }
+        let host = address[address.index(after: slash)..<colon].trimmingCharacters(in: ["[", "]"])
+        var hints = addrinfo()
+        hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(address[colon...].dropFirst()), &hints, &found) == 0, let found else {
+            return nil
+        }
+        defer { freeaddrinfo(found) }
+        let descriptor = socket(found.pointee.ai_family, found.pointee.ai_socktype, 0)
+        var second = timeval(tv_sec: 1, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &second, socklen_t(MemoryLayout<timeval>.size))
+        }
+        guard connect(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
     }
 }

@@ -24,6 +24,8 @@ struct UpCommand: ParsableCommand {
 
     private static let services = ["link", "user", "sync", "verification"]
     private static let gateway = "gateway"
+    /// The variable that names the file into which the gateway writes where its API is served.
+    private static let gatewayReport = "IDENTITYBUS_GATEWAY_FILE"
 
     func run() throws {
         let interruption = Interruption()
@@ -37,29 +39,49 @@ struct UpCommand: ParsableCommand {
         environment["IDENTITYBUS_APPS"] = deployment.appsPath
         environment["LOG_FORMAT"] = environment["LOG_FORMAT"] ?? "text"
         environment["IDENTITYBUS_PARENT"] = String(ProcessInfo.processInfo.processIdentifier)
-        let gatewayPort = environment["GATEWAY_PORT"] ?? String(HealthProbe.freePort())
-        environment["GATEWAY_PORT"] = gatewayPort
-        let children = (brokerOnly ? [] : Self.services + [Self.gateway]).map {
-            ChildService(name: $0, environment: environment, logDirectory: "\(deployment.dataDir)/logs")
+        let children = try brokerOnly ? [] : children(environment)
+        // Also those that a killed `up` left behind: who finds them must not talk to what is gone.
+        removeAddresses()
+        defer {
+            children.forEach { $0.stop() }
+            removeAddresses()
         }
-        let gateway = "http://127.0.0.1:\(gatewayPort)"
         try write("\(address)\n", to: deployment.bootstrapFile)
-        if !brokerOnly { try write("\(gateway)\n", to: deployment.gatewayFile) }
         say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
         var isAnnounced = false
+        var health = ""
         while !interruption.isRequested {
             for child in children { try child.tend() }
+            let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
+            if lines != health {
+                try write(lines, to: deployment.healthFile)
+                health = lines
+            }
             if !isAnnounced, children.allSatisfy(\.isReady) {
                 isAnnounced = true
                 for child in children { say("service   \(child.name)  pid \(child.processID)  log \(child.logPath)") }
-                if !brokerOnly { say("gateway   \(gateway)") }
+                if let gateway = children.last?.address(Self.gatewayReport) { say("gateway   \(gateway)") }
                 say("ready     address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
             }
             usleep(100_000)
         }
         say("stopping")
-        children.forEach { $0.stop() }
-        for path in [deployment.bootstrapFile, deployment.gatewayFile] {
+    }
+
+    /// The services and, last, the gateway, not started.
+    private func children(_ environment: [String: String]) throws -> [ChildService] {
+        let folder = "\(deployment.dataDir)/run"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        return (Self.services + [Self.gateway]).map { name in
+            var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
+            if name == Self.gateway { reports[Self.gatewayReport] = deployment.gatewayFile }
+            return ChildService(
+                name: name, environment: environment, reports: reports, logDirectory: "\(deployment.dataDir)/logs")
+        }
+    }
+
+    private func removeAddresses() {
+        for path in [deployment.bootstrapFile, deployment.gatewayFile, deployment.healthFile] {
             try? FileManager.default.removeItem(atPath: path)
         }
     }
@@ -93,15 +115,19 @@ struct UpCommand: ParsableCommand {
         if !FileManager.default.fileExists(atPath: path) {
             let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
             let key = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-            try write("\(key)\n", to: path, permissions: 0o600)
+            let isWritten = FileManager.default.createFile(
+                atPath: path, contents: Data("\(key)\n".utf8), attributes: [.posixPermissions: 0o600])
+            guard isWritten else { throw ValidationError("\(path) cannot be written") }
         }
         environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = path
         environment["IDENTITYBUS_INTERNAL_KEY"] = nil
     }
 
-    private func write(_ text: String, to path: String, permissions: Int = 0o644) throws {
-        let attributes = [FileAttributeKey.posixPermissions: permissions]
-        guard FileManager.default.createFile(atPath: path, contents: Data(text.utf8), attributes: attributes) else {
+    /// Moved there whole: nobody reads half a file.
+    private func write(_ text: String, to path: String) throws {
+        do {
+            try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+        } catch {
             throw ValidationError("\(path) cannot be written")
         }
     }

@@ -36,7 +36,7 @@ public enum GatewayProcess {
                 Gauge(label: "gateway_requests_in_flight").record(bus.inFlight)
                 return registry.exposition()
             }, logger: logger,
-            onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
+            onBound: { ServiceMain.healthIsBound(configuration.service, port: $0, logger: logger) })
         let secrets = configuration.service.internalKey.map { DerivedSecrets(internalKey: $0) }
         let api = API(bus: bus, secrets: secrets, replyTimeout: configuration.replyTimeout, now: { .now })
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.

@@ -4,13 +4,22 @@
 
 IDENTITYBUS_BIN          folder of the executables (default: the debug build)
 KAFKA_BOOTSTRAP_SERVERS  the broker (default: the embedded one of `identitybus up`)
+KAFKA_STOP_COMMAND       a shell command that kills that broker, its data kept (default: tests that need it are skipped)
+KAFKA_START_COMMAND      starts it again on the same address; returns when it answers
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
+
+They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded
+broker, every deployment its own topics and store. Tests marked `alone` need the machine or the broker for themselves;
+`scripts/test` runs them afterwards, without workers.
 """
 
+import os
+import re
 import tempfile
+from collections import Counter
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator
 
 import pytest
 
@@ -25,6 +34,51 @@ _deployments: list[Deployment] = []
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
     config.addinivalue_line("markers", "slow: waits for many seconds; left out of the inner loop")
+    config.addinivalue_line("markers", "alone: measures time or the processor; nothing may run beside it")
+    config.addinivalue_line("markers", "outage: stops its broker; alone if that is one that others use")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones go first, then what keeps a worker busy for long."""
+    names: Counter[str] = Counter()
+    for item in items:
+        # The tests that schemathesis makes share one name, and workers run a name once.
+        names[item.nodeid] += 1
+        if names[item.nodeid] > 1:
+            item._id = item._id.with_params(str(names[item.nodeid]))  # type: ignore[attr-defined]
+        if item.get_closest_marker("outage") and os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+            item.add_marker(pytest.mark.alone)
+            if not {"KAFKA_STOP_COMMAND", "KAFKA_START_COMMAND"} <= set(os.environ):
+                item.add_marker(pytest.mark.skip(
+                    reason="stops the broker; KAFKA_STOP_COMMAND and KAFKA_START_COMMAND do not say how"))
+    size = Counter(shared(item.nodeid) for item in items)
+    items.sort(key=lambda item: (
+        item.get_closest_marker("chaos") is None, -size[shared(item.nodeid)], shared(item.nodeid)))
+
+
+# Modules whose tests share nothing that is costly to make.
+APART = ("test_chaos.py", "test_user_chaos.py", "test_verification_faults.py", "test_outages.py")
+
+
+def shared(nodeid: str) -> str:
+    """What goes to one worker: the tests that share a module's deployment, for each engine."""
+    module, _, test = nodeid.partition("::")
+    if module.endswith(APART):
+        return nodeid
+    engine = re.search(r"\[(?:.*-)?(sqlite|postgresql)\b", test)
+    return f"{module} {engine[1]}" if engine else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return shared(nodeid)
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -229,17 +229,16 @@ def test_guarantee_3_a_service_that_starts_before_its_database(make: Make, own_p
     assert deployment.bus.ask(c.register("install"))["status"] == "succeeded"
 
 
+@pytest.mark.outage
 def test_guarantee_3_the_broker_stands_still(make: Make, new_database: Callable[[str], Database]) -> None:
     deployment = make(new_database("sqlite"))
-    if not deployment.broker.is_embedded:
-        pytest.skip("the tests have no right to stop this broker")
     service = deployment.service().start().wait_ready()
     workload = Workload(deployment.bus, SEED + 4, rate=300).start()
     for seconds in (2.0, EMBEDDED_SESSION + 2):
         wait_for_progress(workload, 500)
-        deployment.broker.pause()
+        deployment.broker.go_away()
         time.sleep(seconds)
-        deployment.broker.resume()
+        deployment.broker.come_back()
         wait_for_progress(workload, 500)
     assert service.is_running
     conclude(deployment, workload)

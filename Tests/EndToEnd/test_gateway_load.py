@@ -16,6 +16,7 @@ from identitybus_testkit.http import bearer
 from identitybus_testkit.load import Load, run
 
 CONNECTIONS = 200
+pytestmark = pytest.mark.alone
 RATE = float(os.environ.get("E2E_RATE", "1000"))
 
 
@@ -92,5 +93,5 @@ def test_a_few_seconds(running: GatewayDeployment, people: list[tuple[str, str]]
 
 
 @pytest.mark.slow
-def test_a_minute(running: GatewayDeployment, people: list[tuple[str, str]]) -> None:
-    check(running, people, 60)
+def test_half_a_minute(running: GatewayDeployment, people: list[tuple[str, str]]) -> None:
+    check(running, people, 30)

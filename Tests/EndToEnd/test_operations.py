@@ -9,6 +9,7 @@ import socket
 import statistics
 import subprocess
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_operations_every_log_line_is_json(bus: Bus, service: Service) -> None:
 # Latency and idleness
 
 
+@pytest.mark.alone
 def test_peers_bug_n_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
     bus.ask(c.register(fresh("install")))
     times = []
@@ -85,6 +87,7 @@ def test_peers_bug_n_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
     assert statistics.median(times) < 0.1, f"milliseconds: {sorted(round(1000 * value) for value in times)}"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
     make_deployment: Callable[..., Deployment], service: Service, unreachable: Service,
@@ -101,8 +104,7 @@ def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
 
 def test_peers_bug_p_a_new_group_reads_what_was_there_before_it(make_deployment: Callable[..., Deployment]) -> None:
     deployment = make_deployment()
-    if not deployment.broker.is_embedded:
-        deployment.broker.create([deployment.prefix + topic for topic in LINK_TOPICS])
+    deployment.broker.ensure([deployment.prefix + topic for topic in LINK_TOPICS])
     commands = [c.register(fresh("install")) for _ in range(50)]
     deployment.bus.send_all(commands)
     deployment.service().start()
@@ -283,9 +285,10 @@ def test_operations_a_second_process_on_one_sqlite_file_is_refused(
     answer = subprocess.run(
         [binary("identitybus-link")], env=clean_environment() | deployment.environment(), capture_output=True,
         text=True, timeout=60)
-    last = answer.stderr.strip().splitlines()[-1]
+    # The servers that end with it may have a last word.
+    [reason] = [line for line in answer.stderr.splitlines() if line.startswith("identitybus-link: ")]
     assert answer.returncode == 1, answer
-    assert f"in use by process {service.process.pid}" in last and "PostgreSQL" in last, answer.stderr
+    assert f"in use by process {service.process.pid}" in reason and "PostgreSQL" in reason, answer.stderr
     assert bus.ask(c.register(fresh("install")))["status"] == "succeeded"
 
 
@@ -399,6 +402,46 @@ def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     assert up.stop() == 0
 
 
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_operations_up_chooses_no_port_and_tells_where_its_children_are(up: Up) -> None:
+    """A port that the parent finds free can be taken before the child has it: each child gets one from the kernel."""
+    up.start().wait_ready()
+    children = up.children
+    assert set(children) == {"link", "user", "sync", "verification", "gateway"}
+    for name, pid in children.items():
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        chosen = [text for text in variables if text.startswith((b"HTTP_PORT=", b"GATEWAY_PORT="))]
+        assert chosen == [b"HTTP_PORT=0"], f"{name}: {chosen}"
+    first = up.health
+    assert set(first) == set(children)
+    for name, address in first.items():
+        assert answers(f"{address}/readyz"), name
+    gateway = (up.data / "gateway").read_text().strip()
+    assert answers(f"{gateway}/openapi.json")
+
+    os.kill(children["sync"], signal.SIGKILL)
+    os.kill(children["gateway"], signal.SIGKILL)
+    until(
+        lambda: set(up.health) == set(children) and not {up.health["sync"], up.health["gateway"]} & set(first.values()),
+        30, lambda: f"new lines for what was killed: {up.health}")
+    for name, address in up.health.items():
+        assert address == first[name] or name in ("sync", "gateway"), name
+        until(lambda: answers(f"{address}/readyz"), 60, f"{name} ready")
+    until(lambda: (up.data / "gateway").exists(), 10, "the gateway's new address")
+    assert answers((up.data / "gateway").read_text().strip() + "/openapi.json")
+    assert up.stop() == 0
+    left = [name for name in ("bootstrap", "gateway", "health") if (up.data / name).exists()]
+    assert not left and not list((up.data / "run").iterdir()), left
+
+
 @pytest.mark.slow
 def test_operations_up_keeps_its_secrets_to_itself(up: Up) -> None:
     del up.environment["IDENTITYBUS_INTERNAL_KEY"]
@@ -453,8 +496,7 @@ def test_operations_send_exits_with_3_when_rejected(shell: dict[str, str]) -> No
 
 def test_operations_send_exits_with_4_when_no_reply_comes(make_deployment: Callable[..., Deployment]) -> None:
     nobody = make_deployment()
-    if not nobody.broker.is_embedded:
-        nobody.broker.create([nobody.bus.commands, f"{nobody.prefix}identity.replies.v1"])
+    nobody.broker.ensure([nobody.bus.commands, f"{nobody.prefix}identity.replies.v1"])
     answer = send(nobody.environment(), "--wait", "1")
     assert (answer.returncode, answer.stdout) == (4, ""), answer
     assert "no reply" in answer.stderr

@@ -450,7 +450,7 @@ def test_codes_of_one_external_id_are_limited(bus: Bus) -> None:
 
 
 def bad(**changes: Any) -> dict[str, Any]:
-    data = {"installId": fresh("install"), "device": PHONE, "authCode": "0" * 128, **changes}
+    data = {"installId": "install", "device": PHONE, "authCode": "0" * 128, **changes}
     return {name: value for name, value in data.items() if value is not ...}
 
 

@@ -39,6 +39,8 @@ struct APIServer: Service {
                 let shown = host.contains(":") ? "[\(host)]" : host
                 logger.info(
                     "gateway is up", metadata: ["port": "\(port)", "address": "\(scheme)://\(shown):\(port)"])
+                ServiceMain.tellParent(
+                    "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: host, port: port, logger: logger)
             },
             eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
             logger: Self.quiet(logger)

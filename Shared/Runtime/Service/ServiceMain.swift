@@ -3,7 +3,7 @@
 
 import Foundation
 import Glibc
-import Logging
+public import Logging
 import Messaging
 import Metrics
 public import Observability
@@ -68,7 +68,7 @@ public enum ServiceMain {
         let healthServer = HealthServer(
             host: configuration.httpHost, port: configuration.httpPort, health: { health.report },
             metrics: { registry.exposition() }, logger: logger,
-            onBound: { port in logger.info("health server is up", metadata: ["port": "\(port)"]) })
+            onBound: { healthIsBound(configuration, port: $0, logger: logger) })
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: healthServer),
@@ -90,6 +90,28 @@ public enum ServiceMain {
         Task {
             while getppid() == parent { try await Task.sleep(for: .seconds(1)) }
             kill(getpid(), SIGTERM)
+        }
+    }
+
+    /// To be called when the health server has bound its port: the log says it, and `identitybus up` is told.
+    public static func healthIsBound(_ configuration: ServiceConfiguration, port: Int, logger: Logger) {
+        logger.info("health server is up", metadata: ["port": "\(port)"])
+        tellParent("IDENTITYBUS_HEALTH_FILE", host: configuration.httpHost, port: port, logger: logger)
+    }
+
+    /// Writes the address `scheme://host:port` into the file that `variable` names, for `identitybus up`: it chooses
+    /// no port, because another program could take it before the child does. Without the variable nothing happens.
+    public static func tellParent(
+        _ variable: String, scheme: String = "http", host: String, port: Int, logger: Logger
+    ) {
+        guard let path = ProcessInfo.processInfo.environment[variable], !path.isEmpty else { return }
+        let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
+        let shown = reachable.contains(":") ? "[\(reachable)]" : reachable
+        do {
+            // Moved there whole: the reader sees all of it or nothing.
+            try Data("\(scheme)://\(shown):\(port)\n".utf8).write(to: URL(filePath: path), options: .atomic)
+        } catch {
+            logger.error("address not reported", metadata: ["file": "\(path)", "error": "\(error)"])
         }
     }
 

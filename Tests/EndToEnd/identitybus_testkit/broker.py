@@ -7,8 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from .places import binary, clean_environment
 from .waiting import until
@@ -28,6 +28,15 @@ _EMBEDDED_SERVICE_SETTINGS = {
     "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "10",
     "KAFKA_CONSUMER_ALLOW_AUTO_CREATE_TOPICS": "true",
 }
+
+# On a real Kafka a crash is noticed when the session is over: here only the waiting for it is made shorter.
+_REAL_SERVICE_SETTINGS = {"KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "6000", "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "1000"}
+
+
+def kafka_environment() -> dict[str, str]:
+    """What the environment says about the broker, for the processes of the product."""
+    kit = ("KAFKA_STOP_COMMAND", "KAFKA_START_COMMAND")
+    return {name: value for name, value in os.environ.items() if name.startswith("KAFKA_") and name not in kit}
 
 
 class Broker:
@@ -82,6 +91,21 @@ class Broker:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
+    def go_away(self) -> None:
+        """From now on it answers nobody, and keeps what it has; for tests marked `outage`. The embedded one loses all
+        when it is killed: it stands still instead."""
+        if self.is_embedded:
+            self.pause()
+        else:
+            subprocess.run(os.environ["KAFKA_STOP_COMMAND"], shell=True, check=True, timeout=60)
+
+    def come_back(self) -> None:
+        """Returns when it answers."""
+        if self.is_embedded:
+            self.resume()
+        else:
+            subprocess.run(os.environ["KAFKA_START_COMMAND"], shell=True, check=True, timeout=120)
+
     def client(self, **settings: object) -> dict[str, object]:
         """Settings of a client of the tests."""
         common = {
@@ -89,44 +113,88 @@ class Broker:
             for name, value in os.environ.items()
             if name.startswith(("KAFKA_SECURITY_PROTOCOL", "KAFKA_SASL_", "KAFKA_SSL_"))
         }
-        return {"bootstrap.servers": self.servers, **common, **settings}
+        # After an outage the tests must not be the ones who are slow to notice.
+        patience = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 500}
+        return {"bootstrap.servers": self.servers, **patience, **common, **settings}
 
     def service_environment(self) -> dict[str, str]:
         if self.is_embedded:
             return {"KAFKA_BOOTSTRAP_SERVERS": self.servers, **_EMBEDDED_SERVICE_SETTINGS}
-        kafka = {name: value for name, value in os.environ.items() if name.startswith("KAFKA_")}
-        return kafka | {"KAFKA_BOOTSTRAP_SERVERS": self.servers}
+        return _REAL_SERVICE_SETTINGS | kafka_environment() | {"KAFKA_BOOTSTRAP_SERVERS": self.servers}
 
     def make_known(self, topics: list[str]) -> None:
         """The embedded broker makes up a topic when a client asks for it. On a real one the services do that."""
         if self.is_embedded:
             self.create(topics)
 
-    def create(self, topics: list[str]) -> None:
+    def create(self, topics: list[str], partitions: int = 12) -> None:
+        """Makes topics as the services make them, and waits until every partition can be read. One that a service has
+        made meanwhile is as good. The embedded broker does it its own way."""
         admin = AdminClient(self.client())
         if self.is_embedded:
             for topic in topics:
                 until(lambda: _exists(admin, topic), 10, f"topic {topic}")
             return
-        for future in admin.create_topics([NewTopic(topic, num_partitions=3) for topic in topics]).values():
-            future.result(30)
+        new = [NewTopic(topic, num_partitions=partitions, config=_topic_settings(topic)) for topic in topics]
+        for future in admin.create_topics(new).values():
+            try:
+                future.result(30)
+            except KafkaException as problem:
+                if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        for topic in topics:
+            until(lambda: _is_led(admin, topic), 30, f"leaders of {topic}")
+
+    def delete(self, topic: str) -> None:
+        """Returns when it is gone. Not with the embedded broker."""
+        admin = AdminClient(self.client())
+        admin.delete_topics([topic])[topic].result(30)
+        until(lambda: topic not in admin.list_topics(timeout=10).topics, 30, f"the end of {topic}")
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """As retention does. Not with the embedded broker."""
+        place = TopicPartition(topic, partition, before)
+        AdminClient(self.client()).delete_records([place])[place].result(30)
 
     def ensure(self, topics: list[str]) -> None:
-        """Creates those that are missing, for tests that read a topic before its service has started."""
+        """Creates those that are missing, for tests that read a topic before its service has made it, or that run
+        without that service."""
         known = AdminClient(self.client()).list_topics(timeout=10).topics
         missing = [topic for topic in topics if topic not in known]
         if missing:
             self.create(missing)
 
     def partitions(self, topic: str) -> list[int]:
-        """The topic's partitions, once it exists."""
+        """The topic's partitions, once it exists and all of them have leaders."""
         admin = AdminClient(self.client())
 
         def found() -> list[int]:
             known = admin.list_topics(timeout=10).topics.get(topic)
-            return sorted(known.partitions) if known is not None and known.error is None else []
+            is_whole = known is not None and known.error is None and (self.is_embedded or _is_led(admin, topic))
+            return sorted(known.partitions) if known is not None and is_whole else []
 
         return until(found, 60, f"topic {topic}")
+
+
+def _topic_settings(topic: str) -> dict[str, str]:
+    """What the services set for their own."""
+    sizes = {"commands": "2000000", "dlq": "3000000"}
+    size = next((bytes for kind, bytes in sizes.items() if topic.endswith(f".{kind}.v1")), None)
+    return {"max.message.bytes": size} if size else {}
+
+
+def _is_led(admin: AdminClient, topic: str) -> bool:
+    """Whether every partition's leader answers. Just after the creation metadata names leaders that do not know yet."""
+    try:
+        known = admin.list_topics(topic, timeout=10).topics[topic]
+        wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in known.partitions}
+        if known.error is not None or not wanted:
+            return False
+        for future in admin.list_offsets(wanted).values():
+            future.result(10)
+    except KafkaException:
+        return False
+    return True
 
 
 def _exists(admin: AdminClient, topic: str) -> bool:

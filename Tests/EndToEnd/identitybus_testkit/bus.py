@@ -58,12 +58,15 @@ class Collector:
         self.count = 0
         self.answered = 0
         self.problems: list[str] = []
+        self.tolerated = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF}
         self._consumer = Consumer(broker.client(**{
             "group.id": "e2e-collector", "enable.auto.commit": False, "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest", "allow.auto.create.topics": broker.is_embedded,
             "fetch.message.max.bytes": 4_000_000, "log_level": 2,
         }))
         topics = replies + events + dead_letters
+        if not broker.is_embedded:
+            broker.ensure(topics)
         self._consumer.assign([
             TopicPartition(topic, partition, OFFSET_BEGINNING)
             for topic in topics for partition in broker.partitions(topic)
@@ -100,7 +103,7 @@ class Collector:
     def _note(self, message: Message) -> None:
         error = message.error()
         if error is not None:
-            if error.code() not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF):
+            if error.code() not in self.tolerated:
                 self.problems.append(str(error))
             return
         record = Record.of(message)
@@ -186,17 +189,20 @@ class Bus:
         return self.put(*self.signed(command, mode), key=command.key, partition=partition, topic=topic)
 
     def produce(
-        self, value: bytes | None, headers: Headers, key: bytes | None, delivered: Callable[[int, int], None]
+        self, value: bytes | None, headers: Headers, key: bytes | None, delivered: Callable[[int, int], None],
+        topic: str | None = None, failed: Callable[[KafkaError], None] | None = None,
     ) -> None:
         """Sends without waiting; `delivered` gets the partition and offset, in a later call of this or of `flush`."""
 
         def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None and failed is not None:
+                return failed(error)
             assert error is None, error
             delivered(message.partition(), message.offset())
 
         while True:
             try:
-                self._producer.produce(self.commands, value, key, headers=headers, on_delivery=report)
+                self._producer.produce(topic or self.commands, value, key, headers=headers, on_delivery=report)
                 break
             except BufferError:
                 self._producer.poll(0.1)

@@ -62,8 +62,7 @@ class GatewayDeployment(Deployment):
         return gateway
 
     def stand_in(self, service: str, script: Script) -> StandIn:
-        if not self.broker.is_embedded:
-            self.broker.ensure([self.prefix + topic for topic in topics()])
+        self.broker.ensure([self.prefix + topic for topic in topics()])
         stand_in = StandIn(self.broker, self.prefix, service, script)
         self.stand_ins.append(stand_in)
         return stand_in

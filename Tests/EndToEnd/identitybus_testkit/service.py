@@ -122,6 +122,29 @@ class Service:
         values = re.findall(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)
         return sum(float(value) for value in values)
 
+    def failed_checks(self) -> dict[str, str]:
+        """The checks of /readyz that fail, and what they say; empty when it is ready."""
+        status, text = self.get("/readyz")
+        checks = [] if status == 200 else json.loads(text)["checks"]
+        return {check["name"]: check.get("detail", "") for check in checks if not check["ok"]}
+
+    def owned(self) -> dict[str, set[int]]:
+        """The partitions that it was given since the last start and that were not taken away again, by topic."""
+        owned: dict[str, set[int]] = {}
+        for line in self.lines('"message":"partitions '):
+            entry = json.loads(line)
+            for topic, numbers in re.findall(r"(\S+)\[([\d,]+)\]", entry["fields"]["partitions"]):
+                partitions = {int(number) for number in numbers.split(",")}
+                if entry["message"] == "partitions assigned":
+                    owned.setdefault(topic, set()).update(partitions)
+                else:
+                    owned.get(topic, set()).difference_update(partitions)
+        return owned
+
+    def complaints(self) -> list[str]:
+        """Lines of level warning and above."""
+        return [line for line in self.text.splitlines() if json.loads(line)["level"] in ("warning", "error", "critical")]
+
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

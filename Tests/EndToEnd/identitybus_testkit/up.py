@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from .broker import Broker
+from .broker import Broker, kafka_environment
 from .places import binary, clean_environment
 from .secrets import INTERNAL_KEY
 from .waiting import until
@@ -20,8 +20,7 @@ class Up:
     def __init__(self, data: Path, apps_file: Path, prefix: str) -> None:
         self.data = data
         self.log = data.parent / f"{data.name}-up.log"
-        kafka = {name: value for name, value in os.environ.items() if name.startswith("KAFKA_")}
-        self.environment = clean_environment() | kafka | {
+        self.environment = clean_environment() | kafka_environment() | {
             "TOPIC_PREFIX": prefix, "IDENTITYBUS_APPS": str(apps_file), "IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -58,13 +57,29 @@ class Up:
         return path.read_text() if path.exists() else ""
 
     @property
-    def child(self) -> int:
-        """The link service's process id."""
+    def children(self) -> dict[str, int]:
+        """The process ids of the services and the gateway by name, of those that run."""
+        found: dict[str, int] = {}
         children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         for pid in " ".join(path.read_text() for path in children).split():
-            if b"identitybus-link" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return int(pid)
-        return 0
+            try:
+                program = Path(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()).name
+            except OSError:  # it has ended meanwhile
+                continue
+            if program.startswith("identitybus-"):
+                found[program.removeprefix("identitybus-")] = int(pid)
+        return found
+
+    @property
+    def child(self) -> int:
+        """The link service's process id."""
+        return self.children.get("link", 0)
+
+    @property
+    def health(self) -> dict[str, str]:
+        """Where each child serves its health, as `up` has written it."""
+        path = self.data / "health"
+        return dict(line.split(" ") for line in path.read_text().splitlines()) if path.exists() else {}
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
