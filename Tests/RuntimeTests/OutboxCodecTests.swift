@@ -48,7 +48,9 @@ import Testing
     }
 
     /// The first version did not say whether an outsider had named a reply's topic: all but the common one count so.
-    @Test(arguments: [("identity.replies.v1", false), ("p.identity.replies.v1", false), ("identity.replies.mine", true)])
+    @Test(arguments: [
+        ("identity.replies.v1", false), ("p.identity.replies.v1", false), ("identity.replies.mine", true),
+    ])
     func rowsOfTheFirstVersionAreRead(_ topic: String, _ mayBeGivenUp: Bool) throws {
         var bytes = OutboxCodec.encode([
             OutboundMessage(role: .reply, topic: topic, key: nil, headers: [], value: [7])

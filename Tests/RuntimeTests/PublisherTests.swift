@@ -258,7 +258,9 @@ import Testing
         publisher.publish(messages(10..<20), in: Self.lane, through: 1)
         // The embedded broker takes a request whose predecessor it refused, which a real one does not; so they wait here.
         _ = settle(publisher) { notes.producers.load(ordering: .relaxed) > 1 }
-        for step in 2..<6 { publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step)) }
+        for step in 2..<6 {
+            publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step))
+        }
         #expect(settle(publisher) == [Self.lane: 5])
         #expect(firsts(texts(try broker.read(Self.events, 60))) == (0..<60).map(String.init))
         #expect(notes.producers.load(ordering: .relaxed) <= 4, "no loop without a pause")

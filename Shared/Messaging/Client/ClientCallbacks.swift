@@ -64,8 +64,10 @@ final class ClientCallbacks {
     }
 
     private func log(level: Int32, facility: UnsafePointer<CChar>?, text: UnsafePointer<CChar>?) {
-        let level = Logger.Level(syslog: level)
+        var level = Logger.Level(syslog: level)
         guard level >= logger.logLevel, let text else { return }
+        // librdkafka warns of settings that it calls experimental. This one is set on purpose.
+        if String(cString: text).contains("enable.gapless.guarantee is experimental") { level = .debug }
         let facility = facility.map { String(cString: $0) } ?? "-"
         logger.log(
             level: level, "\(String(cString: text))",

@@ -85,7 +85,8 @@ enum ClientRole: CaseIterable {
     ]
 
     /// Lingering is not needed: a batch is handed over at once, and messages gather while requests are on their way.
-    /// Delivery is waited for without end: the outbox in the database knows what is still to be sent.
+    /// Delivery is waited for without end: the outbox in the database knows what is still to be sent. A topic that is
+    /// missing is soon told, and soon used when it is back.
     private static let producerDefaults = [
         "linger.ms": "0",
         "batch.size": "1000000",
@@ -95,6 +96,7 @@ enum ClientRole: CaseIterable {
         "partitioner": "murmur2_random",
         "queue.buffering.max.messages": "200000",
         "queue.buffering.max.kbytes": "262144",
-        "topic.metadata.propagation.max.ms": "10000",
+        "topic.metadata.propagation.max.ms": "2000",
+        "topic.metadata.refresh.interval.ms": "5000",
     ]
 }

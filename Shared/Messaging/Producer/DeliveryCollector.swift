@@ -19,7 +19,9 @@ final class DeliveryCollector {
         let message = report.pointee
         var error: KafkaError?
         if message.err != RD_KAFKA_RESP_ERR_NO_ERROR {
-            error = fatalError ?? KafkaError(message.err)
+            // What was purged because of a fatal error failed for that reason; what was refused has one of its own.
+            let isPurged = [RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT].contains(message.err)
+            error = (isPurged ? fatalError : nil) ?? KafkaError(message.err)
         } else if message.offset == Int64(RD_KAFKA_OFFSET_INVALID) {
             // librdkafka 2.0.2 counts a message as delivered whose request was refused when a later request of the same
             // partition is accepted. That is right only for a broker that checks the producer's sequence numbers, and

@@ -31,6 +31,10 @@ public final class KafkaProducer {
         /// Messages of one partition that wait together go in one request.
         case shared
 
+        /// As ``shared``, and no message passes an earlier one of its partition that a broker refused for good: the producer
+        /// ends itself with a fatal error instead. The reports of what was refused say why.
+        case ordered
+
         /// Every message goes in a request of its own. Slow: for finding out whether a message that was refused with
         /// others of its batch is itself too large.
         case single
@@ -60,7 +64,11 @@ public final class KafkaProducer {
         batching: Batching = .shared, wakeUp: WakeUp? = nil
     ) throws(KafkaConfigurationError) {
         var configuration = configuration
-        if batching == .single { configuration.producer["batch.num.messages"] = "1" }
+        switch batching {
+        case .shared: break
+        case .ordered: configuration.producer["enable.gapless.guarantee"] = "true"
+        case .single: configuration.producer["batch.num.messages"] = "1"
+        }
         let callbacks = ClientCallbacks(logger: logger)
         statistics = StatisticsReporter(clientID: configuration.clientID, role: .producer)
         callbacks.statistics = statistics

@@ -133,7 +133,8 @@ struct BatchDecider<Service: CommandService> {
                 record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
             let notices = try tell.map { try [notice($0, record, now)] } ?? []
             return Conclusion(
-                record, incarnation: incarnation(of: record), type: tell?.attributes.type ?? "", outcome: "dead-lettered", reason: reason,
+                record, incarnation: incarnation(of: record), type: tell?.attributes.type ?? "",
+                outcome: "dead-lettered", reason: reason,
                 [letter] + notices)
         case (.forbidden(let tell), _):
             return Conclusion(
@@ -177,7 +178,8 @@ struct BatchDecider<Service: CommandService> {
         if let answer { messages.append(answer) }
         book.note(command.key, answer)
         var conclusion = Conclusion(
-            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: decision.outcome.name, messages)
+            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: decision.outcome.name,
+            messages)
         conclusion.key = command.key
         conclusion.forwards = forwards
         conclusion.digest = command.digest
@@ -197,12 +199,15 @@ struct BatchDecider<Service: CommandService> {
                     record, reason: ReasonCode.idReused.rawValue, step: .decide,
                     detail: "an event with this source and id but other content was read before", now: now)
                 return Conclusion(
-                    record, incarnation: incarnation(of: record), type: type, outcome: "dead-lettered", reason: ReasonCode.idReused.rawValue,
+                    record, incarnation: incarnation(of: record), type: type, outcome: "dead-lettered",
+                    reason: ReasonCode.idReused.rawValue,
                     [letter])
             }
             return try refuse(command, Rejection(.idReused), record, now)
         }
-        guard command.isCommand else { return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", []) }
+        guard command.isCommand else {
+            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [])
+        }
         if let answer = try book.answer(to: command.key) {
             let reply = writer.readdressed(answer, to: command.attributes, key: record.key)
             return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])

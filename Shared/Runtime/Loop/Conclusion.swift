@@ -41,7 +41,8 @@ struct Conclusion {
     func entry(now: Timestamp, vault: OutboxVault) throws -> JournalEntry {
         JournalEntry(
             position: position, key: key, digest: digest, type: type, subject: subject, outcome: outcome,
-            reason: reason, messages: try vault.close(messages), loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
+            reason: reason, messages: try vault.close(messages),
+            loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
             decidedAt: now.milliseconds)
     }
 }

@@ -128,7 +128,9 @@ struct Ownership {
 
     /// Everything of an incarnation up to `through` was handed over; `isAll` when nothing is left behind it.
     mutating func handedOver(_ partition: TopicPartition, _ incarnation: Int64, through: Int64, isAll: Bool) {
-        guard let place = partitions[partition]?.owed.firstIndex(where: { $0.incarnation == incarnation }) else { return }
+        guard let place = partitions[partition]?.owed.firstIndex(where: { $0.incarnation == incarnation }) else {
+            return
+        }
         partitions[partition]?.owed[place].after = through
         guard isAll else { return }
         partitions[partition]?.owed.remove(at: place)

@@ -90,7 +90,7 @@ final class Publisher {
     init(logger: Logger, hooks: Hooks) throws {
         self.logger = logger
         self.hooks = hooks
-        producer = try hooks.makeProducer(.shared)
+        producer = try hooks.makeProducer(.ordered)
     }
 
     // MARK: Handing over
@@ -220,7 +220,8 @@ final class Publisher {
     private func hand(_ item: Item) {
         let message = item.message
         let record = ProducerRecord(
-            topic: message.topic, key: message.key, value: message.value, headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+            topic: message.topic, key: message.key, value: message.value,
+            headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
         do {
             if isForSingle(item) {
                 if single == nil { single = try hooks.makeProducer(.single) }
@@ -384,7 +385,7 @@ final class Publisher {
         }
         if let restartAt, now < restartAt { return }
         do {
-            producer = try hooks.makeProducer(.shared)
+            producer = try hooks.makeProducer(.ordered)
             failure = nil
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])

@@ -114,7 +114,8 @@ extension ServiceLoop {
                 tell: nil))
         // Even reading a record that killed the process may kill it. That was marked as one more attempt: the next time its
         // sender is not told.
-        if attempts <= Self.maxDeadlyAttempts + 1, case .admitted(let command) = reader.read(record, now: .now).verdict {
+        if attempts <= Self.maxDeadlyAttempts + 1, case .admitted(let command) = reader.read(record, now: .now).verdict
+        {
             intake.verdict = .refused(
                 reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
                 tell: command.isCommand

@@ -192,7 +192,8 @@ final class ServiceLoop<Service: CommandService> {
         health.group(inputs.problem)
         saveProgress()
         if let joined = watch.cluster, joined != cluster {
-            logger.warning("Kafka is another cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+            logger.warning(
+                "Kafka is another cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
             mustRejoin = true
         }
         if now - lastCommit >= .seconds(30) {
