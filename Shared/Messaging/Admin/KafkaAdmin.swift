@@ -2,13 +2,20 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 internal import CLibrdkafka
+import Glibc
 public import Logging
 
 /// Looks at and creates topics. Confined to one thread; every call blocks until the answer or its time-out.
 public final class KafkaAdmin {
-    private let handle: ClientHandle
+    let handle: ClientHandle
     private let logger: Logger
     private var isClosed = false
+    private var watched: [String: OpaquePointer] = [:]
+    /// Topics whose settings were looked at, or that were made here.
+    private var audited: Set<String> = []
+
+    /// How the ids of librdkafka's mock clusters begin. They leave all admin requests unanswered.
+    private static let embeddedClusterPrefix = "mockCluster"
 
     /// Creates the client; connecting goes on in the background.
     ///
@@ -28,43 +35,58 @@ public final class KafkaAdmin {
         return handle.clusterID(timeout: timeout)
     }
 
-    /// All topics of the cluster with their number of partitions. Never creates one.
+    /// All topics of the cluster that we may see, with their number of partitions. Never creates one.
     ///
     /// - Throws: when no broker answers in time.
     public func existingTopics(timeout: Duration) throws(KafkaError) -> [String: Int] {
-        try checkOpen()
-        var answer: UnsafePointer<rd_kafka_metadata>?
-        let code = rd_kafka_metadata(handle.pointer, 1, nil, &answer, timeout.kafkaMilliseconds)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let metadata = answer else { throw KafkaError(code) }
-        defer { rd_kafka_metadata_destroy(metadata) }
-        var topics: [String: Int] = [:]
-        for topic in UnsafeBufferPointer(start: metadata.pointee.topics, count: Int(metadata.pointee.topic_cnt)) {
-            // A topic that is being created may have no leaders yet, and exists all the same.
-            guard topic.err != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, let name = topic.topic else { continue }
-            topics[String(cString: name)] = Int(topic.partition_cnt)
-        }
-        return topics
+        try metadata(allTopics: true, timeout: timeout).topics.filter(\.value.exists).mapValues(\.partitions)
     }
 
-    /// Creates the topics that do not exist. Existing ones are left as they are; one with another number of partitions
-    /// is worth a warning. When all exist, the broker is asked for nothing else.
+    /// Sets the topics that ``topicStates(timeout:)`` tells of. The embedded broker creates those that it does not have.
+    ///
+    /// - Throws: when librdkafka refuses a name.
+    public func watch(topics: some Sequence<String>) throws(KafkaError) {
+        try checkOpen()
+        forgetWatched()
+        for topic in Set(topics) {
+            guard let watched = rd_kafka_topic_new(handle.pointer, topic, nil) else {
+                throw KafkaError(rd_kafka_last_error(), message: "librdkafka refuses the topic name")
+            }
+            self.watched[topic] = watched
+        }
+    }
+
+    /// How the watched topics are doing: one request about exactly these, so it may be called every few seconds.
+    ///
+    /// - Throws: when no broker answers in time.
+    public func topicStates(timeout: Duration) throws(KafkaError) -> [String: TopicState] {
+        // Asking about no topic would be asking about all.
+        if watched.isEmpty { return [:] }
+        let found = try metadata(allTopics: false, timeout: timeout).topics
+        return Dictionary(uniqueKeysWithValues: watched.keys.map { ($0, found[$0] ?? .unknown) })
+    }
+
+    /// Creates the topics that do not exist and waits until every partition of all of them can be used.
+    ///
+    /// With three replicas or more a topic is created with `min.insync.replicas=2`, unless its spec says otherwise: only
+    /// then does an acknowledged message survive the loss of a broker. Existing topics are never changed. Settings of
+    /// theirs that promise less than the spec, and another number of partitions, are worth one warning a topic. The
+    /// embedded broker is asked for nothing but its topics.
     ///
     /// - Parameter timeout: for everything together.
-    /// - Throws: when a topic could not be created; the message names the topics. A topic that someone else creates
-    ///   at the same time is fine. The embedded broker cannot create topics this way and always times out.
+    /// - Throws: when topics could not be created, may not be seen, or have no leaders yet; the message names them. Worth
+    ///   another try in any case: topics that someone else creates at the same time are fine.
     public func ensureTopics(_ specs: [TopicSpec], timeout: Duration) throws(KafkaError) {
         let deadline = Deadline(after: timeout)
-        let existing = try existingTopics(timeout: timeout)
-        for spec in specs {
-            guard let partitions = existing[spec.name], partitions != spec.partitions else { continue }
-            logger.warning(
-                "Topic has \(partitions) partitions instead of \(spec.partitions)",
-                metadata: ["\(LogKey.topic)": "\(spec.name)"])
-        }
-        let missing = specs.filter { existing[$0.name] == nil }
-        if missing.isEmpty { return }
-        try TopicCreation(client: handle.pointer, specs: missing, timeout: deadline.remaining).run()
-        logger.info("Topics created", metadata: ["\(LogKey.topic)": "\(missing.map(\.name).joined(separator: " "))"])
+        let cluster = try metadata(allTopics: true, timeout: timeout)
+        let isEmbedded = try clusterID(timeout: deadline.remaining)?.hasPrefix(Self.embeddedClusterPrefix) == true
+        let missing = specs.filter { cluster.topics[$0.name]?.exists != true }
+        if !missing.isEmpty { try create(missing, in: cluster, isEmbedded: isEmbedded, by: deadline) }
+        try waitForLeaders(
+            of: specs.map(\.name), for: missing.isEmpty ? .zero : Self.settling, isEmbedded: isEmbedded, by: deadline)
+        let existing = specs.filter { cluster.topics[$0.name]?.exists == true && !audited.contains($0.name) }
+        audited.formUnion(specs.map(\.name))
+        audit(existing, in: cluster, isEmbedded: isEmbedded, by: deadline)
     }
 
     /// Ends the client. Only the first call does anything.
@@ -73,8 +95,134 @@ public final class KafkaAdmin {
     @discardableResult
     public func close(timeout: Duration) -> Bool {
         isClosed = true
+        forgetWatched()
         return handle.destroy(timeout: timeout)
     }
+
+    private func metadata(allTopics: Bool, timeout: Duration) throws(KafkaError) -> MetadataQuery.Answer {
+        try checkOpen()
+        return try MetadataQuery(client: handle.pointer).ask(allTopics: allTopics, timeout: timeout)
+    }
+
+    private func create(
+        _ specs: [TopicSpec], in cluster: MetadataQuery.Answer, isEmbedded: Bool, by deadline: Deadline
+    ) throws(KafkaError) {
+        let names = specs.map(\.name)
+        if isEmbedded {
+            throw KafkaError(
+                code: KafkaError.Code.unknownTopicOrPartition,
+                message: "topics missing and not created: \(list(names)) (the embedded broker does not do that)")
+        }
+        // A list of all topics leaves out those that we may not see.
+        let hidden = try states(of: names, isEmbedded: false, by: deadline).filter {
+            $0.value.error?.code == KafkaError.Code.topicAuthorizationFailed
+        }
+        guard hidden.isEmpty else {
+            throw KafkaError(
+                code: KafkaError.Code.topicAuthorizationFailed,
+                message: "no right to see (Describe) the topics \(list(hidden.keys.sorted()))")
+        }
+        let complete = specs.map { spec in
+            var spec = spec
+            if spec.config["min.insync.replicas"] == nil, hasThreeReplicas(spec, in: cluster, by: deadline) {
+                spec.config["min.insync.replicas"] = "2"
+            }
+            return spec
+        }
+        try TopicCreation(client: handle.pointer, specs: complete, timeout: deadline.remaining).run()
+        logger.info("Topics created", metadata: ["\(LogKey.topic)": "\(names.joined(separator: " "))"])
+    }
+
+    private func hasThreeReplicas(
+        _ spec: TopicSpec, in cluster: MetadataQuery.Answer, by deadline: Deadline
+    ) -> Bool {
+        guard cluster.brokers.count >= TopicAudit.replicasForTwoInSync, let broker = cluster.brokers.min() else {
+            return false
+        }
+        if spec.replicationFactor >= 0 { return spec.replicationFactor >= TopicAudit.replicasForTwoInSync }
+        do {
+            let settings = try ConfigQuery(client: handle.pointer, timeout: deadline.remaining).broker(broker)
+            return Int(settings["default.replication.factor"] ?? "") ?? 1 >= TopicAudit.replicasForTwoInSync
+        } catch {
+            logger.warning(
+                "Topic is created without min.insync.replicas, because the brokers' replication factor is unknown: \(error)",
+                metadata: ["\(LogKey.topic)": "\(spec.name)"])
+            return false
+        }
+    }
+
+    /// Waits until the topics were usable for that long, whichever broker was asked. One that has just answered
+    /// CreateTopics does not know the topics itself for a moment, and the others later still; a producer that hears of a
+    /// topic from the one and is told by the next that there is none gives its messages up.
+    private func waitForLeaders(
+        of names: [String], for duration: Duration, isEmbedded: Bool, by deadline: Deadline
+    ) throws(KafkaError) {
+        var since: ContinuousClock.Instant?
+        while true {
+            let states = try states(of: names, isEmbedded: isEmbedded, by: deadline)
+            let waiting = names.filter { states[$0]?.isUsable != true }
+            since = waiting.isEmpty ? since ?? .now : nil
+            if let since, since.duration(to: .now) >= duration { return }
+            if deadline.remaining < Self.pause {
+                throw KafkaError(
+                    code: KafkaError.Code.leaderNotAvailable,
+                    message: "topics without a leader for every partition: "
+                        + list(waiting.isEmpty ? names : waiting))
+            }
+            usleep(UInt32(Self.pause.kafkaMilliseconds) * 1000)
+        }
+    }
+
+    /// How long new topics must be known without a break.
+    private static let settling: Duration = .seconds(1)
+    private static let pause: Duration = .milliseconds(50)
+
+    private func states(
+        of names: [String], isEmbedded: Bool, by deadline: Deadline
+    ) throws(KafkaError) -> [String: TopicState] {
+        if isEmbedded { return try metadata(allTopics: true, timeout: deadline.remaining).topics }
+        let others = Array(watched.keys)
+        try watch(topics: names)
+        let states = try topicStates(timeout: deadline.remaining)
+        try watch(topics: others)
+        return states
+    }
+
+    private func audit(
+        _ specs: [TopicSpec], in cluster: MetadataQuery.Answer, isEmbedded: Bool, by deadline: Deadline
+    ) {
+        var findings: [String: [String]] = [:]
+        for spec in specs {
+            guard let partitions = cluster.topics[spec.name]?.partitions, partitions != spec.partitions else { continue }
+            findings[spec.name] = ["it has \(partitions) partitions instead of \(spec.partitions)"]
+        }
+        if !isEmbedded, !specs.isEmpty {
+            do {
+                let query = ConfigQuery(client: handle.pointer, timeout: min(deadline.remaining, .seconds(5)))
+                let settings = try query.topics(specs.map(\.name))
+                for spec in specs {
+                    guard let own = settings[spec.name], let state = cluster.topics[spec.name] else { continue }
+                    findings[spec.name, default: []] += TopicAudit.findings(spec, settings: own, replicas: state.replicas)
+                }
+            } catch {
+                logger.warning(
+                    "The topics' settings cannot be looked at: \(error)",
+                    metadata: ["\(LogKey.topic)": "\(specs.map(\.name).joined(separator: " "))"])
+            }
+        }
+        for (topic, words) in findings.sorted(by: { $0.key < $1.key }) where !words.isEmpty {
+            logger.warning(
+                "Topic is not as it should be: \(words.joined(separator: ", "))",
+                metadata: ["\(LogKey.topic)": "\(topic)"])
+        }
+    }
+
+    private func forgetWatched() {
+        for topic in watched.values { rd_kafka_topic_destroy(topic) }
+        watched = [:]
+    }
+
+    private func list(_ names: [String]) -> String { names.joined(separator: ", ") }
 
     private func checkOpen() throws(KafkaError) {
         if isClosed { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the admin client is closed") }

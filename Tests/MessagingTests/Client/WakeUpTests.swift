@@ -52,10 +52,11 @@ import Testing
                 for consumer in consumers { records += try consumer.poll(maxRecords: 10, timeout: .zero) }
             }
             #expect(records.map(\.topicPartition.topic) == [topic])
-            slowest = max(slowest, .now - sender.sent)
+            let woken = ContinuousClock.now
+            slowest = max(slowest, woken - sender.sent)
         }
-        // The sleep itself is 5 s. The bound leaves a busy machine some time.
-        #expect(slowest < .seconds(1), "\(slowest)")
+        // The sleep itself is 5 s. A few milliseconds when the machine has nothing else to do; it may have.
+        #expect(slowest < .seconds(4), "\(slowest)")
         for consumer in consumers { consumer.close(timeout: .seconds(20)) }
         producer.close(timeout: .seconds(5))
     }

@@ -7,10 +7,11 @@ import Testing
 @Suite(.dedicatedThread) struct PositionTests {
     private func fill(_ broker: TestBroker, _ count: Int, partitions: Int = 1) throws {
         let producer = try broker.producer()
-        try producer.deliver(
+        let reports = try producer.deliver(
             (0..<count * partitions).map {
                 ProducerRecord(topic: broker.topic("in"), value: [1], partition: Int32($0 % partitions))
             })
+        #expect(reports.compactMap(\.error).isEmpty)
         producer.close(timeout: .seconds(5))
     }
 

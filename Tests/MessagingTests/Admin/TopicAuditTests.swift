@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Messaging
+
+@Suite struct TopicAuditTests {
+    private let good = [
+        "retention.ms": "1000", "max.message.bytes": "500", "min.insync.replicas": "2", "cleanup.policy": "delete",
+        "message.timestamp.type": "CreateTime",
+    ]
+
+    private func findings(
+        _ wanted: [String: String], _ changes: [String: String] = [:], replicas: Int = 3
+    ) -> [String] {
+        TopicAudit.findings(
+            TopicSpec(name: "t", partitions: 1, config: wanted), settings: good.merging(changes) { $1 },
+            replicas: replicas)
+    }
+
+    @Test func asMuchOrMoreIsRight() {
+        #expect(findings([:]).isEmpty)
+        #expect(findings(["retention.ms": "1000", "max.message.bytes": "500"]).isEmpty)
+        #expect(findings(["retention.ms": "900", "max.message.bytes": "400"]).isEmpty)
+        #expect(findings(["retention.ms": "5000"], ["retention.ms": "-1"]).isEmpty)
+        #expect(findings(["retention.ms": "-1"], ["retention.ms": "-1"]).isEmpty)
+    }
+
+    @Test func lessIsWrong() {
+        #expect(findings(["retention.ms": "1001"]) == ["retention.ms is 1000 and should be 1001 or more"])
+        #expect(findings(["retention.ms": "-1"]) == ["retention.ms is 1000 and should be -1"])
+        #expect(findings(["max.message.bytes": "501"]) == ["max.message.bytes is 500 and should be 501 or more"])
+    }
+
+    @Test func threeReplicasNeedTwoInSync() {
+        let one = ["min.insync.replicas": "1"]
+        #expect(findings([:], one) == ["min.insync.replicas is 1 and should be 2"])
+        #expect(findings([:], one, replicas: 2).isEmpty)
+    }
+
+    @Test func aLogMustKeepAllItsMessages() {
+        let compacted = ["cleanup.policy": "compact"]
+        #expect(findings([:], compacted) == ["cleanup.policy is compact and should be delete"])
+        #expect(findings(compacted, compacted).isEmpty)
+    }
+
+    @Test func theKindOfTimeMattersWhereItIsAskedFor() {
+        #expect(
+            findings(["message.timestamp.type": "LogAppendTime"])
+                == ["message.timestamp.type is CreateTime and should be LogAppendTime"])
+    }
+}
