@@ -11,12 +11,12 @@ import Testing
 
     private func claim(
         _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1,
-        unpublished: [SetAsideIncarnation] = []
+        unpublished: [SetAsideIncarnation] = [], lastTime: Int64? = nil
     ) -> PartitionClaim {
         PartitionClaim(
             topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next, gap: nil,
             publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, logTime: -1,
-            forgottenBefore: -1, start: .resumed, unpublished: unpublished)
+            forgottenBefore: -1, lastTime: lastTime, start: .resumed, unpublished: unpublished)
     }
 
     private func record(_ partition: Int32, _ offset: Int64, at time: Int64 = -1) -> KafkaRecord {
@@ -67,10 +67,10 @@ import Testing
             updates == [
                 ProgressUpdate(
                     topic: Self.topic, partition: 0, epoch: 9, expectedOffset: 0, nextOffset: 9, publishedThrough: 5,
-                    logTime: 50),
+                    logTime: 50, lastTime: 50),
                 ProgressUpdate(
                     topic: Self.topic, partition: 1, epoch: 4, expectedOffset: 3, nextOffset: 5, publishedThrough: 2,
-                    logTime: -1),
+                    logTime: -1, lastTime: -1),
             ])
     }
 
@@ -97,6 +97,22 @@ import Testing
         #expect(ownership.updates(for: [record(0, 4)], now: 1000).map(\.expectedOffset) == [nil])
         decide([record(0, 4)], &ownership)
         #expect(ownership.updates(for: [record(0, 9)], now: 1000).map(\.expectedOffset) == [5])
+    }
+
+    /// Reading goes on one record earlier than deciding, to see whether it is still the same log.
+    @Test func aLogIsKnownByItsLastRecord() {
+        var ownership = Ownership(batchSize: 500)
+        for partition in Int32(0)..<4 {
+            ownership.add(claim(partition, next: 10, lastTime: partition == 3 ? nil : 77))
+        }
+        #expect((Int32(0)..<4).map { ownership.start(of: place($0)) } == [9, 9, 9, 10])
+        let replaced = ownership.check([record(0, 9, at: 77), record(1, 9, at: 78), record(2, 10), record(3, 10)])
+        #expect(replaced == [place(1)])
+        #expect(ownership.start(of: place(0)) == 10, "seen")
+        #expect(ownership.start(of: place(1)) == 9)
+        #expect(ownership.start(of: place(2)) == 10, "the record before is gone, which proves nothing")
+        #expect(!ownership.wants(record(0, 9, at: 77)))
+        #expect(ownership.check([record(1, 9, at: 77)]).isEmpty)
     }
 
     /// A record from the future makes nothing old.

@@ -128,7 +128,8 @@ import Testing
             let update = ProgressUpdate(
                 topic: RandomSequenceTests.topic, partition: partition, epoch: epoch,
                 expectedOffset: pick(0...9) == 0 ? first + pick(-1...1) : row?.next, nextOffset: first + count,
-                publishedThrough: published, logTime: Int64(nextID) - pick(0...9))
+                publishedThrough: published, logTime: Int64(nextID) - pick(0...9),
+                lastTime: pick(0...3) == 0 ? nil : Int64(nextID))
             let undo = pick(0...9) == 0
             let error = failure {
                 try database.transaction { transaction in
@@ -257,14 +258,14 @@ import Testing
             let rows = try database.read(
                 """
                 SELECT partition, incarnation, cluster_id, epoch, next_offset, published_through, idle_claims,
-                    suspect_offset, suspect_count, log_time, forgotten_before
+                    suspect_offset, suspect_count, log_time, forgotten_before, last_time
                 FROM progress
                 """)
             let expected = model.rows.map { partition, row in
                 SQLRow([
                     SQLValue(partition), .integer(row.incarnation), .text(row.cluster), .integer(row.epoch),
                     .integer(row.next ?? -1001), .integer(row.published), .integer(row.idle), SQLValue(row.suspect),
-                    .integer(row.suspectCount), .integer(row.logTime), .integer(row.forgotten),
+                    .integer(row.suspectCount), .integer(row.logTime), .integer(row.forgotten), SQLValue(row.lastTime),
                 ])
             }
             #expect(Set(rows) == Set(expected), "\(note)")

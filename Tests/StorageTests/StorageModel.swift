@@ -15,6 +15,7 @@ struct StorageModel {
         var suspect: Int64?
         var suspectCount: Int64 = 0
         var logTime: Int64 = -1
+        var lastTime: Int64?
         var forgotten: Int64 = -1
     }
 
@@ -62,6 +63,7 @@ struct StorageModel {
         if let next = row.next, let low = request.lowWatermark, low > next {
             gap = next..<low
             row.next = low
+            row.lastTime = nil
             row.idle = 0
             if let suspect = row.suspect, suspect < low { (row.suspect, row.suspectCount) = (nil, 0) }
         }
@@ -73,7 +75,7 @@ struct StorageModel {
             topic: request.topic, partition: partition, incarnation: row.incarnation, epoch: row.epoch,
             nextOffset: row.next, gap: gap, publishedThrough: row.published, idleClaims: row.idle,
             suspectOffset: row.suspect, suspectCount: row.suspectCount, logTime: row.logTime,
-            forgottenBefore: row.forgotten, start: start,
+            forgottenBefore: row.forgotten, lastTime: row.lastTime, start: start,
             unpublished: left.filter { $0.partition == partition }.sorted { $0.incarnation < $1.incarnation }
                 .map { SetAsideIncarnation(incarnation: $0.incarnation, publishedThrough: $0.published) })
     }
@@ -96,6 +98,7 @@ struct StorageModel {
         row.next = next
         row.published = max(row.published, update.publishedThrough)
         row.logTime = max(row.logTime, update.logTime)
+        row.lastTime = update.lastTime
         rows[partition] = row
         return true
     }

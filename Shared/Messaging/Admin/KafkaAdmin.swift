@@ -193,7 +193,9 @@ public final class KafkaAdmin {
     ) {
         var findings: [String: [String]] = [:]
         for spec in specs {
-            guard let partitions = cluster.topics[spec.name]?.partitions, partitions != spec.partitions else { continue }
+            guard let partitions = cluster.topics[spec.name]?.partitions, partitions != spec.partitions else {
+                continue
+            }
             findings[spec.name] = ["it has \(partitions) partitions instead of \(spec.partitions)"]
         }
         if !isEmbedded, !specs.isEmpty {
@@ -202,7 +204,8 @@ public final class KafkaAdmin {
                 let settings = try query.topics(specs.map(\.name))
                 for spec in specs {
                     guard let own = settings[spec.name], let state = cluster.topics[spec.name] else { continue }
-                    findings[spec.name, default: []] += TopicAudit.findings(spec, settings: own, replicas: state.replicas)
+                    findings[spec.name, default: []] += TopicAudit.findings(
+                        spec, settings: own, replicas: state.replicas)
                 }
             } catch {
                 logger.warning(

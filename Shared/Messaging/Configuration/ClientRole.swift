@@ -74,7 +74,7 @@ enum ClientRole: CaseIterable {
     /// partitions wait for its end.
     private static let consumerDefaults = [
         "session.timeout.ms": "10000",
-        "heartbeat.interval.ms": "3000",
+        "heartbeat.interval.ms": "1000",
         "fetch.wait.max.ms": "500",
         "queued.min.messages": "10000",
         "queued.max.messages.kbytes": "16384",

@@ -12,6 +12,9 @@ struct AssignmentTracker {
     /// Assigned partitions whose position the log does not have.
     var outOfRange: Set<TopicPartition> = []
 
+    /// Topics with assigned partitions that were told to be missing.
+    var vanished: Set<String> = []
+
     /// Counts every change, so that caches of partitions know when they are out of date.
     private(set) var changes = 0
 

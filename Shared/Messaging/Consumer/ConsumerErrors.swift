@@ -11,6 +11,14 @@ struct ConsumerErrors {
         case topic(String)
         case partition(TopicPartition)
 
+        var topic: String? {
+            switch self {
+            case .client: nil
+            case .topic(let name): name
+            case .partition(let partition): partition.topic
+            }
+        }
+
         var description: String {
             switch self {
             case .client: "-"

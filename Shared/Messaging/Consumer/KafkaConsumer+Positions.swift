@@ -15,6 +15,14 @@ extension KafkaConsumer {
         return rebalancer.tracker.outOfRange.sorted()
     }
 
+    /// The topics with assigned partitions that were missing for a moment, each once until it happens again. They may have
+    /// been made anew since, with other records at the same offsets.
+    public func takeVanished() -> Set<String> {
+        if rebalancer.tracker.vanished.isEmpty { return [] }
+        defer { rebalancer.tracker.vanished = [] }
+        return rebalancer.tracker.vanished
+    }
+
     /// Reads the partitions anew from these offsets (or one of ``KafkaOffset``), forwards or backwards. Records that
     /// were fetched before do not come any more. A paused partition stays paused.
     ///

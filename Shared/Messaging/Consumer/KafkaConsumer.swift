@@ -207,6 +207,12 @@ public final class KafkaConsumer {
             if case .partition(let partition) = place { rebalancer.tracker.outOfRange.insert(partition) }
             return
         }
+        if let topic = place.topic,
+            [KafkaError.Code.unknownTopicOrPartition, KafkaError.Code.unknownTopic].contains(error.code),
+            assignment.contains(where: { $0.topic == topic })
+        {
+            rebalancer.tracker.vanished.insert(topic)
+        }
         if code == RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED { rebalancer.isMember = false }
         let mayPass =
             Self.passingCodes.contains(code.rawValue)

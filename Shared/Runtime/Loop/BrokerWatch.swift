@@ -75,11 +75,12 @@ final class BrokerWatch: Sendable {
             let cluster = try admin.clusterID(timeout: Self.timeout)
             state.withLock { state in
                 state.cluster = cluster ?? state.cluster
-                for (topic, found) in states where found.problem == nil { state.partitions[topic] = found.partitions }
+                for (topic, found) in states where found.exists { state.partitions[topic] = found.partitions }
             }
             let problems = topics.compactMap { topic -> String? in
                 guard let found = states[topic] else { return "topic \(topic) does not exist" }
-                return found.problem.map { "topic \(topic) \($0)" }
+                if let error = found.error { return "topic \(topic) cannot be used: \(error)" }
+                return found.isUsable ? nil : "topic \(topic) has partitions without a leader: \(found.leaderless)"
             }
             return problems.isEmpty ? nil : problems.joined(separator: ", ")
         } catch {

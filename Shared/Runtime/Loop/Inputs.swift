@@ -75,6 +75,11 @@ final class Inputs {
     /// Positions that the log does not have.
     func takeOutOfRange() -> [TopicPartition] { consumers.values.flatMap { $0.takeOutOfRange() } }
 
+    /// Topics that were missing for a moment.
+    func takeVanished() -> Set<String> {
+        consumers.values.reduce(into: []) { topics, consumer in topics.formUnion(consumer.takeVanished()) }
+    }
+
     /// How many partitions of a topic are assigned to this replica.
     func assigned(_ topic: String) -> Int { consumers[topic]?.assignment.count ?? 0 }
 

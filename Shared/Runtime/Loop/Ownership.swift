@@ -20,6 +20,10 @@ struct Ownership {
         var storedOffset: Int64?
         /// The highest time of a record that was decided, by the log's word.
         var logTime: Int64
+        /// The time of the record before `nextOffset`, as the log has it.
+        var lastTime: Int64?
+        /// Whether the log is known to have that record.
+        var isSeen: Bool
         /// Everything up to here is published, as far as delivery reports say.
         var publishedThrough: Int64
         /// What of that stands in the progress table.
@@ -53,8 +57,12 @@ struct Ownership {
 
     subscript(_ partition: TopicPartition) -> Partition? { partitions[partition] }
 
-    /// - Parameter handed: the last offset of a lane that this process has handed over already, or the given one.
-    mutating func add(_ claim: PartitionClaim, handed: (Lane, Int64) -> Int64 = { $1 }) {
+    /// - Parameters:
+    ///   - handed: the last offset of a lane that this process has handed over already, or the given one.
+    ///   - isSeen: whether the log need not show that it is still the same one.
+    mutating func add(
+        _ claim: PartitionClaim, isSeen: Bool = false, handed: (Lane, Int64) -> Int64 = { $1 }
+    ) {
         let start = claim.nextOffset ?? 0
         let isSuspicious =
             claim.idleClaims >= Self.suspiciousClaims
@@ -69,6 +77,7 @@ struct Ownership {
         }
         partitions[partition] = Partition(
             claim: claim, nextOffset: start, storedOffset: claim.nextOffset, logTime: claim.logTime,
+            lastTime: claim.lastTime, isSeen: isSeen || claim.lastTime == nil || start == 0,
             publishedThrough: claim.publishedThrough, savedThrough: claim.publishedThrough,
             committedThrough: claim.publishedThrough,
             suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start,
@@ -84,6 +93,30 @@ struct Ownership {
         partitions[record.topicPartition].map { record.offset >= $0.nextOffset } ?? false
     }
 
+    /// Where to read on: one record before the next one to decide, while it is to be seen whether the log is the same.
+    func start(of partition: TopicPartition) -> Int64? {
+        partitions[partition].map {
+            $0.storedOffset == nil ? KafkaOffset.beginning : $0.nextOffset - ($0.isSeen ? 0 : 1)
+        }
+    }
+
+    /// Looks whether the first records that come show the log that was read before.
+    /// - Returns: the partitions that have another record at the place of the last one decided.
+    mutating func check(_ records: [KafkaRecord]) -> Set<TopicPartition> {
+        guard partitions.values.contains(where: { !$0.isSeen }) else { return [] }
+        var replaced: Set<TopicPartition> = []
+        for record in records {
+            let partition = record.topicPartition
+            guard let owned = partitions[partition], !owned.isSeen, !replaced.contains(partition) else { continue }
+            if record.offset == owned.nextOffset - 1, record.timestampMs != owned.lastTime {
+                replaced.insert(partition)
+            } else {
+                partitions[partition]?.isSeen = true
+            }
+        }
+        return replaced
+    }
+
     /// Where the decisions on a partition's records belong.
     func lane(_ partition: TopicPartition) -> Lane? {
         partitions[partition].map { Lane(partition: partition, incarnation: $0.claim.incarnation) }
@@ -94,12 +127,13 @@ struct Ownership {
     /// The progress that deciding these records makes.
     /// - Parameter now: bounds the log's time, so that a record from the future makes nothing old; milliseconds.
     func updates(for records: [KafkaRecord], now: Int64) -> [ProgressUpdate] {
-        ends(of: records, now: now).compactMap { partition, end in
+        ends(of: records).compactMap { partition, end in
             partitions[partition].map {
                 ProgressUpdate(
                     topic: partition.topic, partition: partition.partition, epoch: $0.claim.epoch,
                     expectedOffset: $0.storedOffset, nextOffset: end.offset + 1,
-                    publishedThrough: $0.publishedThrough, logTime: max($0.logTime, end.time))
+                    publishedThrough: $0.publishedThrough, logTime: max($0.logTime, min(end.highest, now)),
+                    lastTime: end.last)
             }
         }.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
     }
@@ -111,14 +145,24 @@ struct Ownership {
             partitions[partition]?.nextOffset = update.nextOffset
             partitions[partition]?.storedOffset = update.nextOffset
             partitions[partition]?.logTime = update.logTime
+            partitions[partition]?.lastTime = update.lastTime
             partitions[partition]?.savedThrough = update.publishedThrough
         }
     }
 
-    private func ends(of records: [KafkaRecord], now: Int64) -> [TopicPartition: (offset: Int64, time: Int64)] {
+    private struct End {
+        var offset: Int64 = -1
+        /// The time of the record at `offset`, and the highest of all.
+        var last: Int64 = -1
+        var highest: Int64 = -1
+    }
+
+    private func ends(of records: [KafkaRecord]) -> [TopicPartition: End] {
         records.reduce(into: [:]) { ends, record in
-            let end = ends[record.topicPartition] ?? (-1, -1)
-            ends[record.topicPartition] = (max(end.offset, record.offset), max(end.time, min(record.timestampMs, now)))
+            var end = ends[record.topicPartition] ?? End()
+            if record.offset > end.offset { (end.offset, end.last) = (record.offset, record.timestampMs) }
+            end.highest = max(end.highest, record.timestampMs)
+            ends[record.topicPartition] = end
         }
     }
 

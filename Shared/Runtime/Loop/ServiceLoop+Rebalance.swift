@@ -14,7 +14,10 @@ extension ServiceLoop: RebalanceHandler {
         var starts: [TopicPartition: Int64] = [:]
         do {
             let requests = partitions.sorted().map { PartitionClaimRequest(topic: $0.topic, partition: $0.partition) }
-            for claim in try claim(requests) { starts[add(claim)] = claim.nextOffset ?? KafkaOffset.beginning }
+            for claim in try claim(requests) {
+                let partition = add(claim)
+                starts[partition] = ownership.start(of: partition)
+            }
             logger.info("partitions assigned", metadata: ["partitions": "\(list(partitions))"])
         } catch {
             logger.warning(
@@ -49,11 +52,10 @@ extension ServiceLoop: RebalanceHandler {
         for partition in partitions {
             if let lane = ownership.lane(partition) { publisher.forget(lane) }
             held[partition] = nil
-            shortSince[partition] = nil
+            displaced[partition] = nil
         }
         paused.subtract(partitions)
         unclaimed.subtract(partitions)
-        outOfRange.subtract(partitions)
         ownership.remove(partitions)
         if ownership.isEmpty { isDecidingFailing = false }
     }
@@ -74,7 +76,7 @@ extension ServiceLoop: RebalanceHandler {
         }
     }
 
-    private func add(_ claim: PartitionClaim) -> TopicPartition {
+    private func add(_ claim: PartitionClaim, isSeen: Bool = false) -> TopicPartition {
         let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
         if case .setAside(let previous, _) = claim.start {
             logger.notice(
@@ -90,11 +92,10 @@ extension ServiceLoop: RebalanceHandler {
                 ])
         }
         if ownership.isEmpty { claimedConnection = database.connectionNumber }
-        ownership.add(claim) { publisher.handed($0, publishedThrough: $1) }
+        ownership.add(claim, isSeen: isSeen || claim.gap != nil) { publisher.handed($0, publishedThrough: $1) }
         held[partition] = nil
-        shortSince[partition] = nil
         unclaimed.remove(partition)
-        outOfRange.remove(partition)
+        displaced[partition] = nil
         return partition
     }
 
@@ -114,17 +115,28 @@ extension ServiceLoop: RebalanceHandler {
             }
             claimedConnection = database.connectionNumber
         }
-        guard !unclaimed.isEmpty || !outOfRange.isEmpty else { return health.partitions(nil) }
-        let bounds = outOfRange.isEmpty ? [:] : inputs.bounds(of: outOfRange.sorted(), timeout: .seconds(3))
-        let requests = unclaimed.union(outOfRange).sorted().compactMap { request($0, bounds) }
-        guard !requests.isEmpty else { return wait("\(list(outOfRange.sorted())) have no place to read from") }
+        guard !unclaimed.isEmpty || !displaced.isEmpty else { return health.partitions(nil) }
+        let bounds = lookAtLogs(inputs)
+        let requests = unclaimed.union(displaced.keys).sorted().compactMap { request($0, bounds) }
+        guard !requests.isEmpty else { return }
         do {
             let connection = claimedConnection
             var starts: [TopicPartition: Int64] = [:]
-            for claim in try claim(requests) { starts[add(claim)] = claim.nextOffset ?? KafkaOffset.beginning }
+            for claim in try claim(requests) {
+                let place = TopicPartition(topic: claim.topic, partition: claim.partition)
+                // The record before the next one may have been removed by now, which is no gap.
+                let isGone = bounds[place].map { $0.low >= claim.nextOffset ?? 0 } ?? false
+                let partition = add(claim, isSeen: isGone)
+                starts[partition] = ownership.start(of: partition)
+            }
             claimedConnection = connection
-            paused.subtract(starts.keys)
-            guard tell({ () throws(KafkaError) in try inputs.restart(starts) }) else { return }
+            let resumed = paused.intersection(starts.keys).sorted()
+            let isTold = tell { () throws(KafkaError) in
+                try inputs.restart(starts)
+                try inputs.resume(resumed)
+            }
+            guard isTold else { return }
+            paused.subtract(resumed)
             databaseWorks()
             logger.info("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
         } catch {
@@ -133,25 +145,54 @@ extension ServiceLoop: RebalanceHandler {
         }
     }
 
-    /// A log that ends before the place where reading should go on is another one; but an answer that says so once is not
-    /// believed, it may come from a broker that lags behind.
+    /// Where the displaced logs begin and end. The other partitions do not wait for one that does not say.
+    private func lookAtLogs(_ inputs: Inputs) -> [TopicPartition: (low: Int64, high: Int64)] {
+        let places = displaced.keys.sorted()
+        guard !places.isEmpty, ContinuousClock.now >= nextLook else { return [:] }
+        let bounds = inputs.bounds(of: places, timeout: .milliseconds(500))
+        if bounds.count < places.count {
+            nextLook = .now + .seconds(2)
+            health.partitions("\(list(places.filter { bounds[$0] == nil })) do not say where they begin and end")
+        }
+        return bounds
+    }
+
+    /// A log that does not have the position, and begins at or before it, ended before it when it said so: it is another
+    /// log, even if it has grown past it since.
     private func request(
         _ partition: TopicPartition, _ bounds: [TopicPartition: (low: Int64, high: Int64)]
     ) -> PartitionClaimRequest? {
         let owned = ownership[partition]
-        guard outOfRange.contains(partition) else {
+        guard let displacement = displaced[partition] else {
             return PartitionClaimRequest(
                 topic: partition.topic, partition: partition.partition, heldEpoch: owned?.claim.epoch)
         }
-        guard let (low, high) = bounds[partition] else { return nil }
-        if let next = owned?.storedOffset, high < next {
-            let since = shortSince[partition] ?? .now
-            shortSince[partition] = since
-            guard ContinuousClock.now - since > .seconds(2) else { return nil }
+        guard var (low, high) = bounds[partition] else { return nil }
+        if let owned, let position = ownership.start(of: partition) {
+            let isReplaced =
+                switch displacement {
+                case .replaced: true
+                case .outOfRange: low <= position
+                case .vanished: false
+                }
+            if isReplaced { (low, high) = (0, min(high, owned.nextOffset - 1)) }
         }
         return PartitionClaimRequest(
             topic: partition.topic, partition: partition.partition, lowWatermark: low, highWatermark: high,
             heldEpoch: owned?.claim.epoch)
+    }
+
+    /// Takes in what the consumers and the records say about the logs.
+    func noteDisplaced(_ inputs: Inputs, _ records: [KafkaRecord]) {
+        for partition in inputs.takeOutOfRange() where ownership[partition] != nil {
+            displaced[partition] = .outOfRange
+        }
+        for topic in inputs.takeVanished() {
+            for partition in ownership.partitions.keys where partition.topic == topic && displaced[partition] == nil {
+                displaced[partition] = .vanished
+            }
+        }
+        for partition in ownership.check(records) { displaced[partition] = .replaced }
     }
 
     private func wait(_ problem: String) {

@@ -32,10 +32,21 @@ final class ServiceLoop<Service: CommandService> {
     var mustRejoin = false
     /// Partitions that are assigned and have to be claimed, for the first time or again.
     var unclaimed: Set<TopicPartition> = []
-    /// Partitions whose log does not have the offset to read next.
-    var outOfRange: Set<TopicPartition> = []
-    /// Since when a log was seen to end before the place where reading should go on.
-    var shortSince: [TopicPartition: ContinuousClock.Instant] = [:]
+    /// Partitions that have to be claimed again because their log is not what it was.
+    var displaced: [TopicPartition: Displacement] = [:]
+
+    /// When displaced logs are looked at again that did not say where they begin and end.
+    var nextLook = ContinuousClock.now
+
+    /// What became of a log.
+    enum Displacement {
+        /// Its topic was missing for a moment.
+        case vanished
+        /// It does not have the offset to read next.
+        case outOfRange
+        /// It has another record at the place of the last one decided.
+        case replaced
+    }
     /// Records that came while nothing new of their partition may be decided. Their partitions are paused.
     var held: [TopicPartition: [KafkaRecord]] = [:]
     var paused: Set<TopicPartition> = []
@@ -159,8 +170,8 @@ final class ServiceLoop<Service: CommandService> {
     private func poll(_ inputs: Inputs) -> [KafkaRecord] {
         do {
             let records = try inputs.poll(limit: configuration.batchSize, timeout: pollTimeout)
-            outOfRange.formUnion(inputs.takeOutOfRange().filter { ownership[$0] != nil })
-            let wanted = records.filter(ownership.wants)
+            noteDisplaced(inputs, records)
+            let wanted = records.filter { ownership.wants($0) && displaced[$0.topicPartition] == nil }
             let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
             guard !waiting.isEmpty else { return wanted }
             for record in wanted where waiting.contains(record.topicPartition) { hold(record) }
@@ -249,7 +260,7 @@ final class ServiceLoop<Service: CommandService> {
     /// another store reads along.
     func isLive(_ partition: TopicPartition) -> Bool {
         guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
-            !outOfRange.contains(partition), let lane = ownership.lane(partition), !publisher.isFull(lane)
+            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
         else { return false }
         if case .sqlite = configuration.database, !wasComplete, !hasAllPartitions { return false }
         return true

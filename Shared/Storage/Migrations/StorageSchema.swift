@@ -89,6 +89,7 @@ public enum StorageSchema {
         "ALTER TABLE journal ADD COLUMN logged_at BIGINT",
         "ALTER TABLE progress ADD COLUMN log_time BIGINT NOT NULL DEFAULT -1",
         "ALTER TABLE progress ADD COLUMN forgotten_before BIGINT NOT NULL DEFAULT -1",
+        "ALTER TABLE progress ADD COLUMN last_time BIGINT",
     ]
 
     /// Commands that were sent to another service and are not yet answered.

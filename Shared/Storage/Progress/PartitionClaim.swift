@@ -39,6 +39,8 @@ public struct PartitionClaim: Sendable, Hashable {
     /// Decisions on records that are older than this may have been forgotten: milliseconds since 1970, -1 for none.
     /// Of all incarnations.
     public let forgottenBefore: Int64
+    /// The time of the record just before `nextOffset`, see ``ProgressUpdate/lastTime``; nil when it is not known.
+    public let lastTime: Int64?
     public let start: Start
     /// Earlier incarnations with messages still to be published, oldest first. They come before everything else.
     public let unpublished: [SetAsideIncarnation]

@@ -137,6 +137,7 @@ extension Progress {
             nextOffset: row.nextOffset == ProgressRow.earliest ? nil : row.nextOffset, gap: succession.gap,
             publishedThrough: row.publishedThrough, idleClaims: row.idleClaims, suspectOffset: row.suspectOffset,
             suspectCount: row.suspectCount, logTime: row.logTime, forgottenBefore: row.forgottenBefore,
+            lastTime: row.lastTime,
             start: succession.start, unpublished: unpublished)
     }
 }

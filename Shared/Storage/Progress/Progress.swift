@@ -27,14 +27,15 @@ public enum Progress {
                 suspect_offset = CASE WHEN suspect_offset < $4 THEN NULL ELSE suspect_offset END,
                 next_offset = $4,
                 published_through = CASE WHEN published_through < $5 THEN $5 ELSE published_through END,
-                log_time = CASE WHEN log_time < $6 THEN $6 ELSE log_time END
+                log_time = CASE WHEN log_time < $6 THEN $6 ELSE log_time END,
+                last_time = $8
             WHERE topic = $1 AND partition = $2 AND epoch = $3 AND next_offset = $7
             """,
             updates.map {
                 [
                     .text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.nextOffset),
                     .integer($0.publishedThrough), .integer($0.logTime),
-                    .integer($0.expectedOffset ?? ProgressRow.earliest),
+                    .integer($0.expectedOffset ?? ProgressRow.earliest), SQLValue($0.lastTime),
                 ]
             })
         try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)

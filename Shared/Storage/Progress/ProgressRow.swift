@@ -16,6 +16,7 @@ struct ProgressRow {
     var suspectCount: Int64 = 0
     var logTime: Int64 = -1
     var forgottenBefore: Int64 = -1
+    var lastTime: Int64?
     private var isLost = false
 
     init(clusterID: String) {
@@ -40,6 +41,7 @@ struct ProgressRow {
         suspectCount = try row.integer(7)
         logTime = try row.integer(8)
         forgottenBefore = try row.integer(9)
+        lastTime = try row.optionalInteger(10)
     }
 
     static func read(
@@ -48,7 +50,7 @@ struct ProgressRow {
         let answers = try transaction.queryEach(
             """
             SELECT incarnation, cluster_id, epoch, next_offset, published_through, idle_claims, suspect_offset,
-                suspect_count, log_time, forgotten_before
+                suspect_count, log_time, forgotten_before, last_time
             FROM progress WHERE topic = $1 AND partition = $2
             """,
             requests.map { [.text($0.topic), SQLValue($0.partition)] })
@@ -65,14 +67,16 @@ struct ProgressRow {
         try transaction.executeEach(
             """
             INSERT INTO progress (topic, partition, incarnation, cluster_id, epoch, owner, next_offset,
-                published_through, idle_claims, suspect_offset, suspect_count, log_time, forgotten_before)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                published_through, idle_claims, suspect_offset, suspect_count, log_time, forgotten_before,
+                last_time)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             ON CONFLICT (topic, partition) DO UPDATE SET
                 incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, epoch = excluded.epoch,
                 owner = excluded.owner, next_offset = excluded.next_offset,
                 published_through = excluded.published_through, idle_claims = excluded.idle_claims,
                 suspect_offset = excluded.suspect_offset, suspect_count = excluded.suspect_count,
-                log_time = excluded.log_time, forgotten_before = excluded.forgotten_before
+                log_time = excluded.log_time, forgotten_before = excluded.forgotten_before,
+                last_time = excluded.last_time
             """,
             rows.map { request, row in
                 [
@@ -80,6 +84,7 @@ struct ProgressRow {
                     .text(row.clusterID), .integer(row.epoch), .text(owner), .integer(row.nextOffset),
                     .integer(row.publishedThrough), .integer(row.idleClaims), SQLValue(row.suspectOffset),
                     .integer(row.suspectCount), .integer(row.logTime), .integer(row.forgottenBefore),
+                    SQLValue(row.lastTime),
                 ]
             })
     }
@@ -100,6 +105,7 @@ struct ProgressRow {
         guard let lowWatermark, nextOffset != Self.earliest, nextOffset < lowWatermark else { return nil }
         let gap = nextOffset..<lowWatermark
         nextOffset = lowWatermark
+        lastTime = nil
         idleClaims = 0
         if let suspectOffset, suspectOffset < lowWatermark {
             self.suspectOffset = nil

@@ -18,10 +18,13 @@ public struct ProgressUpdate: Sendable, Hashable {
     /// A lower one than before is ignored. Old entries are forgotten by it (``Journal/prune(partitions:retention:limit:in:)``),
     /// so a time that a producer made up (`CreateTime`) must not get here from the future.
     public let logTime: Int64
+    /// The time of the record just before `nextOffset`, exactly as the log has it. By it a log is known again: one that
+    /// was made anew under the same name, and has grown past this offset, has another record there.
+    public let lastTime: Int64?
 
     public init(
         topic: String, partition: Int32, epoch: Int64, expectedOffset: Int64?, nextOffset: Int64,
-        publishedThrough: Int64, logTime: Int64
+        publishedThrough: Int64, logTime: Int64, lastTime: Int64? = nil
     ) {
         self.topic = topic
         self.partition = partition
@@ -30,5 +33,6 @@ public struct ProgressUpdate: Sendable, Hashable {
         self.nextOffset = nextOffset
         self.publishedThrough = publishedThrough
         self.logTime = logTime
+        self.lastTime = lastTime
     }
 }
