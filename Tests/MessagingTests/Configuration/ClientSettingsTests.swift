@@ -47,7 +47,7 @@ import Testing
     @Test func theSessionIsShort() throws {
         let consumer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .consumer)
         #expect(consumer["session.timeout.ms"] == "10000")
-        #expect(consumer["heartbeat.interval.ms"] == "3000")
+        #expect(consumer["heartbeat.interval.ms"] == "1000")
     }
 
     @Test func combinationsThatLibrdkafkaRefusesAreConfigurationErrors() {
