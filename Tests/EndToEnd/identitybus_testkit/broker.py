@@ -45,6 +45,7 @@ class Broker:
     def __init__(self, servers: str, process: subprocess.Popen[bytes] | None = None) -> None:
         self.servers = servers
         self.process = process
+        self.is_away = False
 
     @property
     def is_embedded(self) -> bool:
@@ -94,6 +95,7 @@ class Broker:
     def go_away(self) -> None:
         """From now on it answers nobody, and keeps what it has; for tests marked `outage`. The embedded one loses all
         when it is killed: it stands still instead."""
+        self.is_away = True
         if self.is_embedded:
             self.pause()
         else:
@@ -105,6 +107,7 @@ class Broker:
             self.resume()
         else:
             subprocess.run(os.environ["KAFKA_START_COMMAND"], shell=True, check=True, timeout=120)
+        self.is_away = False
 
     def client(self, **settings: object) -> dict[str, object]:
         """Settings of a client of the tests."""
@@ -121,6 +124,10 @@ class Broker:
         if self.is_embedded:
             return {"KAFKA_BOOTSTRAP_SERVERS": self.servers, **_EMBEDDED_SERVICE_SETTINGS}
         return _REAL_SERVICE_SETTINGS | kafka_environment() | {"KAFKA_BOOTSTRAP_SERVERS": self.servers}
+
+    def usual_settings(self) -> dict[str, str]:
+        """For tests of how long something takes: on a real broker the product's own, not those that save time here."""
+        return {} if self.is_embedded else dict.fromkeys(_REAL_SERVICE_SETTINGS, "")
 
     def make_known(self, topics: list[str]) -> None:
         """The embedded broker makes up a topic when a client asks for it. On a real one the services do that."""
@@ -151,10 +158,20 @@ class Broker:
         admin.delete_topics([topic])[topic].result(30)
         until(lambda: topic not in admin.list_topics(timeout=10).topics, 30, f"the end of {topic}")
 
+    def delete_all(self, prefix: str) -> None:
+        """Leaves a real broker as it was found: one that keeps thousands of partitions takes long to start."""
+        if self.is_embedded or not prefix:
+            return
+        admin = AdminClient(self.client())
+        topics = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(prefix)]
+        for future in (admin.delete_topics(topics) if topics else {}).values():
+            future.result(30)
+
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """As retention does. Not with the embedded broker."""
         place = TopicPartition(topic, partition, before)
-        AdminClient(self.client()).delete_records([place])[place].result(30)
+        admin = AdminClient(self.client())
+        admin.delete_records([place])[place].result(30)
 
     def ensure(self, topics: list[str]) -> None:
         """Creates those that are missing, for tests that read a topic before its service has made it, or that run

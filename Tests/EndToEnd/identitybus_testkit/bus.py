@@ -217,9 +217,14 @@ class Bus:
     def send_all(self, commands: list[Command]) -> None:
         """Many at once."""
         self.collector
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            assert error is None, error
+
         for command in commands:
             value, headers = self.signed(command)
-            self._producer.produce(self.topic(command.service), value, command.key, headers=headers)
+            self._producer.produce(
+                self.topic(command.service), value, command.key, headers=headers, on_delivery=delivered)
             self._producer.poll(0)
         assert self._producer.flush(60) == 0
 

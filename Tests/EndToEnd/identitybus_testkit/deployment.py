@@ -27,6 +27,7 @@ class Deployment:
         apps.write(self.apps_file, apps.apps())
         broker.make_known([self.prefix + topic for topic in topics_of(*names)])
         self.bus = Bus(broker, self.prefix, names)
+        self.buses = [self.bus]
 
     def environment(self) -> dict[str, str]:
         return {
@@ -48,7 +49,11 @@ class Deployment:
             if service.is_running:
                 service.resume()
                 service.kill()
-        self.bus.close()
+        try:
+            for bus in self.buses:
+                bus.close()
+        finally:
+            self.broker.delete_all(self.prefix)
         assert_no_secrets_in_files(service.log for service in self.services if service.log.exists())
 
     def tails(self) -> str:

@@ -89,6 +89,8 @@ class Up:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        if servers := os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+            Broker(servers).delete_all(self.environment["TOPIC_PREFIX"])
 
 
 def tool(*arguments: str | Path, environment: dict[str, str], input: bytes = b"") -> subprocess.CompletedProcess[str]:

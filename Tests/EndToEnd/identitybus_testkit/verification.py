@@ -127,6 +127,7 @@ class VerificationDeployment(Deployment):
         apps.write(self.apps_file, verification_apps())
         self.verification = ServiceBus(broker, self.prefix, "verification")
         self.sync = ServiceBus(broker, self.prefix, "sync")
+        self.buses += [self.verification, self.sync]
 
     def process(self, name: str, **more: str) -> Service:
         """A service, not started."""
@@ -138,13 +139,6 @@ class VerificationDeployment(Deployment):
         """Both services, ready."""
         both = self.process("verification").start(), self.process("sync").start()
         return both[0].wait_ready(), both[1].wait_ready()
-
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            self.verification.close()
-            self.sync.close()
 
 
 # Commands

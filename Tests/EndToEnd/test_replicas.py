@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""Replicas of a service: one that is killed, and two that cannot be replicas of each other."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.commands import fresh
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.waiting import until
+
+TAKE_OVER = 12.0
+
+
+@pytest.mark.slow
+def test_a_killed_replicas_partitions_are_taken_over_within_12_s(make_deployment: Callable[..., Deployment]) -> None:
+    """With the product's own settings on a real Kafka, not with those that save the tests time."""
+    deployment = make_deployment("postgresql")
+    bus = deployment.bus
+    replicas = [deployment.service(**deployment.broker.usual_settings()).start().wait_ready() for _ in range(2)]
+    partitions = set(deployment.broker.partitions(bus.commands))
+
+    def shared() -> bool:
+        first, second = (replica.owned().get(bus.commands, set()) for replica in replicas)
+        return bool(first) and bool(second) and not first & second and first | second == partitions
+
+    until(shared, 60, lambda: f"both to own partitions: {[replica.owned() for replica in replicas]}")
+    replicas[0].kill()
+    killed = time.monotonic()
+    commands = [c.register(fresh("install")) for _ in partitions]
+    for partition, command in zip(sorted(partitions), commands):
+        bus.send(command, partition=partition)
+    for command in commands:
+        assert bus.reply(command.id, max(0.1, killed + TAKE_OVER - time.monotonic()))["status"] == "succeeded"
+    print(f"{time.monotonic() - killed:.1f} s")
+
+
+@pytest.mark.slow
+def test_two_sqlite_stores_in_one_group_are_refused(
+    make_deployment: Callable[..., Deployment], tmp_path: Path
+) -> None:
+    """Each would decide a part of the commands on a part of the state."""
+    deployment = make_deployment("sqlite")
+    first = deployment.service().start().wait_ready()
+    second = deployment.service(DATA_DIR=str(tmp_path)).start()
+    both = [first, second]
+    until(lambda: not all(service.is_running for service in both), 30, lambda: f"one to end\n{second.tail()}")
+    [ended] = [service for service in both if not service.is_running]
+    [kept] = [service for service in both if service.is_running]
+    assert ended.process.returncode == 64, ended.tail()
+    last = ended.text.strip().splitlines()[-1]
+    assert "SQLite" in last and "PostgreSQL" in last, last
+    kept.wait_ready()
+    for partition in deployment.broker.partitions(deployment.bus.commands):
+        command = c.register(fresh("install"))
+        deployment.bus.send(command, partition=partition)
+        assert deployment.bus.reply(command.id)["status"] == "succeeded"

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of IdentityBus. See LICENSE for the full text.
+"""PostgreSQL is put back to an earlier copy while a replica runs: a back-up is restored, or a standby takes over that
+lacks the last commits. What was answered since is decided again from the topic, to the same answers."""
+
+import json
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.bus import Record
+from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.databases import PostgreSQL
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.waiting import until
+
+Copy = dict[str, bytes]
+
+
+def tables(connection: "psycopg.Connection[tuple[str]]") -> list[str]:
+    rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'identity_link' ORDER BY 1")
+    return [name for (name,) in rows.fetchall()]
+
+
+def copy_of(database: PostgreSQL) -> Copy:
+    """All rows at one moment."""
+    with psycopg.connect(database.url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        copy: Copy = {}
+        for name in tables(connection):
+            with connection.cursor().copy(
+                sql.SQL("COPY identity_link.{} TO STDOUT").format(sql.Identifier(name))) as rows:
+                copy[name] = b"".join(bytes(part) for part in rows)
+        return copy
+
+
+def put_back(database: PostgreSQL, copy: Copy, break_connections: bool) -> None:
+    """In one transaction: nobody sees anything in between."""
+    with psycopg.connect(database.url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        names = [sql.Identifier("identity_link", name) for name in copy]
+        connection.execute(sql.SQL("LOCK TABLE {}").format(sql.SQL(", ").join(names)))
+        connection.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(names)))
+        for name, rows in copy.items():
+            with connection.cursor().copy(
+                sql.SQL("COPY identity_link.{} FROM STDIN").format(sql.Identifier(name))) as into:
+                into.write(rows)
+        if break_connections:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+
+
+def one_message(records: list[Record]) -> bool:
+    """The same id and the same content; decided again, it has another time."""
+    return len({(record.envelope["id"], json.dumps(record.data, sort_keys=True)) for record in records}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["connections break", "connections stay"])
+def test_what_was_answered_since_the_copy_is_decided_again(
+    make_deployment: Callable[..., Deployment], how: str
+) -> None:
+    deployment = make_deployment("postgresql")
+    bus, database = deployment.bus, deployment.database
+    assert isinstance(database, PostgreSQL)
+    service = deployment.service().start().wait_ready()
+    process = service.process.pid
+
+    def answered(commands: list[Command]) -> list[str]:
+        """The users of the replies."""
+        bus.send_all(commands)
+        replies = [bus.final(command.id) for command in commands]
+        assert all(reply["status"] == "succeeded" for reply in replies), replies
+        return [reply["result"]["userId"] for reply in replies]
+
+    def links(count: int) -> list[Command]:
+        return [c.establish(fresh("install"), fresh("ext")) for _ in range(count)]
+
+    answered(links(30))
+    copy = copy_of(database)
+    lost = links(30)
+    users = answered(lost)
+    put_back(database, copy, how == "connections break")
+    later = links(30)
+    later_users = answered(later)
+
+    def journal() -> set[str]:
+        return {row[0] for row in database.execute("SELECT id FROM journal")}
+
+    wanted = {command.id for command in lost + later}
+    until(lambda: wanted <= journal(), 30, lambda: f"{len(wanted - journal())} of {len(wanted)} in the store\n{service.tail()}")
+    for command, user in zip(lost + later, users + later_users):
+        found = bus.ask(c.query(command.data["installId"]))["result"]
+        assert (found["userId"], found["externalId"]) == (user, command.data["externalId"])
+    before = {command.id: len(bus.collector.replies[command.id]) for command in lost}
+    bus.send_all(lost)
+    for command in lost:
+        records = bus.reply_records(command.id, before[command.id] + 1)
+        assert one_message(records) and one_message(bus.collector.events[command.id]), command
+    service.wait_ready()
+    assert service.process.pid == process and service.is_running
