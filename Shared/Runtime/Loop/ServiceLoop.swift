@@ -247,7 +247,7 @@ final class ServiceLoop<Service: CommandService> {
         throw ConfigurationProblem(
             "DATABASE_URL",
             "is not set, and another replica of the \(Service.name) service reads the same topics. With SQLite there can be "
-                + "one; set DATABASE_URL for all of them, or stop the other one")
+                + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
     }
 
     /// Whether everything that the service reads is assigned to this replica.
