@@ -145,7 +145,7 @@ public final class KafkaAdmin {
             return Int(settings["default.replication.factor"] ?? "") ?? 1 >= TopicAudit.replicasForTwoInSync
         } catch {
             logger.warning(
-                "Topic is created without min.insync.replicas, because the brokers' replication factor is unknown: \(error)",
+                "Topic is created without min.insync.replicas: its replication factor is unknown: \(error)",
                 metadata: ["\(LogKey.topic)": "\(spec.name)"])
             return false
         }
@@ -193,9 +193,8 @@ public final class KafkaAdmin {
     ) {
         var findings: [String: [String]] = [:]
         for spec in specs {
-            guard let partitions = cluster.topics[spec.name]?.partitions, partitions != spec.partitions else {
-                continue
-            }
+            let partitions = cluster.topics[spec.name]?.partitions ?? spec.partitions
+            if partitions == spec.partitions { continue }
             findings[spec.name] = ["it has \(partitions) partitions instead of \(spec.partitions)"]
         }
         if !isEmbedded, !specs.isEmpty {
@@ -204,8 +203,8 @@ public final class KafkaAdmin {
                 let settings = try query.topics(specs.map(\.name))
                 for spec in specs {
                     guard let own = settings[spec.name], let state = cluster.topics[spec.name] else { continue }
-                    findings[spec.name, default: []] += TopicAudit.findings(
-                        spec, settings: own, replicas: state.replicas)
+                    let words = TopicAudit.findings(spec, settings: own, replicas: state.replicas)
+                    findings[spec.name, default: []] += words
                 }
             } catch {
                 logger.warning(

@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 internal import CLibrdkafka
+import Glibc
 
 /// Copies messages out of librdkafka's buffers.
 ///
@@ -58,8 +59,12 @@ struct RecordReader {
             var size = 0
             let code = rd_kafka_header_get_all(list, index, &name, &value, &size)
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let name else { break }
-            // Decoding repairs what is not UTF-8, so names from outside cannot hurt.
-            headers.append(KafkaHeader(name: String(cString: name), value: bytes(value, size)))
+            // Validating is cheaper than comparing afterwards, and nearly all names are UTF-8.
+            if let text = String(validatingCString: name) {
+                headers.append(KafkaHeader(name: text, value: bytes(value, size)))
+            } else if let raw = bytes(name, strlen(name)) {
+                headers.append(KafkaHeader(nameBytes: raw, value: bytes(value, size)))
+            }
         }
         return headers
     }

@@ -21,6 +21,8 @@ public final class EmbeddedBroker {
     private let handle: ClientHandle
     private var cluster: OpaquePointer?
     private let brokers: Int
+    /// The topics created here, with their numbers of partitions.
+    private var partitions: [String: Int] = [:]
 
     /// Starts the broker and creates the topics.
     ///
@@ -57,6 +59,7 @@ public final class EmbeddedBroker {
         guard let cluster else { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the embedded broker is closed") }
         let code = rd_kafka_mock_topic_create(cluster, spec.name, Int32(clamping: spec.partitions), Int32(brokers))
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, message: "topic \(spec.name)") }
+        partitions[spec.name] = spec.partitions
     }
 
     /// Ends the broker: its connections break and its messages are gone. Only the first call does anything.
@@ -85,8 +88,9 @@ public final class EmbeddedBroker {
         case initProducerID = 22
     }
 
-    /// Answers the next requests of that kind with these errors, one each, from whichever client they come; then all
-    /// is normal again. ``KafkaError/Code/transport`` breaks the connection instead.
+    /// Answers the next requests of that kind with these errors, one each, from whichever client and to whichever topic
+    /// they come; then all is normal again. ``KafkaError/Code/transport`` breaks the connection instead. Nothing of a
+    /// failed request is done, but what comes behind a failed `produce` is appended.
     public func failNext(_ request: Request, with codes: [Int32]) {
         guard let cluster else { return }
         let codes = codes.map { rd_kafka_resp_err_t(rawValue: $0) }
@@ -109,14 +113,40 @@ public final class EmbeddedBroker {
         if let cluster { _ = rd_kafka_mock_broker_set_rtt(cluster, id, time.kafkaMilliseconds) }
     }
 
-    /// Moves a partition to another leader, or takes its leader away with `nil`.
+    /// Moves a partition to another leader, or takes its leader away with `nil`: nothing is written to it or read from
+    /// it until it has one, and clients wait for that. A new leader has all that the old one had.
     public func setLeader(_ partition: TopicPartition, broker id: Int32?) {
         guard let cluster else { return }
         _ = rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, id ?? -1)
     }
 
-    /// Makes every request for the topic's metadata answer with that error; 0 ends it.
+    /// Makes every request for the topic's metadata answer with that error; 0 ends it. A client that knows the topic
+    /// already goes on until it asks again (`topic.metadata.refresh.interval.ms`). A producer takes any error but
+    /// `UNKNOWN_TOPIC_OR_PART` and `TOPIC_EXCEPTION` for the loss of the leaders, and waits.
     public func setTopicError(_ topic: String, code: Int32) {
         if let cluster { rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code)) }
+    }
+
+    /// Makes a topic that was created here look as if it did not exist: a producer's messages come back with
+    /// `UNKNOWN_TOPIC_OR_PART`, whether it knows the topic already or not. What a rolling restart of a cluster looks like
+    /// for a moment. (A missing right: ``failNext(_:with:)`` with `TOPIC_AUTHORIZATION_FAILED` for one `produce`; the
+    /// client then refuses the topic by itself until its next look at the metadata.)
+    public func hide(_ topic: String) {
+        setTopicError(topic, code: KafkaError.Code.unknownTopicOrPartition)
+        // A client asks again for the metadata of a topic that it knows when its partitions have no leader.
+        setLeaders(of: topic, broker: nil)
+    }
+
+    /// Ends ``hide(_:)``. A client notices at its next look at the metadata; a producer that was refused looks
+    /// only every `topic.metadata.refresh.interval.ms`. The partitions are led by the first broker then.
+    public func show(_ topic: String) {
+        setTopicError(topic, code: 0)
+        setLeaders(of: topic, broker: 1)
+    }
+
+    private func setLeaders(of topic: String, broker id: Int32?) {
+        for number in 0..<Int32(clamping: partitions[topic] ?? 0) {
+            setLeader(TopicPartition(topic: topic, partition: number), broker: id)
+        }
     }
 }

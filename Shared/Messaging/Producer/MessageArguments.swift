@@ -71,9 +71,21 @@ final class MessageArguments {
     }
 
     private static func add(_ header: KafkaHeader, to list: OpaquePointer) -> rd_kafka_resp_err_t {
-        guard let value = header.value else { return rd_kafka_header_add(list, header.name, -1, nil, 0) }
+        guard let raw = header.rawName else { return add(header.name, -1, header.value, to: list) }
+        return raw.withUnsafeBytes { bytes in
+            let text = bytes.bindMemory(to: CChar.self)
+            guard let start = text.baseAddress else { return RD_KAFKA_RESP_ERR__INVALID_ARG }
+            return add(start, text.count, header.value, to: list)
+        }
+    }
+
+    /// - Parameter nameSize: -1 for a name that ends with a zero.
+    private static func add(
+        _ name: UnsafePointer<CChar>, _ nameSize: Int, _ value: [UInt8]?, to list: OpaquePointer
+    ) -> rd_kafka_resp_err_t {
+        guard let value else { return rd_kafka_header_add(list, name, nameSize, nil, 0) }
         // An empty array may have no address, and a null address would make it a null value.
-        if value.isEmpty { return rd_kafka_header_add(list, header.name, -1, "", 0) }
-        return value.withUnsafeBytes { rd_kafka_header_add(list, header.name, -1, $0.baseAddress, $0.count) }
+        if value.isEmpty { return rd_kafka_header_add(list, name, nameSize, "", 0) }
+        return value.withUnsafeBytes { rd_kafka_header_add(list, name, nameSize, $0.baseAddress, $0.count) }
     }
 }

@@ -150,9 +150,10 @@ import Testing
         let second = try self.admin(broker)
         try second.ensureTopics([wanted], timeout: .seconds(30))
         try second.ensureTopics([wanted], timeout: .seconds(30))
-        let line =
-            "retention.ms is 60000 and should be -1, max.message.bytes is 1000000 and should be 2000000 or more, "
-        #expect(broker.warnings(line) == 1)
+        #expect(
+            broker.warnings(
+                "retention.ms is 60000 and should be -1, max.message.bytes is 1000000 and should be 2000000 or more, ")
+                == 1)
         #expect(broker.warnings("cleanup.policy is compact,delete and should be delete") == 1)
         #expect(broker.warnings("message.timestamp.type is CreateTime and should be LogAppendTime") == 1)
         admin.close(timeout: .seconds(10))

@@ -42,18 +42,30 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
-    @Test func headerNamesThatAreNotTextAreRepaired() throws {
-        let broker = try TestBroker(["in": 1])
+    @Test func headerNamesThatAreNotTextAreShownRepairedAndPassedOnAsTheyWere() throws {
+        let broker = try TestBroker(["in": 1, "copy": 1])
         defer { broker.close() }
+        let raw: [UInt8] = [0x61, 0xFF, 0x62]
         try RawProducer.produce(
-            topic: broker.topic("in"), headerName: [0x61, 0xFF, 0x62], headerValue: [0xFE, 0x00],
-            servers: broker.bootstrapServers)
+            topic: broker.topic("in"), headerName: raw, headerValue: [0xFE, 0x00], servers: broker.bootstrapServers)
         let handler = TestHandler()
         let consumer = try broker.consumer(["in"], handler: handler)
         let record = try #require(try consumer.collect(1).first)
-        #expect(record.headers == [KafkaHeader(name: "a\u{FFFD}b", value: [0xFE, 0x00])])
+        let header = try #require(record.headers.first)
+        #expect(header.name == "a\u{FFFD}b" && header.rawName == raw && header.value == [0xFE, 0x00])
         #expect(record.key == nil && record.value == nil)
         consumer.close(timeout: .seconds(20))
+
+        let producer = try broker.producer()
+        let headers = record.headers + [KafkaHeader(name: "ü", value: nil)]
+        try producer.deliver([ProducerRecord(topic: broker.topic("copy"), value: nil, headers: headers)])
+        let reader = TestHandler()
+        let second = try broker.consumer(["copy"], handler: reader, group: "copies")
+        let copy = try #require(try second.collect(1).first)
+        #expect(copy.headers == headers)
+        #expect(copy.headers.map(\.rawName) == [raw, nil])
+        second.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
     }
 
     @Test func aLoneMessageDoesNotWaitForABatch() throws {

@@ -41,4 +41,62 @@ import Testing
         }
         producer.close(timeout: .seconds(5))
     }
+
+    /// ```
+    /// a[0]: stuck ......................... delivered
+    /// a[1]: delivered   delivered
+    /// ```
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func onePartitionCanBeStuck() throws {
+        let broker = try TestBroker(["a": 2])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        let records = (0..<2).map { ProducerRecord(topic: broker.topic("a"), value: [1], partition: $0) }
+        try producer.deliver(records)
+        try broker.faults().setLeader(broker.partition("a", 0), broker: nil)
+        var reports: [DeliveryReport] = []
+        for round in 0..<3 {
+            for record in records { try producer.send(record, token: round * 2 + Int(record.partition ?? 0)) }
+            try wait(until: reports.count == round + 1) { reports += producer.poll(timeout: .milliseconds(50)) }
+        }
+        #expect(reports.map(\.token) == [1, 3, 5])
+        #expect(producer.outstanding == 3)
+        try broker.faults().setLeader(broker.partition("a", 0), broker: 1)
+        try wait(until: reports.count == 6) { reports += producer.poll(timeout: .milliseconds(50)) }
+        #expect(reports.suffix(3).map(\.token) == [0, 2, 4])
+        #expect(reports.compactMap(\.error).isEmpty)
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func oneTopicCanRefuseForAWhile() throws {
+        let broker = try TestBroker(["a": 2, "b": 1])
+        defer { broker.close() }
+        let producer = try broker.producer(["topic.metadata.refresh.interval.ms": "300"])
+        let (a, b) = (broker.topic("a"), broker.topic("b"))
+        /// Sends one message; what became of it.
+        func outcome(_ topic: String) throws -> KafkaError? {
+            do throws(KafkaError) {
+                try producer.send(ProducerRecord(topic: topic, key: [1], value: [1]), token: 1)
+            } catch {
+                return error
+            }
+            var reports: [DeliveryReport] = []
+            try wait(until: !reports.isEmpty) { reports += producer.poll(timeout: .milliseconds(50)) }
+            return reports[0].error
+        }
+        #expect(try outcome(a) == nil)
+        try broker.faults().hide(a)
+        for _ in 0..<3 {
+            #expect(try outcome(a)?.disposition == .refused)
+            #expect(try outcome(b) == nil)
+        }
+        try broker.faults().show(a)
+        try wait(until: try outcome(a) == nil) {}
+        try broker.faults().failNext(.produce, with: [KafkaError.Code.topicAuthorizationFailed])
+        #expect(try outcome(a)?.code == KafkaError.Code.topicAuthorizationFailed)
+        #expect(try outcome(b) == nil)
+        try wait(until: try outcome(a) == nil) {}
+        producer.close(timeout: .seconds(5))
+    }
 }
