@@ -59,6 +59,16 @@ import Testing
         #expect(try OutboxCodec.decode(bytes).map(\.mayBeGivenUp) == [mayBeGivenUp])
     }
 
+    /// Kafka does not demand that names of headers be UTF-8.
+    @Test func headerNamesKeepTheirBytes() throws {
+        let header = WireHeader(KafkaHeader(nameBytes: [0x68, 0xFF, 0xC3], value: [1]))
+        let message = OutboundMessage(role: .deadLetter, topic: "t", key: nil, headers: [header], value: nil)
+        let back = try #require(try OutboxCodec.decode(OutboxCodec.encode([message])).first)
+        #expect(back == message)
+        #expect(KafkaHeader(back.headers[0]).rawName == [0x68, 0xFF, 0xC3])
+        #expect(KafkaHeader(WireHeader("plain", nil)) == KafkaHeader(name: "plain", value: nil))
+    }
+
     @Test func everyTruncationIsCorrupted() {
         var random = SplitMix64(seed: testSeed)
         let bytes = OutboxCodec.encode((0..<3).map { _ in Self.message(&random) })

@@ -5,10 +5,17 @@
 public struct WireHeader: Sendable, Hashable {
     public var name: String
     public var value: [UInt8]?
+    /// The name's bytes when they are not UTF-8: a dead letter holds what stood in the record, byte for byte.
+    public var rawName: [UInt8]?
 
     public init(_ name: String, _ value: [UInt8]?) {
         self.name = name
         self.value = value
+    }
+
+    public init(nameBytes: [UInt8], _ value: [UInt8]?) {
+        self.init(String(decoding: nameBytes, as: UTF8.self), value)
+        rawName = Array(name.utf8) == nameBytes ? nil : nameBytes
     }
 
     public init(_ name: String, _ value: String) {

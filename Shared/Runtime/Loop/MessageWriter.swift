@@ -123,7 +123,7 @@ struct MessageWriter {
             group: topics.group(service))
         let message = OutboundMessage(
             role: .deadLetter, topic: topics.deadLetters(service), key: record.key,
-            headers: record.headers.map { WireHeader($0.name, $0.value) } + letter.headers(now: now),
+            headers: record.headers.map(WireHeader.init) + letter.headers(now: now),
             value: record.value)
         return DeadLetterSize.fitting(message)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
+import Messaging
 
 /// A message to publish, exactly as it will stand on its topic. The journal keeps it so: publishing it again gives the
 /// same id and the same bytes.
@@ -35,5 +36,22 @@ public struct OutboundMessage: Sendable, Hashable {
         self.headers = headers
         self.value = value
         self.mayBeGivenUp = mayBeGivenUp
+    }
+}
+
+extension WireHeader {
+    init(_ header: KafkaHeader) {
+        self.init(header.name, header.value)
+        rawName = header.rawName
+    }
+}
+
+extension KafkaHeader {
+    init(_ header: WireHeader) {
+        if let bytes = header.rawName {
+            self.init(nameBytes: bytes, value: header.value)
+        } else {
+            self.init(name: header.name, value: header.value)
+        }
     }
 }

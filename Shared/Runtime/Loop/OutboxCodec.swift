@@ -22,7 +22,7 @@ public enum OutboxCodec {
             append(message.key, to: &bytes)
             append(Int32(message.headers.count), to: &bytes)
             for header in message.headers {
-                append(header.name, to: &bytes)
+                append(header.rawName ?? Array(header.name.utf8), to: &bytes)
                 append(header.value, to: &bytes)
             }
             append(message.value, to: &bytes)
@@ -46,7 +46,10 @@ public enum OutboxCodec {
             let headerCount = try reader.integer()
             guard headerCount >= 0 else { throw Corrupted() }
             var headers: [WireHeader] = []
-            for _ in 0..<headerCount { headers.append(WireHeader(try reader.text(), try reader.bytesOrNil())) }
+            for _ in 0..<headerCount {
+                guard let name = try reader.bytesOrNil() else { throw Corrupted() }
+                headers.append(WireHeader(nameBytes: name, try reader.bytesOrNil()))
+            }
             var message = OutboundMessage(
                 role: role, topic: topic, key: key, headers: headers, value: try reader.bytesOrNil(),
                 mayBeGivenUp: byte & givenUp != 0)

@@ -221,7 +221,7 @@ final class Publisher {
         let message = item.message
         let record = ProducerRecord(
             topic: message.topic, key: message.key, value: message.value,
-            headers: message.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+            headers: message.headers.map(KafkaHeader.init))
         do {
             if isForSingle(item) {
                 if single == nil { single = try hooks.makeProducer(.single) }
