@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
+import Messaging
 import Testing
 
 @testable import Runtime
