@@ -75,6 +75,9 @@ import WireJSON
             #expect(read.appID == "demo")
             #expect(read.traceParent == "00-1-2-01")
             #expect(read.time == Fixture.now.rfc3339)
+            let sequence = try JSONValue(parsing: message.value ?? [])["sequence"]?.stringValue
+            let expected = "identity.fake.commands.v1[0]000007.0000000000000000000.000\(index)"
+            #expect(sequence == (message.role == .event ? expected : nil))
         }
         #expect(
             conclusion.messages.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == [

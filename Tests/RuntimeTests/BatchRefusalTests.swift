@@ -16,14 +16,21 @@ import WireJSON
 
     init() throws { store = try FakeStore() }
 
-    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {
+    private func decide(
+        _ records: [KafkaRecord], now: Timestamp = Fixture.now, isTooOldToTell: Bool = false
+    ) throws -> [Conclusion] {
         let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
         let decider = BatchDecider(
             service: service, writer: MessageWriter(service: "fake", topics: Topics(), internalKey: nil),
             vault: OutboxVault(internalKey: nil), secrets: .none,
             cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
-            let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
+            let intakes = records.map { record in
+                var intake = reader.read(record, now: now)
+                intake.isTooOldToTell = isTooOldToTell
+                return intake
+            }
+            let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(
                 try conclusions.map { try $0.entry(now: now, vault: OutboxVault(internalKey: nil)) }, in: transaction)
             return conclusions
@@ -46,6 +53,24 @@ import WireJSON
         #expect(try store.values().isEmpty)
         let again = try Fixture.record(Fixture.attributes(), ["key": "k", "value": "refuse"], offset: 1)
         #expect(try decide([again])[0].outcome == "repeated")
+    }
+
+    /// A log that followed another one brings a record that is older than what is remembered: known ones get their first
+    /// answer, the others are set aside, told and not remembered.
+    @Test func whatMayHaveBeenDecidedBeforeIsNotDecidedAgain() throws {
+        let known = try Fixture.record(Fixture.attributes(id: "c1"), ["key": "k", "value": "v1"])
+        let first = try #require(try decide([known]).first)
+        let again = try Fixture.record(Fixture.attributes(id: "c1"), ["key": "k", "value": "v1"], offset: 1)
+        let unknown = try Fixture.record(Fixture.attributes(id: "c2"), ["key": "k", "value": "v2"], offset: 2)
+        let conclusions = try decide([again, unknown], isTooOldToTell: true)
+        #expect(conclusions.map(\.outcome) == ["repeated", "dead-lettered"])
+        #expect(conclusions[0].messages.last?.value == first.messages.last?.value)
+        #expect(conclusions[1].reason == "TOO_OLD_TO_TELL")
+        #expect(conclusions[1].messages.map(\.role) == [.deadLetter, .reply])
+        #expect(try reply(conclusions[1].messages.last).data.status == .rejected)
+        #expect(try store.values() == ["k": "v1"])
+        let new = try Fixture.record(Fixture.attributes(id: "c2"), ["key": "k", "value": "v2"], offset: 3)
+        #expect(try decide([new])[0].outcome == "succeeded")
     }
 
     private func expiring(_ text: String, offset: Int64 = 0) throws -> KafkaRecord {
