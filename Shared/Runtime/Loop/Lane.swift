@@ -7,6 +7,8 @@ import Messaging
 struct Lane: Hashable, Sendable {
     var partition: TopicPartition
     var incarnation: Int64
+    /// Raised when the store went back behind what was handed over: what comes of that says nothing any more.
+    var generation = 0
 }
 
 /// How far publishing has come in one lane. A lane is a row of steps, each with the messages of one batch, and its

@@ -52,6 +52,7 @@ struct Ownership {
     }
 
     private(set) var partitions: [TopicPartition: Partition] = [:]
+    private var generations: [TopicPartition: Int] = [:]
 
     var isEmpty: Bool { partitions.isEmpty }
 
@@ -71,8 +72,11 @@ struct Ownership {
         let all =
             claim.unpublished.map { Owed(incarnation: $0.incarnation, after: $0.publishedThrough) }
             + [Owed(incarnation: claim.incarnation, after: claim.publishedThrough)]
+        if handed(lane(partition, claim.incarnation), -1) >= start {
+            generations[partition, default: 0] += 1
+        }
         let owed = all.map { owed in
-            let lane = Lane(partition: partition, incarnation: owed.incarnation)
+            let lane = lane(partition, owed.incarnation)
             return Owed(incarnation: owed.incarnation, after: handed(lane, owed.after))
         }
         partitions[partition] = Partition(
@@ -119,7 +123,11 @@ struct Ownership {
 
     /// Where the decisions on a partition's records belong.
     func lane(_ partition: TopicPartition) -> Lane? {
-        partitions[partition].map { Lane(partition: partition, incarnation: $0.claim.incarnation) }
+        partitions[partition].map { lane(partition, $0.claim.incarnation) }
+    }
+
+    func lane(_ partition: TopicPartition, _ incarnation: Int64) -> Lane {
+        Lane(partition: partition, incarnation: incarnation, generation: generations[partition] ?? 0)
     }
 
     var incarnations: [TopicPartition: Int64] { partitions.mapValues(\.claim.incarnation) }
@@ -189,7 +197,9 @@ struct Ownership {
     mutating func published(_ through: [Lane: Int64]) -> [(lane: Lane, through: Int64, isAll: Bool)] {
         var earlier: [(Lane, Int64, Bool)] = []
         for (lane, offset) in through {
-            guard let known = partitions[lane.partition] else { continue }
+            guard let known = partitions[lane.partition], lane.generation == generations[lane.partition] ?? 0 else {
+                continue
+            }
             if lane.incarnation == known.claim.incarnation {
                 partitions[lane.partition]?.publishedThrough = max(known.publishedThrough, offset)
             } else {

@@ -13,7 +13,7 @@ extension ServiceLoop {
     var hasOwedToHandOver: Bool {
         ownership.owing.contains { partition in
             ownership[partition]?.owed.first.map {
-                !publisher.isFull(Lane(partition: partition, incarnation: $0.incarnation))
+                !publisher.isFull(ownership.lane(partition, $0.incarnation))
             } ?? false
         }
     }
@@ -23,7 +23,7 @@ extension ServiceLoop {
     func workOffOwed() {
         for partition in ownership.owing {
             guard let owed = ownership[partition]?.owed.first else { continue }
-            let lane = Lane(partition: partition, incarnation: owed.incarnation)
+            let lane = ownership.lane(partition, owed.incarnation)
             guard !publisher.isFull(lane) else { continue }
             do {
                 try handOver(owed, in: lane)

@@ -164,6 +164,8 @@ final class ServiceLoop<Service: CommandService> {
         }
         if !inputs.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
         forget(Array(ownership.partitions.keys))
+        // What was assigned and never claimed is somebody else's now.
+        (unclaimed, displaced, held, paused) = ([], [:], [:], [])
         if mustRejoin { signals.sleep(.milliseconds(Int.random(in: 100...1000))) }
     }
 
