@@ -254,16 +254,17 @@ import Testing
         let publisher = try publisher(notes)
         publisher.publish(messages(0..<10), in: Self.lane, through: 0)
         #expect(settle(publisher) == [Self.lane: 0])
-        broker.broker.failNext(.produce, with: [-1])  // UNKNOWN_SERVER_ERROR is -1 on the wire
+        // UNKNOWN_SERVER_ERROR is -1 on the wire. The embedded broker takes a request whose predecessor it refused, which
+        // Kafka does not; so it refuses those too that are under way by then.
+        broker.broker.failNext(.produce, with: [-1, -1, -1])
         publisher.publish(messages(10..<20), in: Self.lane, through: 1)
-        // The embedded broker takes a request whose predecessor it refused, which a real one does not; so they wait here.
         _ = settle(publisher) { notes.producers.load(ordering: .relaxed) > 1 }
         for step in 2..<6 {
             publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.lane, through: Int64(step))
         }
         #expect(settle(publisher) == [Self.lane: 5])
         #expect(firsts(texts(try broker.read(Self.events, 60))) == (0..<60).map(String.init))
-        #expect(notes.producers.load(ordering: .relaxed) <= 4, "no loop without a pause")
+        #expect(notes.producers.load(ordering: .relaxed) <= 6, "no loop without a pause")
         publisher.close(timeout: .seconds(1))
     }
 
