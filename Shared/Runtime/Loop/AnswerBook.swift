@@ -14,6 +14,8 @@ struct AnswerBook {
     private var answers: [CommandKey: OutboundMessage] = [:]
     private var sagas: [CommandKey: Saga]
     private var changed: Set<CommandKey> = []
+    /// The commands that this batch sends on to other services.
+    var forwards: [(app: String, id: String, message: OutboundMessage)] = []
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(

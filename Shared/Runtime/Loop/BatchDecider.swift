@@ -32,7 +32,9 @@ struct BatchDecider<Service: CommandService> {
             return (body, command.context(now: now, secrets: secrets))
         }
         var state = try service.load(fresh, in: transaction)
-        let intakes = intakes.map { withoutDoubt($0, known) }
+        // By index, because an intake is dear to copy.
+        let isDoubtful = intakes.indices.contains { intakes[$0].isTooOldToTell }
+        let intakes = isDoubtful ? intakes.map { withoutDoubt($0, known) } : intakes
         let steps = decide(intakes, known, &state, now)
         try service.save(state, in: transaction)
         var book = try AnswerBook(known: known, settled: settled(by: steps), vault: vault, in: transaction)
@@ -42,20 +44,19 @@ struct BatchDecider<Service: CommandService> {
             if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
         }
         try book.save(in: transaction)
-        try keepForwards(conclusions, admitted, now, in: transaction)
+        try keepForwards(book.forwards, admitted, now, in: transaction)
         return conclusions
     }
 
     /// Every command that is sent on stays here until it is answered (docs/loop.md).
     private func keepForwards(
-        _ conclusions: [Conclusion], _ admitted: [Command], _ now: Timestamp, in transaction: any SQLTransaction
+        _ forwards: [(app: String, id: String, message: OutboundMessage)], _ admitted: [Command], _ now: Timestamp,
+        in transaction: any SQLTransaction
     ) throws {
-        let sent = try conclusions.flatMap { conclusion in
-            try conclusion.forwards.map { id, message in
-                UnansweredForward(
-                    app: conclusion.key?.app ?? "", id: id, message: try vault.close([message]),
-                    begunAt: now.milliseconds)
-            }
+        let sent = try forwards.map { forward in
+            UnansweredForward(
+                app: forward.app, id: forward.id, message: try vault.close([forward.message]),
+                begunAt: now.milliseconds)
         }
         if !sent.isEmpty { try Forwards.save(sent, in: transaction) }
         let answered = admitted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
@@ -160,10 +161,9 @@ struct BatchDecider<Service: CommandService> {
                     event, of: command, record: record, incarnation: incarnation(of: record), index: messages.count,
                     now: now))
         }
-        var forwards: [(String, OutboundMessage)] = []
         for forward in decision.forwards {
             let message = try writer.forward(forward, of: command, now: now)
-            forwards.append((forward.id, message))
+            book.forwards.append((command.key.app, forward.id, message))
             messages.append(message)
         }
         for settlement in decision.settlements {
@@ -181,7 +181,6 @@ struct BatchDecider<Service: CommandService> {
             record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: decision.outcome.name,
             messages)
         conclusion.key = command.key
-        conclusion.forwards = forwards
         conclusion.digest = command.digest
         conclusion.subject = command.attributes.subject
         if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }

@@ -15,13 +15,15 @@ struct Conclusion {
     var outcome: String
     var reason: String?
     var messages: [OutboundMessage]
-    /// Those of the messages that are commands for other services, by their id.
-    var forwards: [(id: String, message: OutboundMessage)] = []
     /// When the record was written, by the log's word; milliseconds since 1970.
     var loggedAt: Int64
 
     /// The partition that the record was read from.
     var place: TopicPartition { TopicPartition(topic: position.topic, partition: position.partition) }
+
+    func isOfSamePartition(as other: Conclusion) -> Bool {
+        position.partition == other.position.partition && position.topic == other.position.topic
+    }
 
     init(
         _ record: KafkaRecord, incarnation: Int64, type: String, outcome: String, reason: String? = nil,

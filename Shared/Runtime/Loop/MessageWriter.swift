@@ -42,12 +42,22 @@ struct MessageWriter {
 
     /// Two sequences that are equal up to the closing bracket compare as text: the greater one is the later event.
     private func sequence(_ record: KafkaRecord, _ incarnation: Int64, _ index: Int) -> String {
-        let parts = [(incarnation, 6), (record.offset, 19), (Int64(index), 4)].map { number, width in
+        let partition = record.topicPartition
+        var text = partition.topic
+        text.reserveCapacity(text.utf8.count + 40)
+        text += "["
+        text += String(partition.partition)
+        text += "]"
+        for (number, width, end) in [(incarnation, 6, "."), (record.offset, 19, "."), (Int64(index), 4, "")] {
             let digits = String(number)
-            return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+            text += Self.zeros.prefix(max(0, width - digits.utf8.count))
+            text += digits
+            text += end
         }
-        return "\(record.topicPartition)\(parts.joined(separator: "."))"
+        return text
     }
+
+    private static let zeros = "0000000000000000000"
 
     /// - Throws: `NoSuchService` for a command type that names no service.
     func forward(_ forward: Forward, of command: Admitted<some Sendable>, now: Timestamp) throws -> OutboundMessage {

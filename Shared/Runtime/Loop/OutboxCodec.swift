@@ -22,7 +22,7 @@ public enum OutboxCodec {
             append(message.key, to: &bytes)
             append(Int32(message.headers.count), to: &bytes)
             for header in message.headers {
-                append(header.rawName ?? Array(header.name.utf8), to: &bytes)
+                if let raw = header.rawName { append(raw, to: &bytes) } else { append(header.name, to: &bytes) }
                 append(header.value, to: &bytes)
             }
             append(message.value, to: &bytes)

@@ -151,8 +151,15 @@ extension ServiceLoop {
 
     private func publish(_ conclusions: [Conclusion], _ updates: [ProgressUpdate]) {
         var messages: [TopicPartition: [OutboundMessage]] = [:]
-        for conclusion in conclusions where !conclusion.messages.isEmpty {
-            messages[conclusion.place, default: []] += conclusion.messages
+        // Records of one partition come together, so a run of them is looked up once.
+        var run: [OutboundMessage] = []
+        for index in conclusions.indices {
+            run += conclusions[index].messages
+            let next = index + 1
+            if next == conclusions.count || !conclusions[index].isOfSamePartition(as: conclusions[next]) {
+                messages[conclusions[index].place, default: []] += run
+                run.removeAll(keepingCapacity: true)
+            }
         }
         for update in updates {
             let partition = TopicPartition(topic: update.topic, partition: update.partition)
