@@ -52,12 +52,12 @@ struct ClientStatistics: Decodable {
             case end = "hi_offset"
         }
 
-        /// Messages that the group has not committed yet, or, before the first commit, has not read yet; `nil` while
-        /// neither is known.
+        /// Messages that were not read yet; before the first fetch those that the group has not committed, `nil` while
+        /// neither is known. Committed offsets are told rarely, so they would show a lag where there is none.
         var lag: Int64? {
-            if committedLag >= 0 { return committedLag }
             let end = stableEnd >= 0 ? stableEnd : end
-            return nextFetch >= 0 && end >= 0 ? fetched + max(0, end - nextFetch) : nil
+            if nextFetch >= 0, end >= 0 { return fetched + max(0, end - nextFetch) }
+            return committedLag >= 0 ? committedLag : nil
         }
     }
 
