@@ -149,7 +149,7 @@ extension ServiceLoop: RebalanceHandler {
     private func lookAtLogs(_ inputs: Inputs) -> [TopicPartition: (low: Int64, high: Int64)] {
         let places = displaced.keys.sorted()
         guard !places.isEmpty, ContinuousClock.now >= nextLook else { return [:] }
-        let bounds = inputs.bounds(of: places, timeout: .milliseconds(500))
+        let bounds = inputs.bounds(of: places, timeout: .seconds(3))
         if bounds.count < places.count {
             nextLook = .now + .seconds(2)
             health.partitions("\(list(places.filter { bounds[$0] == nil })) do not say where they begin and end")
