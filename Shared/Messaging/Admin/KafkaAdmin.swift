@@ -66,6 +66,20 @@ public final class KafkaAdmin {
         return Dictionary(uniqueKeysWithValues: watched.keys.map { ($0, found[$0] ?? .unknown) })
     }
 
+    /// Asks the partitions' leaders for the oldest offset they have and for the end of what can be read, which is the
+    /// offset of the next message (or of the first one of a transaction that is still open).
+    ///
+    /// Keeps the time-out, also when a broker hangs; its partitions, those without a leader and those that do not exist
+    /// are then missing from the answer.
+    ///
+    /// - Throws: only after `close`.
+    public func bounds(
+        of partitions: [TopicPartition], timeout: Duration
+    ) throws(KafkaError) -> [TopicPartition: (low: Int64, high: Int64)] {
+        try checkOpen()
+        return PartitionBounds(client: handle.pointer, deadline: Deadline(after: timeout)).ask(partitions)
+    }
+
     /// Creates the topics that do not exist and waits until every partition of all of them can be used.
     ///
     /// With three replicas or more a topic is created with `min.insync.replicas=2`, unless its spec says otherwise: only

@@ -46,20 +46,6 @@ extension KafkaConsumer {
         return offsets
     }
 
-    /// Asks the partitions' leaders for the oldest offset they have and for the end of what can be read, which is the
-    /// offset of the next message (or of the first one of a transaction that is still open).
-    ///
-    /// Keeps the time-out, also when a broker hangs; its partitions, those without a leader and those that do not exist
-    /// are then missing from the answer.
-    ///
-    /// - Throws: only after `close`.
-    public func bounds(
-        of partitions: [TopicPartition], timeout: Duration
-    ) throws(KafkaError) -> [TopicPartition: (low: Int64, high: Int64)] {
-        try checkOpen()
-        return PartitionBounds(client: handle.pointer, deadline: Deadline(after: timeout)).ask(partitions)
-    }
-
     /// The id of the cluster that this consumer reads, as the latest metadata say: another one than before when the
     /// cluster was replaced. `nil` when no broker says in time; waits only for the first answer.
     public func clusterID(timeout: Duration) throws(KafkaError) -> String? {

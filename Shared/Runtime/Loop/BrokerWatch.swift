@@ -7,16 +7,22 @@ import Synchronization
 
 /// Looks every two seconds whether the brokers answer and the service's topics are all there, and says so in
 /// ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness does not rest on what they
-/// happened to say.
+/// happened to say. Also asks where logs begin and end, for the loop, which does not wait: over a consumer's connection
+/// the answer would come behind its long fetch.
 ///
 /// Runs on a thread of its own, because looking blocks; the other members may be called from any thread.
 final class BrokerWatch: Sendable {
     private static let period = Duration.seconds(2)
     private static let timeout = Duration.seconds(4)
 
+    /// Where a log begins, and the offset of its next record.
+    typealias Bounds = (low: Int64, high: Int64)
+
     private struct State {
         var cluster: String?
         var partitions: [String: Int] = [:]
+        var asked: Set<TopicPartition> = []
+        var bounds: [TopicPartition: Bounds] = [:]
         var isStopped = false
     }
 
@@ -32,6 +38,17 @@ final class BrokerWatch: Sendable {
 
     /// How many partitions a topic has.
     func partitions(of topic: String) -> Int? { state.withLock { $0.partitions[topic] } }
+
+    /// Where these logs begin and end, of those that have said so since they were first asked about. The others are asked
+    /// from now on; what is not among them is forgotten. Does not block.
+    func bounds(of places: Set<TopicPartition>) -> [TopicPartition: Bounds] {
+        state.withLock { state in
+            if state.asked.isEmpty, places.isEmpty { return [:] }
+            state.asked = places
+            state.bounds = state.bounds.filter { places.contains($0.key) }
+            return state.bounds
+        }
+    }
 
     func stop() { state.withLock { $0.isStopped = true } }
 
@@ -60,13 +77,23 @@ final class BrokerWatch: Sendable {
                 }
                 told = problem
             }
-            var left = Self.period
-            while left > .zero, !state.withLock({ $0.isStopped }) {
+            let next = ContinuousClock.now + Self.period
+            while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
+                askForBounds(admin)
                 Thread.sleep(forTimeInterval: 0.1)
-                left -= .milliseconds(100)
             }
         }
         admin.close(timeout: .seconds(1))
+    }
+
+    private func askForBounds(_ admin: KafkaAdmin) {
+        let places = state.withLock { $0.asked.subtracting($0.bounds.keys) }
+        guard !places.isEmpty, let bounds = try? admin.bounds(of: places.sorted(), timeout: Self.timeout) else {
+            return
+        }
+        state.withLock { state in
+            for (place, found) in bounds where state.asked.contains(place) { state.bounds[place] = found }
+        }
     }
 
     private func look(_ admin: KafkaAdmin, _ topics: [String]) -> String? {

@@ -83,14 +83,6 @@ final class Inputs {
     /// How many partitions of a topic are assigned to this replica.
     func assigned(_ topic: String) -> Int { consumers[topic]?.assignment.count ?? 0 }
 
-    func bounds(of partitions: [TopicPartition], timeout: Duration) -> [TopicPartition: (low: Int64, high: Int64)] {
-        byTopic(partitions).reduce(into: [:]) { found, group in
-            guard let consumer = consumers[group.key] else { return }
-            let bounds = (try? consumer.bounds(of: group.value, timeout: timeout)) ?? [:]
-            found.merge(bounds) { _, later in later }
-        }
-    }
-
     // MARK: What to read
 
     /// Reads partitions anew from the given offsets.

@@ -115,8 +115,8 @@ extension ServiceLoop: RebalanceHandler {
             }
             claimedConnection = database.connectionNumber
         }
+        let bounds = lookAtLogs()
         guard !unclaimed.isEmpty || !displaced.isEmpty else { return health.partitions(nil) }
-        let bounds = lookAtLogs(inputs)
         let requests = unclaimed.union(displaced.keys).sorted().compactMap { request($0, bounds) }
         guard !requests.isEmpty else { return }
         do {
@@ -145,22 +145,18 @@ extension ServiceLoop: RebalanceHandler {
         }
     }
 
-    /// Where the displaced logs begin and end. The other partitions do not wait for one that does not say.
-    private func lookAtLogs(_ inputs: Inputs) -> [TopicPartition: (low: Int64, high: Int64)] {
-        let places = displaced.keys.sorted()
-        guard !places.isEmpty, ContinuousClock.now >= nextLook else { return [:] }
-        let bounds = inputs.bounds(of: places, timeout: .seconds(3))
-        if bounds.count < places.count {
-            nextLook = .now + .seconds(2)
-            health.partitions("\(list(places.filter { bounds[$0] == nil })) do not say where they begin and end")
-        }
+    /// Where the displaced logs begin and end. The other partitions do not wait for one that has not said so yet.
+    private func lookAtLogs() -> [TopicPartition: BrokerWatch.Bounds] {
+        let bounds = watch.bounds(of: Set(displaced.keys))
+        let silent = displaced.keys.filter { bounds[$0] == nil }
+        if !silent.isEmpty { health.partitions("\(list(silent)) have not said yet where they begin and end") }
         return bounds
     }
 
     /// A log that does not have the position, and begins at or before it, ended before it when it said so: it is another
     /// log, even if it has grown past it since.
     private func request(
-        _ partition: TopicPartition, _ bounds: [TopicPartition: (low: Int64, high: Int64)]
+        _ partition: TopicPartition, _ bounds: [TopicPartition: BrokerWatch.Bounds]
     ) -> PartitionClaimRequest? {
         let owned = ownership[partition]
         guard let displacement = displaced[partition] else {

@@ -35,9 +35,6 @@ final class ServiceLoop<Service: CommandService> {
     /// Partitions that have to be claimed again because their log is not what it was.
     var displaced: [TopicPartition: Displacement] = [:]
 
-    /// When displaced logs are looked at again that did not say where they begin and end.
-    var nextLook = ContinuousClock.now
-
     /// What became of a log.
     enum Displacement {
         /// Its topic was missing for a moment.

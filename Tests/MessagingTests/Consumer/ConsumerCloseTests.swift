@@ -15,7 +15,6 @@ import Testing
         #expect(consumer.close(timeout: .seconds(20)))
         let error = #expect(throws: KafkaError.self) { try consumer.poll(maxRecords: 1, timeout: .zero) }
         #expect(error?.code == KafkaError.Code.wrongState)
-        #expect(throws: KafkaError.self) { try consumer.bounds(of: [broker.partition("in", 0)], timeout: .seconds(1)) }
         #expect(throws: KafkaError.self) { try consumer.committed([broker.partition("in", 0)], timeout: .seconds(1)) }
         #expect(!consumer.commit([broker.partition("in", 0): 1], wait: true))
         #expect(!consumer.isAssignmentLost)

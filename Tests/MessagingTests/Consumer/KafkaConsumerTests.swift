@@ -155,45 +155,6 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
-    @Test func boundsAreTheOldestAndTheNextOffset() throws {
-        let broker = try TestBroker(["in": 2])
-        defer { broker.close() }
-        let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
-        let producer = try broker.producer()
-        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: one.topic, value: [1], partition: 1) })
-        let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
-        let bounds = try consumer.bounds(of: [zero, one, broker.partition("in", 77)], timeout: .seconds(20))
-        #expect(bounds.count == 2)
-        #expect(try #require(bounds[one]) == (0, 3))
-        #expect(try #require(bounds[zero]) == (0, 0))
-        #expect(try consumer.bounds(of: [], timeout: .seconds(1)).isEmpty)
-        consumer.close(timeout: .seconds(20))
-        producer.close(timeout: .seconds(5))
-    }
-
-    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
-    func boundsKeepTheirDeadlineAndGiveWhatTheyHave() throws {
-        let broker = try TestBroker(["in": 2])
-        defer { broker.close() }
-        let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
-        let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
-        #expect(try consumer.bounds(of: [zero, one], timeout: .seconds(20)).count == 2)
-        try broker.faults().setLeader(zero, broker: nil)
-        #expect(Set(try consumer.bounds(of: [zero, one], timeout: .seconds(20)).keys) == [one])
-        try broker.faults().setLeader(zero, broker: 1)
-        try broker.faults().failNext(.listOffsets, with: [KafkaError.Code.unknownTopicOrPartition])
-        #expect(try !consumer.bounds(of: [zero, one], timeout: .seconds(20)).isEmpty)
-        try broker.faults().setRoundTrip(.seconds(30))
-        var bounds: [TopicPartition: (low: Int64, high: Int64)] = [zero: (0, 0)]
-        let elapsed = try time { bounds = try consumer.bounds(of: [zero, one], timeout: .seconds(1)) }
-        #expect(bounds.isEmpty)
-        #expect(elapsed < .seconds(5))
-        try broker.faults().setRoundTrip(.zero)
-        consumer.close(timeout: .seconds(5))
-    }
-
     @Test func theConsumerKnowsItsCluster() throws {
         let broker = try TestBroker(["in": 1])
         defer { broker.close() }

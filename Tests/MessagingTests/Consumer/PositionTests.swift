@@ -84,7 +84,7 @@ import Testing
         #expect(broker.warnings("OFFSET") == 0)
         #expect(offsets(records, zero).isEmpty)
         #expect(offsets(records, one) == Array(0..<10))
-        let bounds = try #require(try consumer.bounds(of: [zero], timeout: .seconds(20))[zero])
+        let bounds = try #require(try broker.bounds(of: zero))
         #expect(bounds == (0, 10))
         try consumer.restart([zero: bounds.low + 7])
         #expect(try consumer.collect(3).map(\.offset) == [7, 8, 9])
@@ -130,7 +130,7 @@ import Testing
             #expect(records.isEmpty)
             lost += consumer.takeOutOfRange()
         }
-        let bounds = try #require(try consumer.bounds(of: [partition], timeout: .seconds(20))[partition])
+        let bounds = try #require(try broker.bounds(of: partition))
         #expect(bounds.low > 3 && bounds.high == 13)
         try consumer.restart([partition: bounds.low])
         #expect(try consumer.collect(1).first?.offset == bounds.low)

@@ -58,6 +58,13 @@ final class TestBroker {
             consumer: quick.merging(consumer) { $1 }, producer: inOrder.merging(producer) { $1 })
     }
 
+    /// Where a partition begins and ends, asked by a client of its own.
+    func bounds(of partition: TopicPartition) throws -> (low: Int64, high: Int64)? {
+        let admin = try KafkaAdmin(configuration: configuration(), logger: logs.logger)
+        defer { admin.close(timeout: .seconds(5)) }
+        return try admin.bounds(of: [partition], timeout: .seconds(20))[partition]
+    }
+
     func producer(
         _ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30), wakeUp: WakeUp? = nil
     ) throws -> KafkaProducer {
