@@ -4,17 +4,21 @@
 lacks the last commits. What was answered since is decided again from the topic, to the same answers."""
 
 import json
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from identitybus_testkit import commands as c
-from identitybus_testkit.bus import Record
+from identitybus_testkit.bus import Bus, Record
 from identitybus_testkit.commands import Command, fresh
-from identitybus_testkit.databases import PostgreSQL
+from identitybus_testkit.databases import PostgreSQL, PostgresServer, Standby
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
 
 Copy = dict[str, bytes]
@@ -59,41 +63,29 @@ def one_message(records: list[Record]) -> bool:
     return len({(record.envelope["id"], json.dumps(record.data, sort_keys=True)) for record in records}) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["connections break", "connections stay"])
-def test_what_was_answered_since_the_copy_is_decided_again(
-    make_deployment: Callable[..., Deployment], how: str
+def links(count: int) -> list[Command]:
+    return [c.establish(fresh("install"), fresh("ext")) for _ in range(count)]
+
+
+def answered(bus: Bus, commands: list[Command]) -> list[str]:
+    """The users of the replies."""
+    bus.send_all(commands)
+    replies = [bus.final(command.id) for command in commands]
+    assert all(reply["status"] == "succeeded" for reply in replies), replies
+    return [reply["result"]["userId"] for reply in replies]
+
+
+def check_all_are_there(
+    bus: Bus, database: PostgreSQL, service: Service, commands: list[Command], users: list[str], lost: list[Command]
 ) -> None:
-    deployment = make_deployment("postgresql")
-    bus, database = deployment.bus, deployment.database
-    assert isinstance(database, PostgreSQL)
-    service = deployment.service().start().wait_ready()
-    process = service.process.pid
+    """Every effect is in the store; what was lost and is asked for again is answered as it was."""
+    wanted = {command.id for command in commands}
 
-    def answered(commands: list[Command]) -> list[str]:
-        """The users of the replies."""
-        bus.send_all(commands)
-        replies = [bus.final(command.id) for command in commands]
-        assert all(reply["status"] == "succeeded" for reply in replies), replies
-        return [reply["result"]["userId"] for reply in replies]
+    def missing() -> set[str]:
+        return wanted - {row[0] for row in database.execute("SELECT id FROM journal")}
 
-    def links(count: int) -> list[Command]:
-        return [c.establish(fresh("install"), fresh("ext")) for _ in range(count)]
-
-    answered(links(30))
-    copy = copy_of(database)
-    lost = links(30)
-    users = answered(lost)
-    put_back(database, copy, how == "connections break")
-    later = links(30)
-    later_users = answered(later)
-
-    def journal() -> set[str]:
-        return {row[0] for row in database.execute("SELECT id FROM journal")}
-
-    wanted = {command.id for command in lost + later}
-    until(lambda: wanted <= journal(), 30, lambda: f"{len(wanted - journal())} of {len(wanted)} in the store\n{service.tail()}")
-    for command, user in zip(lost + later, users + later_users):
+    until(lambda: not missing(), 30, lambda: f"{len(missing())} of {len(wanted)} are not in the store\n{service.tail()}")
+    for command, user in zip(commands, users):
         found = bus.ask(c.query(command.data["installId"]))["result"]
         assert (found["userId"], found["externalId"]) == (user, command.data["externalId"])
     before = {command.id: len(bus.collector.replies[command.id]) for command in lost}
@@ -104,5 +96,61 @@ def test_what_was_answered_since_the_copy_is_decided_again(
         events = bus.collector.events[command.id]
         for event_id in {event.envelope["id"] for event in events}:
             assert one_message([event for event in events if event.envelope["id"] == event_id]), command
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["connections break", "connections stay"])
+def test_what_was_answered_since_the_copy_is_decided_again(
+    make_deployment: Callable[..., Deployment], how: str
+) -> None:
+    deployment = make_deployment("postgresql")
+    bus, database = deployment.bus, deployment.database
+    assert isinstance(database, PostgreSQL)
+    service = deployment.service().start().wait_ready()
+    process = service.process.pid
+    answered(bus, links(30))
+    copy = copy_of(database)
+    lost, later = links(30), links(30)
+    users = answered(bus, lost)
+    put_back(database, copy, how == "connections break")
+    users += answered(bus, later)
+    check_all_are_there(bus, database, service, lost + later, users, lost)
+    service.wait_ready()
+    assert service.process.pid == process and service.is_running
+
+
+@pytest.fixture
+def followed(directory: Path) -> Iterator[tuple[PostgresServer, Standby]]:
+    """A server of one's own, and a standby that follows it."""
+    folder = directory / f"postgres-{uuid.uuid4().hex[:8]}"
+    primary = PostgresServer.throwaway(folder / "primary")
+    standby = primary.standby(folder / "standby")
+    yield primary, standby
+    standby.close()
+    primary.close()
+
+
+@pytest.mark.slow
+def test_a_standby_that_lacks_the_last_commits_takes_over(
+    make_deployment: Callable[..., Deployment], followed: tuple[PostgresServer, Standby]
+) -> None:
+    primary, standby = followed
+    parts = urlsplit(primary.url)
+    both = f"{parts.netloc},{urlsplit(standby.url).netloc.rsplit('@')[-1]}"
+    database = PostgreSQL(urlunsplit(parts._replace(netloc=both, query="target_session_attrs=read-write")))
+    deployment = make_deployment(database=database)
+    bus = deployment.bus
+    service = deployment.service().start().wait_ready()
+    process = service.process.pid
+    kept = answered(bus, links(30))
+    until(lambda: standby.ask("SELECT count(*) FROM identity_link.journal") == [(len(kept),)], 20, "the standby")
+    standby.stop_following()
+    lost, later = links(30), links(30)
+    users = answered(bus, lost)
+    primary.crash()
+    standby.promote()
+    assert standby.ask("SELECT count(*) FROM identity_link.journal") == [(len(kept),)], "nothing was lost"
+    users += answered(bus, later)
+    check_all_are_there(bus, database, service, lost + later, users, lost)
     service.wait_ready()
     assert service.process.pid == process and service.is_running

@@ -3,7 +3,9 @@
 """The stores under the services, and looking into them from outside."""
 
 import os
+import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import uuid
@@ -18,6 +20,25 @@ from .places import postgres_script
 from .waiting import until
 
 Row = tuple[Any, ...]
+
+
+def _as_owner(program: str, *arguments: str) -> None:
+    """Runs one of PostgreSQL's programs as who owns its data."""
+    programs = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), key=lambda path: int(path.parts[-3]))
+    owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    command = [*owner, str(programs[-1]) if programs else program, *arguments]
+    subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL)
+
+
+def _start(data: Path, port: int) -> None:
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+    _as_owner("pg_ctl", "-D", str(data), "-l", str(data.parent / "server.log"), "-w", "-o", options, "start")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class Database(Protocol):
@@ -97,15 +118,43 @@ class PostgresServer:
         until(lambda: not Path(f"/proc/{pid}").exists() or not pid_file.exists(), 20, "PostgreSQL's end")
 
     def start_again(self) -> None:
-        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda path: int(path.parts[-3]))
-        program = str(programs[-1]) if programs else "pg_ctl"
-        port = urlsplit(self.url).port
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
-        command = [program, "-D", str(self._data), "-l", str(self._data.parent / "server.log"), "-w", "-o", options]
-        owner = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        subprocess.run([*owner, *command, "start"], check=True, cwd="/", stdout=subprocess.DEVNULL)
+        _start(self._data, urlsplit(self.url).port or 5432)
+
+    def standby(self, directory: Path) -> "Standby":
+        """Another server that follows this one."""
+        return Standby(self, directory)
 
     @property
     def _data(self) -> Path:
         assert self._directory is not None, "only a throw-away server can be stopped"
         return self._directory / "data"
+
+
+class Standby:
+    """A server that follows a throw-away one, until it takes its place."""
+
+    def __init__(self, primary: PostgresServer, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        if os.getuid() == 0:
+            shutil.chown(directory, "postgres")
+        self._data = directory / "data"
+        self.url = urlunsplit(urlsplit(primary.url)._replace(netloc=f"postgres@127.0.0.1:{_free_port()}"))
+        _as_owner("pg_basebackup", "-D", str(self._data), "-R", "-X", "stream", "-d", primary.url)
+        _start(self._data, urlsplit(self.url).port or 5432)
+
+    def ask(self, sql: str) -> list[Row]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
+
+    def stop_following(self) -> None:
+        self.ask("ALTER SYSTEM SET primary_conninfo = ''")
+        self.ask("SELECT pg_reload_conf()")
+        until(lambda: not self.ask("SELECT 1 FROM pg_stat_wal_receiver"), 20, "the end of the replication")
+
+    def promote(self) -> None:
+        [(is_promoted,)] = self.ask("SELECT pg_promote(true, 60)")
+        assert is_promoted
+
+    def close(self) -> None:
+        _as_owner("pg_ctl", "-D", str(self._data), "-m", "immediate", "-w", "stop")
