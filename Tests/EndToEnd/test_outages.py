@@ -124,7 +124,7 @@ def test_a_commands_topic_is_deleted_and_made_again_under_load(platform: Platfor
         assert afterwards.final(command.id)["status"] == "succeeded"
     wait_until_ready([link], RECOVERED)
     traffic.stop()
-    for records in afterwards.collector.replies.values():
+    for records in list(afterwards.collector.replies.values()):
         assert len({(record.envelope["id"], record.value) for record in records}) == 1
 
 

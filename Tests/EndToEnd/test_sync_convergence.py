@@ -276,7 +276,10 @@ def test_replaying_any_prefix_changes_nothing(make_deployment: Callable[..., Dep
             bus.send(commands.sent[-1])
         for command in commands.sent:
             bus.reply(command.id)
+    assert service.stop() == 0  # so that every event is out
     found = bus.collector
+    found.catch_up()
+    service.start().wait_ready()
     first = {id: records[0].value for id, records in found.replies.items()}
     rows = lambda: [
         sorted(deployment.database.execute(f"SELECT * FROM {table}", service="sync"), key=str)
@@ -293,4 +296,6 @@ def test_replaying_any_prefix_changes_nothing(make_deployment: Callable[..., Dep
     for id, count in times.items():
         assert {record.value for record in bus.reply_records(id, count)} == {first[id]}
     assert rows() == before
+    assert service.stop() == 0
+    found.catch_up()
     assert {id: len({one.envelope["id"] for one in records}) for id, records in found.events.items()} == events

@@ -49,6 +49,7 @@ class Collector:
     """Reads topics from their beginning on a thread of its own and sorts what it finds."""
 
     def __init__(self, broker: Broker, replies: list[str], events: list[str], dead_letters: list[str]) -> None:
+        self._broker = broker
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._replies, self._events, self._dead = set(replies), set(events), set(dead_letters)
@@ -67,10 +68,9 @@ class Collector:
         topics = replies + events + dead_letters
         if not broker.is_embedded:
             broker.ensure(topics)
-        self._consumer.assign([
-            TopicPartition(topic, partition, OFFSET_BEGINNING)
-            for topic in topics for partition in broker.partitions(topic)
-        ])
+        self._places = [(topic, partition) for topic in topics for partition in broker.partitions(topic)]
+        self._next: dict[tuple[str, int], int] = {}
+        self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self._places])
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
         self._thread.start()
 
@@ -88,6 +88,19 @@ class Collector:
                 assert left > 0, f"not within {timeout:.0f} s: {what()}"
                 self._changed.wait(min(left, 0.5))
             return value
+
+    def catch_up(self, timeout: float = 30) -> None:
+        """Until all that stands on the topics now is read."""
+        asker = Consumer(self._broker.client(**{"group.id": "e2e-ends", "log_level": 2}))
+        ends: dict[tuple[str, int], int] = {}
+        for place in self._places:
+            low, high = asker.get_watermark_offsets(TopicPartition(*place), timeout=timeout)
+            if high > low:
+                ends[place] = high
+        asker.close()
+        self.wait(
+            lambda: all(self._next.get(place, 0) >= end for place, end in ends.items()), timeout,
+            lambda: f"the ends {ends}; read is {self._next}")
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -107,6 +120,7 @@ class Collector:
                 self.problems.append(str(error))
             return
         record = Record.of(message)
+        self._next[record.topic, record.partition] = record.offset + 1
         self.count += 1
         text = b"\n".join([record.key or b"", record.value or b"", *(value or b"" for _, value in record.headers)])
         if found := leaks(text):

@@ -48,11 +48,13 @@ class History:
             return [id for id, count in times.items() if len(found.replies.get(id, ())) < count] + [
                 place for place in places if place not in found.dead_letters]
 
-        found.wait(
-            lambda: not missing(), timeout,
-            lambda: f"{len(missing())} of {len(self.sent)} records unanswered, such as "
-            + str([(one.place, one.command) for one in self.sent
-                   if one.place in missing() or one.command and one.command.id in missing()][:3]))
+        def told() -> str:
+            left = set(missing())
+            some = [(one.place, one.command) for one in self.sent
+                    if one.place in left or one.command and one.command.id in left][:3]
+            return f"{len(left)} of {len(self.sent)} records unanswered, such as {some}"
+
+        found.wait(lambda: not missing(), timeout, told)
 
     def check(self) -> str:
         """Call it when the services have stopped. Returns a line about what was seen."""
