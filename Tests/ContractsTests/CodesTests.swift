@@ -35,7 +35,8 @@ import Testing
             (.lookupError, "LOOKUP_ERROR", 400), (.validationError, "VALIDATION_ERROR", 400),
             (.notFoundError, "NOT_FOUND_ERROR", 404), (.aliasError, "ALIAS_ERROR", 400),
             (.aliasingNotProvisioned, "ALIASING_NOT_PROVISIONED", 403), (.limitExceeded, "LIMIT_EXCEEDED", 400),
-            (.throttled, "THROTTLED", 429),
+            (.throttled, "THROTTLED", 429), (.verificationRequired, "VERIFICATION_REQUIRED", 403),
+            (.profileErased, "PROFILE_ERASED", 410),
             // Verification
             (.authTokenNotProvided, "AuthTokenNotProvided", 401), (.invalidAuthToken, "InvalidAuthToken", 401),
             (.invalidIdentityToken, "INVALID_IDENTITY_TOKEN", 401),
@@ -83,7 +84,8 @@ import Testing
     @Test func scopeNamesArePinned() {
         #expect(
             Scope.allCases.map(\.rawValue) == [
-                "user.link", "user.delete", "sdk", "identity.sync", "verification.check", "admin", "internal",
+                "user.link", "user.delete", "sdk", "identity.sync", "identity.vouch", "verification.check", "admin",
+                "internal",
             ])
     }
 

@@ -66,7 +66,7 @@ import WireJSON
     private static let linkResult = LinkResult(
         userId: "5a18fc4b0962209e0000000d", installId: "i1", isActive: true, personCreated: true, version: 3)
 
-    static let samples = linkSamples + syncSamples + verificationSamples
+    static let samples = linkSamples + syncSamples + verificationSamples + erasureSamples
 
     private static let linkSamples: [Sample] = [
         message(

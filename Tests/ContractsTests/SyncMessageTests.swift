@@ -140,6 +140,8 @@ extension ValidationTests {
                 type: "identity.sync.apply-alias.v1", scope: .internal, data: ["aliasId": "a", "destinationMPID": "2"],
                 subject: "2"),
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
+            Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
+            Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),
         ]
 }
 

@@ -47,7 +47,7 @@ import WireJSON
             Place(name: "detach.installId") { DetachInstall(installId: $0) },
             Place(name: "setStatus.installId") { SetInstallStatus(installId: $0, status: .enabled) },
             Place(name: "erase.userId") { EraseUser(userId: $0) },
-        ] + syncPlaces
+        ] + syncPlaces + erasurePlaces
 
     private func isValid(_ message: any CommandMessage) -> Bool {
         do throws(Rejection) {
@@ -110,6 +110,9 @@ import WireJSON
                 type: "identity.link.set-install-status.v1", scope: .admin,
                 data: ["installId": "i", "status": "disabled"], subject: "i"),
             Entry(type: "identity.link.erase-user.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
+            Entry(
+                type: "identity.link.forget.v1", scope: .internal, data: ["userId": "u", "externalId": "x"],
+                subject: "x"),
         ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {

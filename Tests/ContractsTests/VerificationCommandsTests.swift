@@ -14,6 +14,7 @@ import WireJSON
             ("logout", .sdk, ["deviceId": "d"], "d"),
             ("check", .verificationCheck, ["userId": "u", "userEmail": "e", "userAuthToken": "t"], "u"),
             ("usage", .admin, [:], "usage"),
+            ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
         ]
         let entries = CommandCatalog.entries.filter { CommandCatalog.service(of: $0.type) == "verification" }
         #expect(entries.map(\.type) == table.map { "identity.verification.\($0.0).v1" })

@@ -14,12 +14,14 @@ public enum CommandCatalog {
     public static let entries: [Entry] = [
         entry(LinkRequest.self), entry(RegisterInstall.self), entry(EstablishLink.self), entry(QueryInstall.self),
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
+        entry(ForgetPerson.self),
         entry(RequestAuthCode.self), entry(CreateUser.self), entry(LinkUser.self), entry(ConfirmLink.self),
         entry(ResetUser.self), entry(GetUser.self), entry(ExpireLinker.self),
         entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
         entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
+        entry(EraseProfile.self), entry(ForgetProfiles.self),
         entry(VerificationLogin.self), entry(VerificationLoginIdentity.self), entry(VerificationLogout.self),
-        entry(VerificationCheck.self), entry(VerificationUsage.self),
+        entry(VerificationCheck.self), entry(VerificationUsage.self), entry(ForgetSessions.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.
@@ -36,7 +38,7 @@ public enum CommandCatalog {
     /// The second half of the Kafka key of a command with this data; `nil` when the type is unknown or the data is not
     /// what the type needs.
     public static func partitionSubject(type: String, data: JSONValue) -> String? {
-        entries.first { $0.type == type }.flatMap { try? $0.subject(data) }
+        entries.first { $0.type == type }.flatMap { try? $0.subject(data) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     private static func entry<Message: CommandMessage>(_: Message.Type) -> Entry {

@@ -54,6 +54,10 @@ public enum ReasonCode: String, WireEnum {
     case aliasingNotProvisioned = "ALIASING_NOT_PROVISIONED"
     case limitExceeded = "LIMIT_EXCEEDED"
     case throttled = "THROTTLED"
+    /// The app enforces verification, and neither the verification service nor a backend's key vouches.
+    case verificationRequired = "VERIFICATION_REQUIRED"
+    /// The MPID was erased; it is never used again.
+    case profileErased = "PROFILE_ERASED"
 
     // Verification (facts/linking-and-verification.md B3.5 and B4.3, in the vendor's spelling)
     case authTokenNotProvided = "AuthTokenNotProvided"
@@ -72,14 +76,14 @@ public enum ReasonCode: String, WireEnum {
         case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .userDisabledRemotely, .authCodeInvalid, .authCodeExpired,
-            .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned:
+            .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned, .verificationRequired:
             403
         case .installNotFound, .userNotFound, .noUser, .notFoundError: 404
         case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
         case .idReused, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked, .userCreationInProgress,
             .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed:
             409
-        case .userErased: 410
+        case .userErased, .profileErased: 410
         case .authCodeLimitReached, .throttled: 429
         case .serverError: 502
         // Verification
@@ -136,6 +140,8 @@ public enum ReasonCode: String, WireEnum {
         case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
         case .limitExceeded: "A limit of this application was reached; nothing was changed."
         case .throttled: "Too many identity commands; try again later."
+        case .verificationRequired: "This app verifies its users: log in with a user authentication token."
+        case .profileErased: "This profile was erased; its id is never used again."
         // Verification
         case .authTokenNotProvided: "This app asks for a user authentication token, and none was given."
         case .invalidAuthToken: "The user authentication token is not valid for these identifiers."

@@ -8,6 +8,8 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     case userDelete = "user.delete"
     case sdk
     case identitySync = "identity.sync"
+    /// Name login identities in an app that enforces verification. For backends; `identity.sync` is needed as well.
+    case identityVouch = "identity.vouch"
     case verificationCheck = "verification.check"
     case admin
     /// Commands that only the deployment's own services may send. No API key can hold it.

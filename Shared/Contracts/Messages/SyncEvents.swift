@@ -6,6 +6,10 @@ public enum SyncCause: String, WireEnum {
     case identify, login, logout, modify
     /// A link of the link service (`sync.fromLinks`).
     case link
+    /// `sync.erase-profile`.
+    case erase
+    /// The link service erased the person (`sync.forget`).
+    case forget
 }
 
 public struct ProfileCreated: EventMessage {
@@ -164,4 +168,56 @@ public struct AliasDropped: EventMessage {
     }
 
     public var subject: String { destinationMPID.description }
+}
+
+/// A profile is gone with all it held. Its MPID is never used again.
+public struct ProfileErased: EventMessage {
+    public static let type = "identity.sync.profile-erased.v1"
+    public var mpid: MPID
+    public var cause: SyncCause
+
+    public init(mpid: MPID, cause: SyncCause) {
+        self.mpid = mpid
+        self.cause = cause
+    }
+
+    public var subject: String { mpid.description }
+}
+
+/// The device's current user was erased: it has none until its next identify, login or logout.
+public struct CurrentUserErased: EventMessage {
+    public static let type = "identity.sync.current-user-erased.v1"
+    public var deviceId: String
+    /// Who is gone.
+    public var mpid: MPID
+    public var cause: SyncCause
+
+    public init(deviceId: String, mpid: MPID, cause: SyncCause) {
+        self.deviceId = deviceId
+        self.mpid = mpid
+        self.cause = cause
+    }
+
+    public var subject: String { deviceId }
+}
+
+/// One value is shared by half as many profiles as the app's limit allows: most likely it names nobody. Said before
+/// the limit takes it from anybody.
+public struct ValueTooCommon: EventMessage {
+    public static let type = "identity.sync.value-too-common.v1"
+    public var type: IdentityType
+    /// SHA-256 of the value as it is compared, in hex. The value itself is not for everybody who reads events.
+    public var digest: String
+    public var holders: Int
+    /// `limits.profilesPerValue`.
+    public var limit: Int
+
+    public init(type: IdentityType, digest: String, holders: Int, limit: Int) {
+        self.type = type
+        self.digest = digest
+        self.holders = holders
+        self.limit = limit
+    }
+
+    public var subject: String { digest }
 }

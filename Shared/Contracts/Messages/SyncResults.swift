@@ -67,6 +67,9 @@ public enum SyncRule: String, WireEnum {
     case created
     /// A login identity that no profile had: a new profile, although an anonymous one matched (link, isolation).
     case createdForLogin = "created-for-login"
+    /// The profile that a lower-ranked login identity named has another value of a higher-ranked one: it belongs to
+    /// somebody else, and this login gets a new profile.
+    case createdForOtherLogin = "created-for-other-login"
     /// A logout always makes a new profile (conversion, link), or there was no anonymous one to go back to.
     case createdForLogout = "created-for-logout"
     /// A logout went back to the device's anonymous user.

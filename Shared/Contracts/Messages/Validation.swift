@@ -20,6 +20,15 @@ enum Validation {
         try noControlCharacters(text, member)
     }
 
+    /// The names of one person in commands that erase: one of them, or both.
+    static func person(_ userID: String?, _ externalID: String?) throws(Rejection) {
+        guard userID != nil || externalID != nil else {
+            throw Rejection(.invalidRequest, "data needs userId, externalId or both.")
+        }
+        if let userID { try id(userID, "userId") }
+        if let externalID { try identityValue(externalID, "externalId") }
+    }
+
     static func identityType(_ name: String, _ member: String) throws(Rejection) {
         guard IdentityType(rawValue: name) != nil else {
             throw Rejection(.validationError, "data.\(member): \(String(name.prefix(40))) is no identity type.")

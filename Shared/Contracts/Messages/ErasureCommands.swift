@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How a person goes from every service (docs/guarantees.md): whoever is asked first erases and sends the others the
+// internal commands below. All of them succeed also when there is nothing to forget.
+
+/// Erases a profile for good: identities, name, devices' pointers, aliases. What remains is its MPID, which is never
+/// used again. `pending` until all services have erased. Result: ``ErasedProfilesResult``.
+public struct EraseProfile: CommandMessage {
+    public static let type = "identity.sync.erase-profile.v1"
+    public static let scope = Scope.userDelete
+
+    /// Either this or ``identity``.
+    public var mpid: MPID?
+    /// Every profile that holds it goes.
+    public var identity: Identity?
+
+    public init(mpid: MPID) { self.mpid = mpid }
+    public init(identity: Identity) { self.identity = identity }
+
+    public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
+
+    public func validate() throws(Rejection) {
+        guard (mpid == nil) != (identity == nil) else {
+            throw Rejection(.invalidRequest, "data needs either mpid or identity.")
+        }
+        if let identity { try Validation.identityValue(identity.value, "identity.value") }
+    }
+}
+
+/// The link service erased a person: the profiles linked to its user id, or with its external id as customer id, go as
+/// with ``EraseProfile``. Result: ``ErasedProfilesResult``.
+public struct ForgetProfiles: CommandMessage {
+    public static let type = "identity.sync.forget.v1"
+    public static let scope = Scope.internal
+    public var userId: String?
+    public var externalId: String?
+
+    public init(userId: String? = nil, externalId: String? = nil) {
+        self.userId = userId
+        self.externalId = externalId
+    }
+
+    public var partitionSubject: String { externalId ?? userId ?? "" }
+
+    public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
+}
+
+/// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:
+/// ``ForgottenPersonResult``.
+public struct ForgetPerson: CommandMessage {
+    public static let type = "identity.link.forget.v1"
+    public static let scope = Scope.internal
+    public var userId: String?
+    public var externalId: String?
+
+    public init(userId: String? = nil, externalId: String? = nil) {
+        self.userId = userId
+        self.externalId = externalId
+    }
+
+    public var partitionSubject: String { externalId ?? userId ?? "" }
+
+    public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
+}
+
+/// The sync service erased profiles: sessions and half-done logins with any of these go. Result:
+/// ``ForgottenSessionsResult``.
+public struct ForgetSessions: CommandMessage {
+    public static let type = "identity.verification.forget.v1"
+    public static let scope = Scope.internal
+    public var mpids: [MPID]
+    /// The profiles' customer ids.
+    public var userIds: [String]
+    public var emails: [String]
+
+    public init(mpids: [MPID], userIds: [String], emails: [String]) {
+        self.mpids = mpids
+        self.userIds = userIds
+        self.emails = emails
+    }
+
+    public var partitionSubject: String { mpids.first?.description ?? userIds.first ?? emails.first ?? "nobody" }
+
+    public func validate() throws(Rejection) {
+        for (index, value) in userIds.enumerated() { try Validation.identityValue(value, "userIds[\(index)]") }
+        for (index, value) in emails.enumerated() { try Validation.identityValue(value, "emails[\(index)]") }
+    }
+}
+
+/// `sync.erase-profile` and `sync.forget`.
+public struct ErasedProfilesResult: CommandResult {
+    /// Those that are gone, smallest first. With `sync.forget` it may be empty.
+    public var mpids: [MPID]
+
+    public init(mpids: [MPID]) { self.mpids = mpids }
+}
+
+/// `link.forget`.
+public struct ForgottenPersonResult: CommandResult {
+    /// Absent when nobody was linked.
+    public var userId: String?
+
+    public init(userId: String?) { self.userId = userId }
+}
+
+/// `verification.forget`.
+public struct ForgottenSessionsResult: CommandResult {
+    public var sessionsRemoved: Int
+
+    public init(sessionsRemoved: Int) { self.sessionsRemoved = sessionsRemoved }
+}
