@@ -16,9 +16,12 @@ extension GoldenTests {
         message("command-sync-erase-profile-identity", EraseProfile(identity: Identity(.email, "a@b.io"))),
         message("command-sync-forget", ForgetProfiles(userId: "u1", externalId: "anna")),
         message("command-link-forget", ForgetPerson(userId: "u1")),
+        message("command-user-forget", ForgetUser(userId: "u1", externalId: "anna", installIds: ["i1", "i2"])),
         message(
             "command-verification-forget",
             ForgetSessions(mpids: [mpid(-7), mpid(1)], userIds: ["anna"], emails: ["a@b.io"])),
+        message("event-user-activated", UserActivated(installId: "i1", userId: "u1")),
+        message("event-user-erased", UserForgotten(userId: "u1")),
         message("event-sync-profile-erased", ProfileErased(mpid: mpid(-7), cause: .erase)),
         message(
             "event-sync-current-user-erased", CurrentUserErased(deviceId: "d1", mpid: mpid(-7), cause: .forget)),
@@ -36,6 +39,11 @@ extension GoldenTests {
                 commandId: "c1", commandType: ForgetPerson.type, status: .succeeded,
                 result: ForgottenPersonResult(userId: "u1"))),
         reply(
+            "reply-user-forget-succeeded",
+            Reply(
+                commandId: "c1", commandType: ForgetUser.type, status: .succeeded,
+                result: ForgottenUserResult(installsRemoved: 2))),
+        reply(
             "reply-verification-forget-succeeded",
             Reply(
                 commandId: "c1", commandType: ForgetSessions.type, status: .succeeded,
@@ -50,6 +58,9 @@ extension ValidationTests {
         Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: $0) },
         Place(name: "linkForget.userId") { ForgetPerson(userId: $0) },
         Place(name: "linkForget.externalId", isIdentityValue: true) { ForgetPerson(externalId: $0) },
+        Place(name: "userForget.userId") { ForgetUser(userId: $0) },
+        Place(name: "userForget.externalId", isIdentityValue: true) { ForgetUser(userId: "u", externalId: $0) },
+        Place(name: "userForget.installIds") { ForgetUser(userId: "u", installIds: ["i", $0]) },
         Place(name: "verificationForget.userIds", isIdentityValue: true) {
             ForgetSessions(mpids: [], userIds: [$0], emails: [])
         },

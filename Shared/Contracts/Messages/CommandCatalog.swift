@@ -16,7 +16,7 @@ public enum CommandCatalog {
         entry(DetachInstall.self), entry(SetInstallStatus.self), entry(EraseUser.self),
         entry(ForgetPerson.self),
         entry(RequestAuthCode.self), entry(CreateUser.self), entry(LinkUser.self), entry(ConfirmLink.self),
-        entry(ResetUser.self), entry(GetUser.self), entry(ExpireLinker.self),
+        entry(ResetUser.self), entry(GetUser.self), entry(ExpireLinker.self), entry(ForgetUser.self),
         entry(IdentifyUser.self), entry(LogInUser.self), entry(LogOutUser.self), entry(SearchUser.self),
         entry(ModifyIdentities.self), entry(AliasUsers.self), entry(ApplyAlias.self), entry(GetDeviceUsers.self),
         entry(EraseProfile.self), entry(ForgetProfiles.self),

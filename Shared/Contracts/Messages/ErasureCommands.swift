@@ -63,6 +63,31 @@ public struct ForgetPerson: CommandMessage {
     public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
 }
 
+/// The link service erased a person: its records, codes and half-done creations go from the user service. Result:
+/// ``ForgottenUserResult``.
+public struct ForgetUser: CommandMessage {
+    public static let type = "identity.user.forget.v1"
+    public static let scope = Scope.internal
+    public var userId: String
+    /// The authentication codes of this external id go.
+    public var externalId: String?
+    /// The installs that the person was on.
+    public var installIds: [String]
+
+    public init(userId: String, externalId: String? = nil, installIds: [String] = []) {
+        self.userId = userId
+        self.externalId = externalId
+        self.installIds = installIds
+    }
+
+    public var partitionSubject: String { userId }
+
+    public func validate() throws(Rejection) {
+        try Validation.person(userId, externalId)
+        for (index, id) in installIds.enumerated() { try Validation.id(id, "installIds[\(index)]") }
+    }
+}
+
 /// The sync service erased profiles: sessions and half-done logins with any of these go. Result:
 /// ``ForgottenSessionsResult``.
 public struct ForgetSessions: CommandMessage {
@@ -101,6 +126,13 @@ public struct ForgottenPersonResult: CommandResult {
     public var userId: String?
 
     public init(userId: String?) { self.userId = userId }
+}
+
+/// `user.forget`.
+public struct ForgottenUserResult: CommandResult {
+    public var installsRemoved: Int
+
+    public init(installsRemoved: Int) { self.installsRemoved = installsRemoved }
 }
 
 /// `verification.forget`.

@@ -22,7 +22,8 @@ public struct LinkRequest: CommandMessage {
     }
 }
 
-/// A new install came to life. `user: new` makes it an unlinked person's install at once. Result: ``InstallResult``.
+/// A new install came to life. `user: new` makes it an unlinked person's install at once; with `none` the install waits
+/// for a link request, until one is decided or the install is detached. Result: ``InstallResult``.
 public struct RegisterInstall: CommandMessage {
     public static let type = "identity.link.register-install.v1"
     public static let scope = Scope.internal
@@ -108,7 +109,8 @@ public struct DetachInstall: CommandMessage {
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
 
-/// The platform enables, disables or deletes an install. Deleting cannot be taken back. Result: ``InstallResult``.
+/// The platform enables, disables or deletes an install. Deleting cannot be taken back. A disabled install is nobody's
+/// active one; enabled again it is, unless another took over. Result: ``InstallResult``.
 public struct SetInstallStatus: CommandMessage {
     public static let type = "identity.link.set-install-status.v1"
     public static let scope = Scope.admin
@@ -125,7 +127,8 @@ public struct SetInstallStatus: CommandMessage {
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
 
-/// Removes the person's external id and installs and leaves a tombstone. Result: ``ErasureResult``.
+/// Removes the person's external id and installs and leaves a tombstone; the user and the sync service are told to do
+/// the same. `pending` until they have. Result: ``ErasureResult``.
 public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete

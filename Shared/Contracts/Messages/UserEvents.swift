@@ -108,6 +108,30 @@ public struct UserDeactivated: EventMessage {
     public var subject: String { installId }
 }
 
+/// The user is active on the install again: the platform enabled the install, or the user's other one went.
+public struct UserActivated: EventMessage {
+    public static let type = "identity.user.activated.v1"
+    public var installId: String
+    public var userId: String
+
+    public init(installId: String, userId: String) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId }
+}
+
+/// The user service has forgotten an erased user. Carries no install: it must be safe to keep.
+public struct UserForgotten: EventMessage {
+    public static let type = "identity.user.erased.v1"
+    public var userId: String
+
+    public init(userId: String) { self.userId = userId }
+
+    public var subject: String { userId }
+}
+
 /// The user was taken off the install.
 public struct UserReset: EventMessage {
     public static let type = "identity.user.reset.v1"
