@@ -15,6 +15,8 @@ public struct Install: Sendable, Hashable {
         case standby
         /// Was active until the person moved to another install.
         case deactivated
+        /// Was active until the platform disabled it; active again when it is enabled, unless another took over.
+        case suspended
     }
 
     public var id: String
@@ -25,12 +27,15 @@ public struct Install: Sendable, Hashable {
     public var activity: Activity
     /// Whether the person came to life on this install.
     public var isUsersFirst: Bool
+    /// Nobody is on the install, and the user service waits for the app's linker: a link request may put a person on it.
+    /// One that comes when the linker has failed or expired, or the install was reset, finds it closed.
+    public var isOpen: Bool
     /// Counts the changes of status, person and activity, so that whoever hears of two knows which one is newer.
     public var version: Int64
 
     public init(
         id: String, app: String, device: Device, status: InstallStatus = .enabled, userID: String? = nil,
-        activity: Activity = .none, isUsersFirst: Bool = false, version: Int64 = 0
+        activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0
     ) {
         self.id = id
         self.app = app
@@ -39,6 +44,7 @@ public struct Install: Sendable, Hashable {
         self.userID = userID
         self.activity = activity
         self.isUsersFirst = isUsersFirst
+        self.isOpen = isOpen
         self.version = version
     }
 
@@ -50,6 +56,7 @@ public struct Install: Sendable, Hashable {
         install.isUsersFirst = isNew || userID != nil && self.userID != nil && isUsersFirst
         install.userID = userID
         install.activity = activity
+        install.isOpen = false
         install.version += 1
         return install
     }

@@ -13,6 +13,9 @@ public enum LinkCommand: Sendable, Hashable {
     case detachInstall(DetachInstall)
     case setInstallStatus(SetInstallStatus)
     case eraseUser(EraseUser)
+    case forget(ForgetPerson)
+    /// What another service answered to a command of ours.
+    case answered(ForgetAnswer)
 
     static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> LinkCommand)] = [
         LinkRequest.type: (LinkRequest.scope, { .request(try read($0)) }),
@@ -22,6 +25,7 @@ public enum LinkCommand: Sendable, Hashable {
         DetachInstall.type: (DetachInstall.scope, { .detachInstall(try read($0)) }),
         SetInstallStatus.type: (SetInstallStatus.scope, { .setInstallStatus(try read($0)) }),
         EraseUser.type: (EraseUser.scope, { .eraseUser(try read($0)) }),
+        ForgetPerson.type: (ForgetPerson.scope, { .forget(try read($0)) }),
     ]
 
     private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
@@ -39,7 +43,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .query(let command): command.installId
         case .detachInstall(let command): command.installId
         case .setInstallStatus(let command): command.installId
-        case .eraseUser: nil
+        case .eraseUser, .forget, .answered: nil
         }
     }
 
@@ -48,13 +52,26 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .request(let command): command.externalId
         case .establish(let command): command.externalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser: nil
+        case .forget(let command): command.externalId
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .answered: nil
         }
     }
 
     /// The user the command names, if it names one.
     var userID: String? {
-        if case .eraseUser(let command) = self { command.userId } else { nil }
+        switch self {
+        case .eraseUser(let command): command.userId
+        case .forget(let command): command.userId
+        default: nil
+        }
+    }
+
+    /// Whether the command erases whom it names.
+    var erases: Bool {
+        switch self {
+        case .eraseUser, .forget: true
+        default: false
+        }
     }
 
     /// Whether the command may bring a person to life, whose id then comes from the command's.
@@ -62,7 +79,7 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .request, .establish: true
         case .registerInstall(let command): command.user == .new
-        case .query, .detachInstall, .setInstallStatus, .eraseUser: false
+        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .answered: false
         }
     }
 }

@@ -21,6 +21,8 @@ public enum LinkDecider {
         case .detachInstall(let command): detach(command, state, context)
         case .setInstallStatus(let command): setStatus(command, state, context)
         case .eraseUser(let command): erase(command, state, context)
+        case .forget(let command): forget(command, state, context)
+        case .answered(let answer): take(answer, state, context)
         }
     }
 
@@ -45,10 +47,12 @@ public enum LinkDecider {
             install = install.with(person.userID, .active, isNew: true)
             isNew = true
         }
-        guard isNew else { return Decision(.succeeded(result(install, state))) }
+        let opens = install.userID == nil && !install.isOpen
+        guard isNew || opens else { return Decision(.succeeded(result(install, state))) }
+        install.isOpen = install.userID == nil
         let event = InstallRegistered(installId: install.id, device: install.device, userId: install.userID)
         return Decision(
-            .succeeded(result(install, state)), changes: [.install(install)] + changes, events: [event])
+            .succeeded(result(install, state)), changes: [.install(install)] + changes, events: isNew ? [event] : [])
     }
 
     private static func read(_ query: QueryInstall, _ state: LinkState, _ context: DecisionContext) -> Decision {
@@ -61,7 +65,11 @@ public enum LinkDecider {
         guard let install = state.install(command.installId) else { return .rejected(.installNotFound) }
         guard install.app == context.app.id else { return .rejected(.installDoesNotBelongToApp) }
         guard install.status != .deleted else { return .rejected(.installDeleted) }
-        guard let userID = install.userID else { return Decision(.succeeded(result(install, state))) }
+        guard let userID = install.userID else {
+            var closed = install
+            closed.isOpen = false
+            return Decision(.succeeded(result(install, state)), changes: install.isOpen ? [.install(closed)] : [])
+        }
         let detached = install.with(nil, .none)
         return Decision(
             .succeeded(result(detached, state)),
@@ -78,7 +86,7 @@ public enum LinkDecider {
         guard install.status != .deleted else { return .rejected(.installDeleted) }
         install.status = command.status
         install.version += 1
-        if command.status == .deleted, install.isActive { install.activity = .deactivated }
+        install.activity = activity(of: install, state)
         let person = install.userID.flatMap { state.person(userID: $0) }
         let event = InstallStatusChanged(
             installId: install.id, status: install.status, isActive: install.isActive, userId: install.userID,
@@ -86,6 +94,19 @@ public enum LinkDecider {
         return Decision(
             .succeeded(result(install, state)),
             changes: [.install(install)] + (install.userID.map { touch($0, state) } ?? []), events: [event])
+    }
+
+    /// What an install is to its person from the platform's word on: nobody's active one unless it is enabled.
+    private static func activity(of install: Install, _ state: LinkState) -> Install.Activity {
+        switch (install.status, install.activity) {
+        case (.disabled, .active): return .suspended
+        case (.deleted, .active), (.deleted, .suspended): return .deactivated
+        case (.enabled, .suspended):
+            let others = install.userID.map { state.installs(of: $0) } ?? []
+            let isTaken = others.contains { $0.isActive && ExactText($0.id) != ExactText(install.id) }
+            return isTaken ? .deactivated : .active
+        default: return install.activity
+        }
     }
 
     // MARK: Links (facts/linking-and-verification.md A5; the numbers are its rows)
@@ -101,6 +122,7 @@ public enum LinkDecider {
         guard context.app.linking.isEnabled else { return refuse(.userLinkingNotConfigured) }  // 4
         guard let install = state.install(request.installId) else { return refuse(.installNotFound) }  // 5
         if let refusal = refusal(of: install, context) { return refuse(refusal) }  // 6, 7
+        guard install.userID != nil || install.isOpen else { return refuse(.noLinkingInProgress) }  // 7a
         return connect(install, to: request.externalId, state, context)
     }
 
@@ -167,11 +189,11 @@ public enum LinkDecider {
         switch install.activity {
         case .active:
             return Decision(.succeeded(linkResult(install, person, isNew: false)))
-        case .standby where state.installs(of: person.userID).contains(where: \.isActive):
+        case .standby where state.installs(of: person.userID).contains(where: { waits(install, for: $0) }):
             return Decision(.succeeded(linkResult(install, person, isNew: false)))
         case .standby:
             return elect(install, for: person, isNew: false, externalID, state)
-        case .deactivated, .none:
+        case .deactivated, .suspended, .none:
             return .rejected(
                 .installDeactivated, events: [LinkRefused(installId: install.id, reason: .installDeactivated)])
         }
@@ -191,7 +213,7 @@ public enum LinkDecider {
                 events: [LinkRefused(installId: install.id, reason: .multipleInstallsActive)])
         }
         let previous = active.first
-        let phoneStays = previous?.device.kind == .phone && install.device.kind == .tablet
+        let phoneStays = active.contains { waits(install, for: $0) }
         let linked = install.with(person.userID, phoneStays ? .standby : .active, isNew: isNew)
         let superseded = phoneStays ? [] : active.map { $0.with(person.userID, .deactivated) }
         let event = Linked(
@@ -209,21 +231,9 @@ public enum LinkDecider {
             events: [event] + deactivations)
     }
 
-    // MARK: Erasure
-
-    private static func erase(_ command: EraseUser, _ state: LinkState, _ context: DecisionContext) -> Decision {
-        // Another app's user is not found, rather than refused: its existence is nobody else's business.
-        guard let person = state.person(userID: command.userId), person.app == context.app.id else {
-            return .rejected(.userNotFound)
-        }
-        if person.isErased {
-            return Decision(.succeeded(ErasureResult(userId: person.userID, installsRemoved: 0)))
-        }
-        let installs = state.installs(of: person.userID)
-        return Decision(
-            .succeeded(ErasureResult(userId: person.userID, installsRemoved: installs.count)),
-            changes: [.person(person.tombstone)] + installs.map { .install($0.tombstone) },
-            events: [UserErased(userId: person.userID)])
+    /// A tablet waits while a phone is its person's active install (seed 001).
+    private static func waits(_ install: Install, for other: Install) -> Bool {
+        install.device.kind == .tablet && other.device.kind == .phone && other.isActive
     }
 
     // MARK: Parts

@@ -6,16 +6,21 @@ public import Runtime
 public import Storage
 public import WireJSON
 
-/// Link requests: install -> external id -> user, and which install of a user is active (seeds 000, 002).
+/// Link requests: install -> external id -> user, and which install of a user is active (seeds 000, 002). Erasing a user
+/// begins here: the user and the sync service are told.
 public struct LinkService: CommandService {
     public static let name = "link"
     public static let migrations = LinkStore.migrations
+    public static let subscriptions: [Subscription] = [.replies(from: ["user", "sync"])]
+    /// Under cluster trust the others believe what it sends unsigned.
+    public static let needsInternalKey = false
 
     public init() {}
 
     public static func scope(of type: String) -> Scope? { LinkCommand.types[type]?.scope }
 
     public static func decode(type: String, data: JSONValue) throws -> LinkCommand {
+        if type == Reply<JSONValue>.type { return .answered(try ForgetAnswer(reply: data)) }
         guard let known = LinkCommand.types[type] else { throw Rejection(.unknownType) }
         return try known.read(data)
     }
@@ -32,15 +37,35 @@ public struct LinkService: CommandService {
                     commands.compactMap { command, context in
                         command.externalID.map { LinkState.ExternalKey(app: context.app.id, externalID: $0) }
                     })))
-        let erased = Set(commands.compactMap { $0.0.userID.map { ExactText($0) } })
-        var userIDs = erased
+        try loadErasures(commands, store, &state)
+        let isErasing = commands.contains { $0.0.erases }
+        var userIDs = Set(commands.compactMap { $0.0.userID.map { ExactText($0) } })
+        userIDs.formUnion(state.erasures.keys)
         userIDs.formUnion(state.installs.values.compactMap { $0.userID.map { ExactText($0) } })
         userIDs.formUnion(
-            commands.filter { mayCreatePerson($0, state, erasing: !erased.isEmpty) }.map { ExactText($0.1.newUserID) })
+            commands.filter { mayCreatePerson($0, state, erasing: isErasing) }.map { ExactText($0.1.newUserID) })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
-        state.load(try store.activeInstalls(of: Set(state.persons.keys).subtracting(erased)))
-        state.load(try store.allInstalls(of: erased))
+        let persons = Set(state.persons.keys)
+        state.load(try isErasing ? store.allInstalls(of: persons) : store.activeInstalls(of: persons))
         return state
+    }
+
+    /// The erasures under way that are answered or begun again, and those of the other persons that their commands wait
+    /// for.
+    private func loadErasures(
+        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
+    ) throws {
+        let forwards = Set(
+            commands.compactMap { command, _ in
+                if case .answered(let answer) = command { ExactText(answer.forward) } else { nil }
+            })
+        state.load(try store.erasures(awaiting: forwards))
+        var others = Set(
+            state.erasures.values.flatMap { $0.waiting.compactMap { $0.also.map { ExactText($0) } } })
+        for (command, _) in commands where command.erases {
+            others.formUnion(command.userID.map { [ExactText($0)] } ?? [])
+        }
+        state.load(try store.erasures(of: others))
     }
 
     /// Whether the command may create a person, so that the tombstone of its own user id must be looked for: its

@@ -5,6 +5,7 @@ import Contracts
 import Crypto
 import Runtime
 public import Storage
+import WireJSON
 
 /// The link service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the size of
 /// the batch.
@@ -31,6 +32,21 @@ public struct LinkStore {
                 "ALTER TABLE installs ADD COLUMN is_users_first BIGINT NOT NULL DEFAULT 0",
                 "ALTER TABLE installs ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
             ]),
+        Migration(
+            number: 102, name: "open installs, suspended ones, erasures under way",
+            statements: [
+                "ALTER TABLE installs ADD COLUMN is_open BIGINT NOT NULL DEFAULT 0",
+                // Of those that nobody is on, it is not known which are being waited for.
+                "UPDATE installs SET is_open = 1 WHERE user_id IS NULL AND status <> 'deleted'",
+                "UPDATE installs SET activity = 'suspended' WHERE activity = 'active' AND status = 'disabled'",
+                // `record` is the whole erasure; the other columns are what it is looked up by.
+                """
+                CREATE TABLE erasures (
+                  user_id TEXT NOT NULL PRIMARY KEY, user_forward TEXT, sync_forward TEXT, record TEXT NOT NULL)
+                """,
+                "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
+                "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
+            ]),
     ]
 
     let transaction: any SQLTransaction
@@ -38,7 +54,7 @@ public struct LinkStore {
     // MARK: Reading
 
     private static let installColumns = """
-        install_id, app, kind, platform, model, os_version, status, user_id, activity, is_users_first, version
+        install_id, app, kind, platform, model, os_version, status, user_id, activity, is_users_first, version, is_open
         """
     private static let personColumns = "user_id, app, external_id, is_erased"
 
@@ -75,6 +91,24 @@ public struct LinkStore {
         ).joined().map(Self.person)
     }
 
+    func erasures(awaiting forwards: Set<ExactText>) throws -> [Erasure] {
+        let sorted = forwards.sorted().map { [SQLValue.text($0.text)] }
+        return try ["user_forward", "sync_forward"].flatMap { column in
+            try transaction.queryEach("SELECT record FROM erasures WHERE \(column) = $1", sorted).joined()
+                .map(Self.erasure)
+        }
+    }
+
+    func erasures(of userIDs: Set<ExactText>) throws -> [Erasure] {
+        try transaction.queryEach(
+            "SELECT record FROM erasures WHERE user_id = $1", userIDs.sorted().map { [.text($0.text)] }
+        ).joined().map(Self.erasure)
+    }
+
+    private static func erasure(_ row: SQLRow) throws -> Erasure {
+        try WireJSONDecoder().decode(Erasure.self, from: Array(try row.text(0).utf8))
+    }
+
     private static func install(_ row: SQLRow) throws -> Install {
         guard let kind = Device.Kind(rawValue: try row.text(2)), let status = InstallStatus(rawValue: try row.text(6)),
             let activity = Install.Activity(rawValue: try row.text(8))
@@ -87,7 +121,7 @@ public struct LinkStore {
                 kind: kind, platform: try row.text(3), model: try row.optionalText(4),
                 osVersion: try row.optionalText(5)),
             status: status, userID: try row.optionalText(7), activity: activity,
-            isUsersFirst: try row.integer(9) != 0, version: try row.integer(10))
+            isUsersFirst: try row.integer(9) != 0, isOpen: try row.integer(11) != 0, version: try row.integer(10))
     }
 
     private static func person(_ row: SQLRow) throws -> Person {
@@ -116,11 +150,11 @@ public struct LinkStore {
             })
         try transaction.executeEach(
             """
-            INSERT INTO installs (\(Self.installColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            INSERT INTO installs (\(Self.installColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
             ON CONFLICT (install_id) DO UPDATE SET kind = excluded.kind, platform = excluded.platform,
             model = excluded.model, os_version = excluded.os_version, status = excluded.status,
             user_id = excluded.user_id, activity = excluded.activity, is_users_first = excluded.is_users_first,
-            version = excluded.version
+            version = excluded.version, is_open = excluded.is_open
             """,
             state.changedInstalls.sorted().compactMap { state.installs[$0] }.map { install in
                 [
@@ -129,8 +163,30 @@ public struct LinkStore {
                     Self.text(install.device.osVersion),
                     .text(install.status.rawValue), Self.text(install.userID), .text(install.activity.rawValue),
                     .integer(install.isUsersFirst ? 1 : 0), .integer(install.version),
+                    .integer(install.isOpen ? 1 : 0),
                 ]
             })
+        try saveErasures(state)
+    }
+
+    private func saveErasures(_ state: LinkState) throws {
+        let changed = state.changedErasures.sorted()
+        try transaction.executeEach(
+            """
+            INSERT INTO erasures (user_id, user_forward, sync_forward, record) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (user_id) DO UPDATE SET user_forward = excluded.user_forward,
+            sync_forward = excluded.sync_forward, record = excluded.record
+            """,
+            try changed.compactMap { state.erasures[$0] }.map { erasure in
+                [
+                    .text(erasure.userID), Self.text(erasure.user.forward),
+                    Self.text(erasure.sync.forward),
+                    .text(String(decoding: try WireJSONEncoder().encode(erasure), as: UTF8.self)),
+                ]
+            })
+        try transaction.executeEach(
+            "DELETE FROM erasures WHERE user_id = $1",
+            changed.filter { state.erasures[$0] == nil }.map { [.text($0.text)] })
     }
 
     private static func text(_ value: String?) -> SQLValue { value.map { .text($0) } ?? .null }

@@ -56,6 +56,7 @@ import Testing
         let commands: [LinkCommand] = [
             .detachInstall(DetachInstall(installId: "phone")),
             .setInstallStatus(SetInstallStatus(installId: "phone", status: .deleted)),
+            .setInstallStatus(SetInstallStatus(installId: "phone", status: .disabled)),
         ]
         for command in commands {
             let after = start.after(LinkDecider.decide(command, start, Fixture.context()))
@@ -66,6 +67,34 @@ import Testing
                 LinkDecider.decide(Fixture.request("tablet", "anna"), after, Fixture.context(id: "c2")))
             #expect(again.install("tablet")?.activity == .active)
         }
+    }
+
+    /// Enabling gives back what disabling took, with an event, unless another install took over.
+    @Test(arguments: [false, true]) func enablingGivesActivityBackUnlessItIsTaken(_ isTaken: Bool) throws {
+        let start = LinkState(
+            installs: [
+                Fixture.install("phone", of: Fixture.userID),
+                Fixture.install("tablet", .tablet, of: Fixture.userID, .standby),
+            ], persons: [Fixture.person(Fixture.userID, "anna")])
+        func set(_ status: InstallStatus, _ state: LinkState) -> LinkDecider.Decision {
+            LinkDecider.decide(
+                .setInstallStatus(SetInstallStatus(installId: "phone", status: status)), state, Fixture.context())
+        }
+        let disabling = set(.disabled, start)
+        var state = start.after(disabling)
+        #expect(state.install("phone")?.activity == .suspended)
+        #expect((disabling.told.first as? InstallStatusChanged)?.isActive == false)
+        if isTaken {
+            state = state.after(LinkDecider.decide(Fixture.request("tablet", "anna"), state, Fixture.context(id: "c2")))
+            #expect(state.install("tablet")?.activity == .active)
+        }
+        let enabling = set(.enabled, state)
+        #expect(state.after(enabling).install("phone")?.activity == (isTaken ? .deactivated : .active))
+        #expect((enabling.told.first as? InstallStatusChanged)?.isActive == !isTaken)
+        // What was taken over by another stays so, as any install that was.
+        let again = LinkDecider.decide(
+            Fixture.request("phone", "anna"), state.after(enabling), Fixture.context(id: "c3"))
+        #expect((again.answer == .rejected(.installDeactivated)) == isTaken)
     }
 
     @Test func aNewPhoneTakesOverFromPhoneAndStandbyStays() throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import Link
 @testable import Runtime
 
-/// `link.erase-user`: the person goes, a tombstone stays.
+/// `link.erase-user` and `link.forget`: the person goes, a tombstone stays, the others are told.
 @Suite struct ErasureTests {
     private static let me = Fixture.userID
     private static let state = LinkState(
@@ -24,8 +24,16 @@ import Testing
 
     @Test func leavesTombstones() throws {
         let decision = erase()
-        #expect(decision.answer == .erasure(ErasureResult(userId: Self.me, installsRemoved: 3)))
+        #expect(decision.answer == .pending)
         #expect(decision.told == [UserErased(userId: Self.me)])
+        let context = Fixture.context(id: "erase")
+        #expect(
+            decision.sent == [
+                context.forwardID(0): AnyHashable(
+                    ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])),
+                context.forwardID(1): AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna")),
+            ])
+        #expect(decision.forwards.allSatisfy { $0.expiry == nil })
         let after = Self.state.after(decision)
         #expect(after.person(userID: Self.me) == Person(userID: Self.me, app: "demo", isErased: true))
         #expect(after.person(app: "demo", externalID: "anna") == nil)
@@ -66,12 +74,135 @@ import Testing
         #expect(context.newUserID != Self.me)
     }
 
-    @Test func erasingAgainRemovesNothing() throws {
-        let after = Self.state.after(erase())
-        let decision = erase(Self.me, after)
-        #expect(decision.answer == .erasure(ErasureResult(userId: Self.me, installsRemoved: 0)))
+    // MARK: Until the others have done it
+
+    private func answer(
+        _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done, to id: String = "erase"
+    ) -> [String: Answer] {
+        let answer = ForgetAnswer(forward: Fixture.context(id: id).forwardID(number), outcome: outcome)
+        let decision = LinkDecider.decide(.answered(answer), state, Fixture.context(id: "answer to \(id) \(number)"))
+        #expect(decision.answer == .noted)
+        state = state.after(decision)
+        return decision.settled
+    }
+
+    private static let result = Answer.erasure(ErasureResult(userId: me, installsRemoved: 3))
+    private static let again = Answer.erasure(ErasureResult(userId: me, installsRemoved: 0))
+
+    @Test(arguments: [[0, 1], [1, 0]]) func theFinalAnswerComesWhenBothHaveAnswered(_ order: [Int]) throws {
+        var state = Self.state.after(erase())
+        #expect(answer(order[0], &state, .pending) == [:])
+        #expect(answer(order[0], &state) == [:])
+        #expect(answer(order[0], &state) == [:])
+        #expect(state.erasure(of: Self.me) != nil)
+        #expect(answer(order[1], &state) == ["erase": Self.result])
+        #expect(state.erasures.isEmpty)
+        #expect(answer(order[1], &state) == [:])
+        let decision = erase(Self.me, state)
+        #expect(decision.answer == Self.again)
+        #expect(decision.changes.isEmpty && decision.events.isEmpty && decision.forwards.isEmpty)
+    }
+
+    @Test func erasingAgainWaitsAlong() throws {
+        var state = Self.state.after(erase())
+        let second = erase(Self.me, state, Fixture.context(id: "second"))
+        #expect(second.answer == .pending)
+        #expect(second.events.isEmpty && second.forwards.isEmpty)
+        state = state.after(second)
+        #expect(answer(0, &state) == [:])
+        #expect(answer(1, &state) == ["erase": Self.result, "second": Self.again])
+    }
+
+    @Test func notAnyNumberWaits() throws {
+        var state = Self.state.after(erase())
+        for number in 1..<Erasure.maxWaiting {
+            state = state.after(erase(Self.me, state, Fixture.context(id: "\(number)")))
+        }
+        let decision = erase(Self.me, state, Fixture.context(id: "one more"))
+        #expect(decision.answer == .rejected(.throttled))
         #expect(decision.changes.isEmpty)
-        #expect(decision.events.isEmpty)
+    }
+
+    /// Whoever waits is told, and a repetition asks the one that refused once more, with all it needs.
+    @Test func aRefusalIsToldAndAskedAgain() throws {
+        var state = Self.state.after(erase())
+        #expect(answer(1, &state, .refused("why")) == ["erase": .rejected(.serverError)])
+        #expect(answer(0, &state) == [:])
+        let second = erase(Self.me, state, Fixture.context(id: "second"))
+        #expect(second.answer == .pending)
+        let forward = Fixture.context(id: "second").forwardID(1)
+        #expect(second.sent == [forward: AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        state = state.after(second)
+        #expect(answer(1, &state, to: "second") == ["second": Self.again])
+        #expect(state.erasures.isEmpty)
+    }
+
+    // MARK: Whoever the sync service erases
+
+    private func forget(
+        _ userID: String?, _ externalID: String?, _ state: LinkState = state,
+        _ context: DecisionContext = Fixture.context(id: "forget")
+    ) -> LinkDecider.Decision {
+        LinkDecider.decide(.forget(ForgetPerson(userId: userID, externalId: externalID)), state, context)
+    }
+
+    @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
+        for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna"), (Self.me, "nobody")] {
+            let decision = forget(user, external)
+            #expect(decision.answer == .pending)
+            #expect(decision.told == [UserErased(userId: Self.me)])
+            let told = ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])
+            #expect(decision.sent == [Fixture.context(id: "forget").forwardID(0): AnyHashable(told)])
+            var state = Self.state.after(decision)
+            #expect(state.person(userID: Self.me)?.isErased == true)
+            let done = answer(0, &state, to: "forget")
+            #expect(done == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+            #expect(state.erasures.isEmpty)
+        }
+    }
+
+    @Test func nobodyToForgetIsSuccess() throws {
+        let foreign = forget(Self.me, "anna", Self.state, Fixture.context(Fixture.otherApp))
+        for decision in [forget("nobody", "nobody"), foreign] {
+            #expect(decision.answer == .forgotten(ForgottenPersonResult(userId: nil)))
+            #expect(decision.changes.isEmpty)
+        }
+        var erased = Self.state.after(erase())
+        _ = answer(0, &erased)
+        #expect(forget(Self.me, nil, erased).answer == .forgotten(ForgottenPersonResult(userId: Self.me)))
+    }
+
+    /// The sync service asks while it is asked itself: neither waits for the other.
+    @Test func bothMayEraseAtOnce() throws {
+        var state = Self.state.after(erase())
+        let second = forget(Self.me, "anna", state)
+        #expect(second.answer == .pending)
+        #expect(second.forwards.isEmpty)
+        state = state.after(second)
+        #expect(answer(0, &state) == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+        #expect(answer(1, &state) == ["erase": Self.result])
+        // The other way round: who erases the person here has the sync service told too.
+        state = Self.state.after(forget(Self.me, nil))
+        let late = erase(Self.me, state)
+        #expect(late.sent.values.map { $0 } == [AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        state = state.after(late)
+        #expect(answer(1, &state) == [:])
+        #expect(answer(0, &state, to: "forget").keys.sorted() == ["erase", "forget"])
+        #expect(state.erasures.isEmpty)
+    }
+
+    /// One profile, two people by its two names: both go.
+    @Test func twoPeopleOfOneProfileBothGo() throws {
+        let other = "0123456789abcdef01234567"
+        let start = LinkState(
+            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
+            persons: [Fixture.person(Self.me, "anna"), Fixture.person(other, "bert")])
+        var state = start.after(forget(Self.me, "bert", start))
+        #expect(state.persons.values.map(\.isErased) == [true, true])
+        #expect(answer(1, &state, to: "forget") == [:])
+        let done = answer(0, &state, to: "forget")
+        #expect(done == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+        #expect(state.erasures.isEmpty)
     }
 
     @Test func unknownAndForeignUsersAreNotFound() throws {

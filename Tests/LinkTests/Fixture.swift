@@ -28,11 +28,11 @@ enum Fixture {
 
     static func install(
         _ id: String, _ kind: Device.Kind = .phone, of userID: String? = nil, _ activity: Install.Activity? = nil,
-        status: InstallStatus = .enabled, app: String = "demo"
+        status: InstallStatus = .enabled, app: String = "demo", isOpen: Bool? = nil
     ) -> Install {
         Install(
             id: id, app: app, device: device(kind), status: status, userID: userID,
-            activity: activity ?? (userID == nil ? .none : .active))
+            activity: activity ?? (userID == nil ? .none : .active), isOpen: isOpen ?? (userID == nil))
     }
 
     static func person(_ userID: String = userID, _ externalID: String? = nil, app: String = "demo") -> Person {
@@ -49,6 +49,9 @@ enum Answer: Hashable, CustomStringConvertible {
     case link(LinkResult)
     case install(InstallResult)
     case erasure(ErasureResult)
+    case forgotten(ForgottenPersonResult)
+    case pending
+    case noted
     case rejected(ReasonCode)
     case expired
     case another
@@ -60,7 +63,10 @@ enum Answer: Hashable, CustomStringConvertible {
         case .succeeded(let result as LinkResult): self = .link(result)
         case .succeeded(let result as InstallResult): self = .install(result)
         case .succeeded(let result as ErasureResult): self = .erasure(result)
-        case .succeeded, .pending, .begun, .noted: self = .another
+        case .succeeded(let result as ForgottenPersonResult): self = .forgotten(result)
+        case .pending(.none): self = .pending
+        case .noted: self = .noted
+        case .succeeded, .pending, .begun: self = .another
         }
     }
 
@@ -69,6 +75,9 @@ enum Answer: Hashable, CustomStringConvertible {
         case .link(let result): "\(result)"
         case .install(let result): "\(result)"
         case .erasure(let result): "\(result)"
+        case .forgotten(let result): "\(result)"
+        case .pending: "pending"
+        case .noted: "noted"
         case .rejected(let reason): reason.rawValue
         case .expired: "expired"
         case .another: "a result of another kind"
@@ -81,6 +90,16 @@ extension LinkDecider.Decision {
 
     /// The events, so that they can be compared.
     var told: [AnyHashable] { events.map { AnyHashable($0) } }
+
+    /// The later answers, by command id.
+    var settled: [String: Answer] {
+        Dictionary(settlements.map { ($0.command.id, Answer($0.outcome)) }) { first, _ in first }
+    }
+
+    /// What is sent to other services, by its id.
+    var sent: [String: AnyHashable] {
+        Dictionary(forwards.map { ($0.id, AnyHashable($0.command)) }) { first, _ in first }
+    }
 }
 
 extension LinkState {

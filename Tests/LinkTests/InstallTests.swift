@@ -38,7 +38,8 @@ import Testing
         #expect(decision.answer == result())
         #expect(decision.told == [InstallRegistered(installId: "i1", device: Fixture.tablet, userId: nil)])
         #expect(
-            LinkState().after(decision).install("i1") == Install(id: "i1", app: "demo", device: Fixture.tablet))
+            LinkState().after(decision).install("i1")
+                == Install(id: "i1", app: "demo", device: Fixture.tablet, isOpen: true))
     }
 
     @Test func registersWithANewUnlinkedUser() throws {
@@ -68,6 +69,15 @@ import Testing
             after.install("i1")
                 == Install(
                     id: "i1", app: "demo", device: Fixture.tablet, userID: Self.me, activity: .active))
+    }
+
+    /// The user service begins a linker on an install that was reset: it is open again, and nobody need be told.
+    @Test func registeringOpensTheInstallAgain() throws {
+        let state = LinkState(installs: [Fixture.install("i1", isOpen: false).version(4)])
+        let decision = register(.none, in: state)
+        #expect(decision.answer == result(version: 4))
+        #expect(decision.told == [])
+        #expect(state.after(decision).install("i1") == Fixture.install("i1").version(4))
     }
 
     @Test func aKnownInstallWithoutUserGetsOne() throws {
@@ -121,10 +131,14 @@ import Testing
         #expect(decision.answer == result(version: 1))
         #expect(decision.told == [InstallDetached(installId: "i1", userId: Self.me, version: 1)])
         let after = Self.linked.after(decision)
-        #expect(after.install("i1") == Fixture.install("i1").version(1))
+        #expect(after.install("i1") == Fixture.install("i1", isOpen: false).version(1))
         #expect(after.person(app: "demo", externalID: "anna")?.userID == Self.me)
-        // The same external id restores the same person (seed 002).
-        let again = LinkDecider.decide(Fixture.request("i1", "anna"), after, Fixture.context(id: "c2"))
+        // A link request that was on its way comes too late.
+        let late = LinkDecider.decide(Fixture.request("i1", "anna"), after, Fixture.context(id: "c2"))
+        #expect(late.answer == .rejected(.noLinkingInProgress))
+        // The same external id restores the same person when the device begins anew (seed 002).
+        let open = after.after(register(.none, in: after))
+        let again = LinkDecider.decide(Fixture.request("i1", "anna"), open, Fixture.context(id: "c2"))
         #expect(
             again.answer
                 == .link(
@@ -132,10 +146,25 @@ import Testing
     }
 
     @Test func detachOfAnEmptyInstallChangesNothing() throws {
-        let decision = detach(LinkState(installs: [Fixture.install("i1")]))
+        let decision = detach(LinkState(installs: [Fixture.install("i1", isOpen: false)]))
         #expect(decision.answer == result())
         #expect(decision.changes.isEmpty)
         #expect(decision.events.isEmpty)
+    }
+
+    /// The app's linker failed or took too long. Its link request may be on its way still: it must not put a person on the
+    /// install, and no other install of that person may lose it.
+    @Test func aLinkThatComesBehindTheDetachChangesNothing() throws {
+        let state = LinkState(
+            installs: [Fixture.install("i1"), Fixture.install("real", of: Self.me)],
+            persons: [Fixture.person(Self.me, "anna")])
+        let detached = detach(state)
+        #expect(detached.answer == result())
+        #expect(detached.told == [])
+        let late = LinkDecider.decide(Fixture.request("i1", "anna"), state.after(detached), Fixture.context(id: "c2"))
+        #expect(late.answer == .rejected(.noLinkingInProgress))
+        #expect(late.changes.isEmpty)
+        #expect(late.told == [LinkRefused(installId: "i1", reason: .noLinkingInProgress)])
     }
 
     @Test func detachRefuses() throws {
@@ -169,7 +198,7 @@ import Testing
     }
 
     static let transitions = [
-        Transition(from: .enabled, to: .disabled, isActiveAfter: true),
+        Transition(from: .enabled, to: .disabled, isActiveAfter: false),
         Transition(from: .enabled, to: .deleted, isActiveAfter: false),
         Transition(from: .disabled, to: .enabled, isActiveAfter: true),
         Transition(from: .disabled, to: .deleted, isActiveAfter: false),
@@ -178,8 +207,10 @@ import Testing
 
     @Test(arguments: transitions) func setsStatus(_ transition: Transition) throws {
         let state = LinkState(
-            installs: [Fixture.install("i1", of: Self.me, status: transition.from)],
-            persons: [Fixture.person(Self.me, "anna")])
+            installs: [
+                Fixture.install(
+                    "i1", of: Self.me, transition.from == .disabled ? .suspended : .active, status: transition.from)
+            ], persons: [Fixture.person(Self.me, "anna")])
         let decision = set(transition.to, state)
         guard let isActive = transition.isActiveAfter else {
             #expect(decision.answer == .rejected(.installDeleted))
@@ -197,7 +228,8 @@ import Testing
             ])
         let after = state.after(decision)
         #expect(after.install("i1")?.status == transition.to)
-        #expect(after.install("i1")?.activity == (isActive ? .active : .deactivated))
+        let activity: Install.Activity = transition.to == .disabled ? .suspended : isActive ? .active : .deactivated
+        #expect(after.install("i1")?.activity == activity)
     }
 
     @Test(arguments: InstallStatus.allCases) func theSameStatusChangesNothing(_ status: InstallStatus) throws {

@@ -20,7 +20,7 @@ import WireJSON
             Install(
                 id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby,
                 isUsersFirst: true, version: 1 << 40),
-            Install(id: "\u{e9}'\"\\ \u{1F44B}", app: "a'b", device: Fixture.phone),
+            Install(id: "\u{e9}'\"\\ \u{1F44B}", app: "a'b", device: Fixture.phone, isOpen: true),
             Install(
                 id: "i3", app: "demo", device: Fixture.device(.other), status: .deleted, userID: "u1",
                 activity: .deactivated),
@@ -29,6 +29,14 @@ import WireJSON
             Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
             Person(userID: "u3", app: "demo", isErased: true),
         ]
+        var erasure = Erasure(app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"])
+        erasure.user = .asked(forward: "f1")
+        erasure.sync = .asked(forward: "f2")
+        erasure.waiting = [
+            .init(Fixture.context().command, .erased(installs: 2)),
+            .init(Fixture.context(id: "c2").command, .forgotten(userID: "u3", also: "u4")),
+        ]
+        state.apply(.erasure(erasure))
         installs.forEach { state.apply(.install($0)) }
         persons.forEach { state.apply(.person($0)) }
         let saved = state
@@ -42,6 +50,16 @@ import WireJSON
             #expect(try reader.persons([LinkState.ExternalKey(app: "other", externalID: "Ren\u{e9} %_'")]).isEmpty)
             #expect(try reader.activeInstalls(of: ["u1"]).isEmpty)
             #expect(Set(try reader.allInstalls(of: ["u1"])) == [installs[0], installs[2]])
+            #expect(try reader.erasures(of: ["u3", "u1"]) == [erasure])
+            #expect(try reader.erasures(awaiting: ["f1", "f9"]) == [erasure])
+            #expect(try reader.erasures(awaiting: ["f2"]) == [erasure])
+        }
+        var over = LinkState()
+        over.apply(.erasureOver(userID: "u3"))
+        let after = over
+        try store.database.transaction { try LinkStore(transaction: $0).save(after) }
+        try store.database.transaction { (transaction) throws in
+            #expect(try LinkStore(transaction: transaction).erasures(of: ["u3"]).isEmpty)
         }
     }
 
@@ -56,7 +74,8 @@ import WireJSON
             var steps: [RandomCommands.Step] = []
             var expected: [LinkDecider.Decision] = []
             for _ in 0..<60 {
-                let step = source.next(users: try users(single))
+                let step = source.next(
+                    users: try users(single), forwards: expected.flatMap { $0.forwards.map(\.id) })
                 steps.append(step)
                 expected += try single.run([step])
             }
@@ -69,6 +88,8 @@ import WireJSON
                     let there = Comment(rawValue: "\(trace), step \(place + index): \(steps[place + index].command)")
                     try #require(decision.answer == expected[place + index].answer, there)
                     try #require(decision.told == expected[place + index].told, there)
+                    try #require(decision.sent == expected[place + index].sent, there)
+                    try #require(decision.settled == expected[place + index].settled, there)
                 }
                 place += size
             }
@@ -137,12 +158,30 @@ import WireJSON
             "identity.link.request.v1": .userLink, "identity.link.register-install.v1": .internal,
             "identity.link.establish.v1": .internal, "identity.link.query.v1": .internal,
             "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
-            "identity.link.erase-user.v1": .userDelete,
+            "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
         ]
         #expect(LinkCommand.types.mapValues(\.scope) == scopes)
         for (type, scope) in scopes { #expect(LinkService.scope(of: type) == scope) }
         #expect(LinkService.scope(of: "identity.link.request.v2") == nil)
         #expect(throws: Rejection(.unknownType)) { try LinkService.decode(type: "x", data: .null) }
+    }
+
+    @Test func readsTheOthersAnswers() throws {
+        func read(_ status: JSONValue) throws -> LinkCommand {
+            try LinkService.decode(
+                type: "identity.reply.v1",
+                data: [
+                    "commandId": "f", "commandType": .string(ForgetProfiles.type), "status": status,
+                    "reason": "BRAND_NEW", "message": "m",
+                ])
+        }
+        #expect(try read("succeeded") == .answered(ForgetAnswer(forward: "f", outcome: .done)))
+        #expect(try read("pending") == .answered(ForgetAnswer(forward: "f", outcome: .pending)))
+        let why = "The sync service answered BRAND_NEW: m"
+        for status in ["rejected", "expired"] as [JSONValue] {
+            #expect(try read(status) == .answered(ForgetAnswer(forward: "f", outcome: .refused(why))))
+        }
+        #expect(throws: (any Error).self) { try read("other") }
     }
 
     @Test func decodesAndValidates() throws {

@@ -45,11 +45,12 @@ final class LinkTestStore {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Every row of both tables, as it stands.
+    /// Every row of all tables, as it stands.
     func rows() throws -> [[SQLValue]] {
         try database.transaction { transaction in
             try transaction.query("SELECT * FROM installs ORDER BY install_id").map(\.values)
                 + transaction.query("SELECT * FROM persons ORDER BY user_id").map(\.values)
+                + transaction.query("SELECT * FROM erasures ORDER BY user_id").map(\.values)
         }
     }
 

@@ -15,6 +15,7 @@ struct NaiveLinkModel {
         var user: String?
         var activity: Install.Activity = .none
         var isUsersFirst = false
+        var isOpen = false
         var version: Int64 = 0
     }
 
@@ -27,9 +28,35 @@ struct NaiveLinkModel {
     var installs: [String: InstallRow] = [:]
     var persons: [String: PersonRow] = [:]
 
+    /// What a service has to do with an erased person.
+    struct Task: Hashable {
+        var user: String
+        var service: String
+    }
+
+    /// Tasks that are begun: by the id of the command that was sent, or nil when it was refused.
+    private(set) var begun: [Task: String?] = [:]
+    private var finished: Set<Task> = []
+    private var externalIDs: [String: String] = [:]
+    private var erasedInstalls: [String: [String]] = [:]
+    /// The commands that wait, for what, and what they are told then.
+    private var waiting: [(id: String, tasks: Set<Task>, answer: Answer)] = []
+
+    /// What the last command led to, beside events.
+    private(set) var sent: [String: AnyHashable] = [:]
+    private(set) var settled: [String: Answer] = [:]
+
+    /// The erased persons of whom not all is done.
+    var unfinished: Set<String> { Set(begun.keys.map(\.user)) }
+
     typealias Told = (Answer, [AnyHashable])
 
-    mutating func run(_ command: LinkCommand, app: String, linkingIsOn: Bool, newUser: String) -> Told {
+    mutating func run(
+        _ command: LinkCommand, id: String, app: String, linkingIsOn: Bool, newUser: String,
+        forwardID: (Int) -> String
+    ) -> Told {
+        sent = [:]
+        settled = [:]
         switch command {
         case .request(let request):
             return linking(request.installId) { model in
@@ -39,6 +66,7 @@ struct NaiveLinkModel {
                 if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // 6
                 if row.status == .deleted { return .refuse(.installDeleted) }  // 7
                 if row.status == .disabled { return .refuse(.installDisabled) }
+                if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // 7a
                 return model.rows8To15(request.installId, row, request.externalId, app, newUser)
             }
         case .establish(let command):
@@ -52,7 +80,11 @@ struct NaiveLinkModel {
             return (.install(result(query.installId)), [])
         case .detachInstall(let command): return detach(command.installId, app: app)
         case .setInstallStatus(let command): return setStatus(command, app: app)
-        case .eraseUser(let command): return erase(command.userId, app: app)
+        case .eraseUser(let command): return erase(command.userId, app: app, id, forwardID)
+        case .forget(let command): return forget(command, app: app, id, forwardID)
+        case .answered(let answer):
+            take(answer, app: app)
+            return (.noted, [])
         }
     }
 
@@ -95,8 +127,9 @@ struct NaiveLinkModel {
         let owner = owner(of: externalID, app)
         if let user = row.user, let mine = persons[user]?.externalID {
             if Array(mine.utf8) != Array(externalID.utf8) { return .refuse(.installLinkedToOtherUser) }  // 8
-            let isLoneStandby = row.activity == .standby && activeInstalls(of: user, except: id).isEmpty
-            if isLoneStandby { return give(id, row, to: user, externalID, isNew: false) }
+            let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
+            let mayWait = row.device.kind == .tablet && !phones.isEmpty
+            if row.activity == .standby, !mayWait { return give(id, row, to: user, externalID, isNew: false) }
             if row.activity == .deactivated { return .refuse(.installDeactivated) }  // 10
             return .done(  // 9
                 LinkResult(
@@ -123,6 +156,7 @@ struct NaiveLinkModel {
         installs[id] = row
         installs[id]?.user = user
         installs[id]?.activity = phoneStays ? .standby : .active
+        installs[id]?.isOpen = false
         installs[id]?.isUsersFirst = isNew || row.user == user && row.isUsersFirst
         installs[id]?.version = row.version + 1
         var events: [AnyHashable] = [
@@ -200,6 +234,7 @@ struct NaiveLinkModel {
             row.isUsersFirst = true
             row.version += 1
         }
+        row.isOpen = row.user == nil
         installs[command.installId] = row
         let isNews = known?.device != command.device || getsUser
         let event = InstallRegistered(installId: command.installId, device: command.device, userId: row.user)
@@ -210,6 +245,7 @@ struct NaiveLinkModel {
         guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
         if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
+        installs[id]?.isOpen = false
         guard let user = row.user else { return (.install(result(id)), []) }
         installs[id]?.user = nil
         installs[id]?.activity = .none
@@ -225,7 +261,14 @@ struct NaiveLinkModel {
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
         installs[command.installId]?.status = command.status
         installs[command.installId]?.version += 1
-        if command.status == .deleted, row.activity == .active { installs[command.installId]?.activity = .deactivated }
+        switch (row.activity, command.status) {
+        case (.active, .disabled): installs[command.installId]?.activity = .suspended
+        case (.active, .deleted), (.suspended, .deleted): installs[command.installId]?.activity = .deactivated
+        case (.suspended, .enabled):
+            let others = activeInstalls(of: row.user ?? "", except: command.installId)
+            installs[command.installId]?.activity = others.isEmpty ? .active : .deactivated
+        default: break
+        }
         let result = result(command.installId)
         return (
             .install(result),
@@ -237,16 +280,95 @@ struct NaiveLinkModel {
         )
     }
 
-    private mutating func erase(_ user: String, app: String) -> Told {
+    // MARK: Erasure
+
+    private mutating func erase(_ user: String, app: String, _ id: String, _ forwardID: (Int) -> String) -> Told {
         guard let person = persons[user], person.app == app else { return (.rejected(.userNotFound), []) }
-        if person.isErased { return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), []) }
-        persons[user] = PersonRow(app: app, isErased: true)
-        let mine = installs.filter { $0.value.user == user }.keys
-        for id in mine {
-            let version = (installs[id]?.version ?? 0) + 1
-            installs[id] = InstallRow(
-                app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version)
+        if person.isErased, !unfinished.contains(user) {
+            return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), [])
         }
-        return (.erasure(ErasureResult(userId: user, installsRemoved: mine.count)), [UserErased(userId: user)])
+        if count(user) >= 16 { return (.rejected(.throttled), []) }
+        let events = person.isErased ? [] : remove(user)
+        let result = ErasureResult(
+            userId: user, installsRemoved: person.isErased ? 0 : erasedInstalls[user]?.count ?? 0)
+        begin(Task(user: user, service: "user"), forwardID(0))
+        begin(Task(user: user, service: "sync"), forwardID(1))
+        let tasks = Set([Task(user: user, service: "user"), Task(user: user, service: "sync")])
+        waiting.append((id, tasks.subtracting(finished), .erasure(result)))
+        return (.pending, events)
+    }
+
+    private mutating func forget(
+        _ command: ForgetPerson, app: String, _ id: String, _ forwardID: (Int) -> String
+    ) -> Told {
+        var users: [String] = []
+        if let user = command.userId, persons[user]?.app == app { users.append(user) }
+        if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user) { users.append(user) }
+        let before = self
+        var events: [AnyHashable] = []
+        var tasks: Set<Task> = []
+        for (number, user) in users.enumerated() {
+            let task = Task(user: user, service: "user")
+            let isErased = persons[user]?.isErased == true
+            if isErased, !unfinished.contains(user) || finished.contains(task) { continue }
+            if count(user) >= 16 {
+                self = before
+                return (.rejected(.throttled), [])
+            }
+            if !isErased { events += remove(user) }
+            begin(task, forwardID(number))
+            tasks.insert(task)
+        }
+        if tasks.isEmpty { return (.forgotten(ForgottenPersonResult(userId: users.first)), []) }
+        let first = users.first { tasks.contains(Task(user: $0, service: "user")) }
+        waiting.append((id, tasks, .forgotten(ForgottenPersonResult(userId: first))))
+        return (.pending, events)
+    }
+
+    private func count(_ user: String) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
+
+    private mutating func remove(_ user: String) -> [AnyHashable] {
+        externalIDs[user] = persons[user]?.externalID
+        persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
+        let mine = installs.filter { $0.value.user == user }.keys.sorted()
+        erasedInstalls[user] = mine
+        for id in mine {
+            guard let row = installs[id] else { continue }
+            installs[id] = InstallRow(
+                app: row.app, device: Device(kind: .other, platform: "erased"), status: .deleted,
+                version: row.version + 1)
+        }
+        return [UserErased(userId: user)]
+    }
+
+    private mutating func begin(_ task: Task, _ forward: String) {
+        if finished.contains(task) || (begun[task] ?? nil) != nil { return }
+        begun[task] = .some(forward)
+        let externalID = externalIDs[task.user]
+        sent[forward] =
+            task.service == "sync"
+            ? AnyHashable(ForgetProfiles(userId: task.user, externalId: externalID))
+            : AnyHashable(
+                ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
+    }
+
+    private mutating func take(_ answer: ForgetAnswer, app: String) {
+        guard let task = begun.first(where: { $0.value == answer.forward })?.key, persons[task.user]?.app == app
+        else { return }
+        switch answer.outcome {
+        case .pending: break
+        case .refused:
+            begun[task] = .some(nil)
+            for one in waiting where one.tasks.contains(task) { settled[one.id] = .rejected(.serverError) }
+            waiting.removeAll { $0.tasks.contains(task) }
+        case .done:
+            begun[task] = nil
+            finished.insert(task)
+            for place in waiting.indices { waiting[place].tasks.remove(task) }
+            for one in waiting where one.tasks.isEmpty { settled[one.id] = one.answer }
+            waiting.removeAll { $0.tasks.isEmpty }
+            // All is done: the person is as any that was erased long ago.
+            if !unfinished.contains(task.user) { finished = finished.filter { $0.user != task.user } }
+        }
     }
 }

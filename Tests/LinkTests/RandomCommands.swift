@@ -25,27 +25,30 @@ struct RandomCommands {
         var context: DecisionContext
     }
 
-    /// - Parameter users: the user ids there are; one of them, or an unknown one, is what an erasure names.
-    mutating func next(users: [String]) -> Step {
+    /// - Parameters:
+    ///   - users: the user ids there are; one of them, or an unknown one, is what an erasure names.
+    ///   - forwards: the ids of what was sent to other services; one of them is what an answer names.
+    mutating func next(users: [String], forwards: [String]) -> Step {
         count += 1
         let app = pick(Self.apps)
         // Now and then a command that the journal has forgotten comes again under its old id.
-        let number = Int.random(in: 0..<4, using: &random) == 0 ? Int.random(in: 1...count, using: &random) : count
-        let context = Fixture.context(app, id: "c\(number)")
-        return Step(command: command(users), context: context)
+        let command = command(users, forwards)
+        let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
+        let number = isOld ? Int.random(in: 1...count, using: &random) : count
+        return Step(command: command, context: Fixture.context(app, id: "c\(number)"))
     }
 
     private mutating func pick<Value>(_ values: [Value]) -> Value {
         values[Int.random(in: values.indices, using: &random)]
     }
 
-    private mutating func command(_ users: [String]) -> LinkCommand {
+    private mutating func command(_ users: [String], _ forwards: [String]) -> LinkCommand {
         let install = "i\(Int.random(in: 1...6, using: &random))"
         let externalID = pick(Self.externalIDs)
         let device = Device(
             kind: pick(Device.Kind.allCases), platform: "p",
             model: Bool.random(using: &random) ? "m" : nil)
-        switch Int.random(in: 0..<60, using: &random) {
+        switch Int.random(in: 0..<72, using: &random) {
         case 0..<24: return .request(LinkRequest(installId: install, externalId: externalID))
         case 24..<34:
             return .registerInstall(
@@ -61,6 +64,18 @@ struct RandomCommands {
             let statuses: [InstallStatus] = [.enabled, .enabled, .enabled, .disabled, .disabled, .deleted]
             return .setInstallStatus(
                 SetInstallStatus(installId: install, status: pick(statuses)))
+        case 58, 59:
+            let byUser = Int.random(in: 0..<3, using: &random) > 0
+            let byExternalID = !byUser || Bool.random(using: &random)
+            return .forget(
+                ForgetPerson(
+                    userId: byUser ? users.randomElement(using: &random) ?? "nobody" : nil,
+                    externalId: byExternalID ? externalID : nil))
+        case 60..<69:
+            // The newest are the likeliest: most of the others are answered.
+            let forward = forwards.suffix(4).randomElement(using: &random) ?? "unknown"
+            let outcomes: [ForgetAnswer.Outcome] = [.done, .done, .done, .done, .refused("why"), .pending]
+            return .answered(ForgetAnswer(forward: forward, outcome: pick(outcomes)))
         default:
             return .eraseUser(EraseUser(userId: users.randomElement(using: &random) ?? "nobody"))
         }

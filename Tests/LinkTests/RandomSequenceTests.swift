@@ -25,6 +25,7 @@ import Testing
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
+            .noLinkingInProgress,
         ]
         #expect(reasons.subtracting(answers.keys) == [], "\(answers)")
     }
@@ -33,10 +34,12 @@ import Testing
         var state = LinkState()
         var model = NaiveLinkModel()
         var history = History()
+        var forwards: [String] = []
+        var settled: Set<String> = []
         for place in 0..<Self.length {
             // From outside, something breaks "at most one active".
             if breaking, place == Self.length / 2 { breakActivity(&state, &model) }
-            let step = commands.next(users: model.persons.keys.sorted())
+            let step = commands.next(users: model.persons.keys.sorted(), forwards: forwards)
             let decision = LinkDecider.decide(step.command, state, step.context)
             let again = LinkDecider.decide(step.command, state, step.context)
             #expect(decision.changes == again.changes)
@@ -45,12 +48,19 @@ import Testing
             let before = state
             state = state.after(decision)
             try checkVersions(before, state)
+            forwards += decision.forwards.map(\.id)
+            // Whoever has the final answer is told no other (the runtime sees to that).
+            let news = decision.settled.filter { settled.insert($0.key).inserted }
             let (answer, events) = model.run(
-                step.command, app: step.context.app.id, linkingIsOn: step.context.app.linking.isEnabled,
-                newUser: step.context.newUserID)
+                step.command, id: step.context.command.id, app: step.context.app.id,
+                linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,
+                forwardID: { step.context.forwardID($0) })
             let trace = Comment(rawValue: "seed \(testSeed), step \(place): \(step.command)")
             try #require(decision.answer == answer, trace)
             try #require(decision.told == events, trace)
+            try #require(decision.sent == model.sent, trace)
+            try #require(news == model.settled, trace)
+            try #require(Set(state.erasures.keys.map(\.text)) == model.unfinished, trace)
             try #require(rows(state) == model.installs, trace)
             try #require(people(state) == model.persons, trace)
             try history.check(model, answer, isBroken: breaking && place >= Self.length / 2, trace)
@@ -88,7 +98,8 @@ import Testing
         state.installs.values.reduce(into: [:]) { rows, install in
             rows[install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
-                activity: install.activity, isUsersFirst: install.isUsersFirst, version: install.version)
+                activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
+                version: install.version)
         }
     }
 

@@ -67,6 +67,15 @@ import Testing
             number: "7 before 9", installs: [Fixture.install("i1", of: me, status: .deleted)],
             persons: [Fixture.person(me, "anna")], expected: .refused(.installDeleted)),
         Row(
+            number: "7a, nobody is awaited", installs: [Fixture.install("i1", isOpen: false)],
+            expected: .refused(.noLinkingInProgress)),
+        Row(
+            number: "7a before 13", installs: [Fixture.install("i1", isOpen: false), Fixture.install("i2", of: me)],
+            persons: [Fixture.person(me, "anna")], expected: .refused(.noLinkingInProgress)),
+        Row(
+            number: "7 before 7a", installs: [Fixture.install("i1", status: .disabled, isOpen: false)],
+            expected: .refused(.installDisabled)),
+        Row(
             number: "8", installs: [Fixture.install("i1", of: me)], persons: [Fixture.person(me, "bert")],
             expected: .refused(.installLinkedToOtherUser)),
         Row(
@@ -97,6 +106,10 @@ import Testing
             number: "9, standby and nobody active", installs: [Fixture.install("i1", .tablet, of: me, .standby)],
             persons: [Fixture.person(me, "anna")], expected: .linked(isNew: false)),
         Row(
+            number: "9, standby and a tablet is active",
+            installs: [Fixture.install("i1", .tablet, of: me, .standby), Fixture.install("i2", .tablet, of: me)],
+            persons: [Fixture.person(me, "anna")], expected: .linked(isNew: false, deactivated: ["i2"])),
+        Row(
             number: "10", installs: [Fixture.install("i1", of: me, .deactivated), Fixture.install("i2", of: me)],
             persons: [Fixture.person(me, "anna")], expected: .refused(.installDeactivated)),
         Row(
@@ -124,6 +137,10 @@ import Testing
             number: "13, tablet beside phone",
             installs: [Fixture.install("i1", .tablet), Fixture.install("i2", of: me)],
             persons: [Fixture.person(me, "anna")], expected: .linked(isNew: false, isActive: false)),
+        Row(
+            number: "13, tablet beside a disabled phone",
+            installs: [Fixture.install("i1", .tablet), Fixture.install("i2", of: me, .suspended, status: .disabled)],
+            persons: [Fixture.person(me, "anna")], expected: .linked(isNew: false)),
         Row(
             number: "14", installs: [Fixture.install("i1", of: me)], persons: [Fixture.person(me)],
             expected: .linked(isNew: false)),
