@@ -14,11 +14,11 @@ public enum UserCommand: Sendable, Hashable {
     case reset(ResetUser)
     case get(GetUser)
     case expireLinker(ExpireLinker)
+    case forget(ForgetUser)
     case answered(LinkAnswer)
     case linked(Linked)
     case statusChanged(InstallStatusChanged)
     case detached(InstallDetached)
-    case erased(UserErased)
 
     static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> UserCommand)] = [
         RequestAuthCode.type: (RequestAuthCode.scope, { .requestAuthCode(try read($0)) }),
@@ -28,6 +28,7 @@ public enum UserCommand: Sendable, Hashable {
         ResetUser.type: (ResetUser.scope, { .reset(try read($0)) }),
         GetUser.type: (GetUser.scope, { .get(try read($0)) }),
         ExpireLinker.type: (ExpireLinker.scope, { .expireLinker(try read($0)) }),
+        ForgetUser.type: (ForgetUser.scope, { .forget(try read($0)) }),
     ]
 
     /// What is read of other services.
@@ -38,7 +39,6 @@ public enum UserCommand: Sendable, Hashable {
             .statusChanged(try WireJSONDecoder().decode(InstallStatusChanged.self, from: $0))
         },
         InstallDetached.type: { .detached(try WireJSONDecoder().decode(InstallDetached.self, from: $0)) },
-        UserErased.type: { .erased(try WireJSONDecoder().decode(UserErased.self, from: $0)) },
     ]
 
     private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
@@ -59,7 +59,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.installId
         case .statusChanged(let event): event.installId
         case .detached(let event): event.installId
-        case .requestAuthCode, .answered, .erased: nil
+        case .requestAuthCode, .answered, .forget: nil
         }
     }
 
@@ -72,13 +72,13 @@ public enum UserCommand: Sendable, Hashable {
         }
     }
 
-    /// The user that it puts on an install, or erases.
+    /// The user that it puts on an install, or forgets.
     var userID: String? {
         switch self {
         case .answered(let answer): answer.facts?.userID
         case .linked(let event): event.userId
         case .statusChanged(let event): event.userId
-        case .erased(let event): event.userId
+        case .forget(let command): command.userId
         default: nil
         }
     }

@@ -16,6 +16,7 @@ extension UserDecider {
         case .present: return Decision(.noted)
         case .creating where saga.isCleaning: return createOnClean(install, answer, state, context)
         case .creating: return created(install, answer, state, context)
+        case .awaitingLink where saga.isCleaning: return createOnClean(install, answer, state, context)
         case .awaitingLink: return registered(install, answer, state, context)
         case .confirming: return confirmed(install, answer, state, context)
         case .linking: return linked(install, answer, state, context)
@@ -47,8 +48,7 @@ extension UserDecider {
         }
     }
 
-    /// No creation starts from what an earlier life left on the install: a link that came after the app's linker had
-    /// expired, for one.
+    /// No creation starts from what an earlier life left on the install.
     private static func cleanFirst(
         _ waiting: Installation, _ state: UserState, _ context: DecisionContext
     ) -> Decision {
@@ -79,6 +79,8 @@ extension UserDecider {
         var install = waiting
         switch answer.outcome {
         case .facts(let facts):
+            // The linker is to bring the user; one that is there was left from an earlier life.
+            if facts.userID != nil, install.saga?.wasCleaned == false { return cleanFirst(install, state, context) }
             install.saga?.forward = nil
             var decision = note(facts, of: install, state)
             if decision.settlements.isEmpty { decision.settlements = settle(install, pending(install)) }

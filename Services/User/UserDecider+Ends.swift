@@ -112,7 +112,9 @@ extension UserDecider {
     /// The user is gone, and with it all that went on.
     static func end(_ install: Installation, for loss: ReasonCode, _ state: UserState) -> Decision {
         let event: any EventMessage =
-            if !install.hasUser {
+            if install.saga?.purpose == .reset {
+                UserReset(installId: install.id, userId: loss == .userErased ? nil : install.facts.userID)
+            } else if !install.hasUser {
                 UserCreationFailed(installId: install.id, reason: loss)
             } else if loss == .userErased {
                 UserDeactivated(installId: install.id, userId: nil, cause: .erased)

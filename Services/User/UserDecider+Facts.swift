@@ -42,6 +42,9 @@ extension UserDecider {
                 }
             events.append(UserDeactivated(installId: install.id, userId: userID, cause: cause))
         }
+        if !before.isRemoteEnabled, facts.isRemoteEnabled {
+            events.append(UserActivated(installId: install.id, userId: userID))
+        }
         return events
     }
 
@@ -51,19 +54,5 @@ extension UserDecider {
         if install.phase == .creating || install.phase == .resetting { return nil }
         guard let userID = install.facts.userID else { return install.hasUser ? .noUser : nil }
         return state.isErased(userID) ? .userErased : nil
-    }
-
-    static func erase(_ event: UserErased, _ state: UserState, _ context: DecisionContext) -> Decision {
-        var decision = Decision(.noted)
-        for install in state.installs(context.app.id, of: event.userId) {
-            // The link service answers these with what became of the user.
-            if install.phase == .creating || install.phase == .resetting { continue }
-            let ended = end(install, for: .userErased, state)
-            decision.changes += ended.changes
-            decision.events += ended.events
-            decision.settlements += ended.settlements
-        }
-        decision.changes.append(.user(id: event.userId, isErased: true))
-        return decision
     }
 }

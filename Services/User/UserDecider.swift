@@ -32,6 +32,8 @@ public import Runtime
 /// 7. The same command again, with the code that brought the user or its link, gets the user.
 /// 8. As 3, but a failure is told at once and leaves the user as it is, unlinked.
 ///
+/// `user.forget` ends whatever the state is: all commands that wait are told `USER_ERASED`, a reset is done.
+///
 /// A linker that takes too long expires: the waiting command is told `expired`, a creation is reset.
 /// One command to the link service at most is on its way for an install, except that those about the install itself
 /// may follow each other: they share a key, and with it their order.
@@ -54,7 +56,7 @@ public enum UserDecider {
         case .linked(let event): note(event.installId, state, context) { _ in LinkFacts(event) }
         case .statusChanged(let event): note(event.installId, state, context) { LinkFacts(event, $0) }
         case .detached(let event): note(event.installId, state, context) { LinkFacts(event, $0) }
-        case .erased(let event): erase(event, state, context)
+        case .forget(let command): forget(command, state, context)
         }
     }
 

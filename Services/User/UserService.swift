@@ -17,7 +17,7 @@ public struct UserService: CommandService {
         .replies(from: ["link"]),
         .events(
             of: "link",
-            types: [Linked.type, InstallStatusChanged.type, InstallDetached.type, UserErased.type]),
+            types: [Linked.type, InstallStatusChanged.type, InstallDetached.type]),
     ]
 
     /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
@@ -43,7 +43,7 @@ public struct UserService: CommandService {
         for (command, context) in commands { wanted.add(command, context) }
         state.load(try store.installs(wanted.installs))
         state.load(try store.installs(awaiting: wanted.forwards))
-        state.load(try store.installs(of: wanted.erased))
+        state.load(try store.installs(of: wanted.forgotten))
         wanted.digests.formUnion(state.installs.values.compactMap { $0.saga?.digest })
         wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
         state.load(try store.codes(wanted.digests))
@@ -56,7 +56,7 @@ public struct UserService: CommandService {
     private struct Wanted {
         var installs: Set<InstallKey> = []
         var forwards: Set<ExactText> = []
-        var erased: Set<ExactText> = []
+        var forgotten: Set<ExactText> = []
         var digests: Set<CodeDigest> = []
         /// Of apps, as installs are.
         var externalIDs: Set<InstallKey> = []
@@ -68,7 +68,10 @@ public struct UserService: CommandService {
             if let userID = command.userID { users.insert(ExactText(userID)) }
             switch command {
             case .answered(let answer): forwards.insert(ExactText(answer.forward))
-            case .erased(let event): erased.insert(ExactText(event.userId))
+            case .forget(let command):
+                forgotten.insert(ExactText(command.userId))
+                installs.formUnion(command.installIds.map { InstallKey(app: context.app.id, id: $0) })
+                if let id = command.externalId { externalIDs.insert(InstallKey(app: context.app.id, id: id)) }
             case .requestAuthCode(let request):
                 externalIDs.insert(InstallKey(app: context.app.id, id: request.externalId))
                 digests.insert(CodeDigest(of: UserDecider.newCode(context)))

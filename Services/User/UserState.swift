@@ -11,6 +11,7 @@ public struct UserState: ServiceState, Sendable {
         /// The install is in the state `none` again; nothing of it is kept.
         case remove(InstallKey)
         case code(AuthCode)
+        case removeCode(CodeDigest)
         /// The user is on an install, or is erased. Written by every decision that relies on the user not being
         /// erased, so that an erasure at the same moment meets it (docs/decisions/0003-isolation.md).
         case user(id: String, isErased: Bool)
@@ -27,7 +28,7 @@ public struct UserState: ServiceState, Sendable {
     private var awaited: [InstallKey: InstallKey] = [:]
     private var codesOf: [InstallKey: Set<CodeDigest>] = [:]
 
-    /// What `save` has to write; an install that is not among `installs` any more is deleted.
+    /// What `save` has to write; an install that is not among `installs` any more is deleted, and so is a code.
     private(set) var changedInstalls: Set<InstallKey> = []
     private(set) var changedCodes: Set<CodeDigest> = []
     /// Whether the user's row stays.
@@ -57,6 +58,13 @@ public struct UserState: ServiceState, Sendable {
     }
 
     func code(_ digest: CodeDigest) -> AuthCode? { codes[digest] }
+
+    /// The codes of the external id, in the order of their digests.
+    func codes(_ app: String, _ externalID: String) -> [CodeDigest] {
+        (codesOf[InstallKey(app: app, id: externalID)] ?? []).sorted {
+            $0.bytes.lexicographicallyPrecedes($1.bytes)
+        }
+    }
 
     /// How many codes of the external id can still be redeemed.
     func outstandingCodes(_ app: String, _ externalID: String, now: Timestamp) -> Int {
@@ -93,6 +101,11 @@ public struct UserState: ServiceState, Sendable {
         case .code(let code):
             insert(code)
             changedCodes.insert(code.digest)
+        case .removeCode(let digest):
+            if let code = codes.removeValue(forKey: digest) {
+                codesOf[InstallKey(app: code.app, id: code.externalID)]?.remove(digest)
+            }
+            changedCodes.insert(digest)
         case .user(let id, let isErased):
             if isErased { erased.insert(ExactText(id)) }
             changedUsers[ExactText(id)] = true

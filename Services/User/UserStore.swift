@@ -112,6 +112,9 @@ public struct UserStore {
             "DELETE FROM installations WHERE app = $1 AND install_id = $2",
             keys.filter { state.installs[$0] == nil }.map { [.text($0.app.text), .text($0.id.text)] })
         try save(state.changedCodes.compactMap { state.codes[$0] })
+        try transaction.executeEach(
+            "DELETE FROM auth_codes WHERE digest = $1",
+            state.changedCodes.filter { state.codes[$0] == nil }.map { [.blob($0.bytes)] })
         try saveUsers(state)
     }
 

@@ -62,6 +62,7 @@ enum Answer: Hashable, CustomStringConvertible {
     case rejected(ReasonCode)
     case expired
     case noted
+    case forgotten(Int)
     case another
 
     init(_ outcome: Outcome) {
@@ -74,7 +75,9 @@ enum Answer: Hashable, CustomStringConvertible {
             self = .user(result.userId, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
         case .succeeded(let result as AuthCodeResult): self = .code(result.authenticationCode)
         case .succeeded(is ResetResult): self = .reset
+        case .succeeded(let result as ForgottenUserResult): self = .forgotten(result.installsRemoved)
         case .pending(let result as PendingUser): self = .pending(result.awaiting)
+        case .pending(.none): self = .begun
         case .succeeded, .pending: self = .another
         }
     }
@@ -90,6 +93,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .rejected(let reason): reason.rawValue
         case .expired: "expired"
         case .noted: "noted"
+        case .forgotten(let count): "forgotten on \(count) installs"
         case .another: "a result of another kind"
         }
     }

@@ -166,6 +166,10 @@ struct NaiveUserModel {
             var outcome = ask(register, app)
             if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
             if command.linking == .linker {
+                if install(command.installId)?.userID != nil {
+                    ask(detach, app)
+                    ask(register, app)
+                }
                 devices[device] = .awaiting(command: id, isCreation: true, deadline: now + app.sdk.linkerTimeout)
                 redeemed["\(device) create"] = nil
                 redeemed["\(device) link"] = nil
@@ -243,9 +247,11 @@ struct NaiveUserModel {
     /// A user was erased: who waits with it is told.
     mutating func erase(_ userID: String, _ id: String, _ app: AppSettings) -> (Outcome, [String: Answer]) {
         let installs = platform.installs(of: userID).map(\.id)
+        let externalID = platform.person(userID: userID)?.externalID
         let outcome = ask(.eraseUser(EraseUser(userId: userID)), app, id: id)
         var settled: [String: Answer] = [:]
-        guard case .succeeded = outcome else { return (outcome, settled) }
+        guard case .pending = outcome else { return (outcome, settled) }
+        codes = codes.filter { $0.value.app != app.id || $0.value.externalID != externalID }
         for install in installs {
             let device = "\(app.id)/\(install)"
             if case .awaiting(let waiting, _, _) = devices[device] { settled[waiting] = .rejected(.userErased) }

@@ -180,6 +180,7 @@ import Testing
                     let users = world.links.persons.keys.sorted()
                     guard !users.isEmpty else { continue }
                     world.send(.eraseUser(EraseUser(userId: users[place % users.count].text)), id, app)
+                    sent.append(id)
                 }
                 for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
                 commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }
@@ -224,6 +225,14 @@ enum Invariants {
             try #require(row.saga == nil, trace)
         }
         for row in world.users.installs.values { try #require([.present, .awaitingLink].contains(row.phase), trace) }
+        // All that was begun has ended, and of the erased nothing is left but their ids.
+        try #require(world.links.erasures.isEmpty, trace)
+        for row in world.users.installs.values {
+            try #require(row.facts.userID.map { !world.users.isErased($0) } ?? true, trace)
+        }
+        for person in world.links.persons.values where person.isErased {
+            try #require(person.externalID == nil && world.users.isErased(person.userID), trace)
+        }
         let held = world.users.codes.values.filter { if case .reserved = $0.use { true } else { false } }
         try #require(held.isEmpty, trace)
         let active = Dictionary(grouping: world.links.installs.values.filter(\.isActive), by: \.userID)

@@ -201,7 +201,7 @@ import Testing
         let begun = UserDecider.decide(Self.command(.createByLinker), before, Fixture.context(id: "now"))
         #expect(begun.answer == .begun)
         let forward = try #require(begun.forwards.first)
-        let answer = LinkAnswer(forward: forward.id, outcome: .facts(Fixture.facts(isLinked: false)))
+        let answer = LinkAnswer(forward: forward.id, outcome: .facts(Fixture.facts(user: nil, isLinked: false)))
         let told = UserDecider.decide(.answered(answer), before.after(begun), Fixture.context(id: "reply"))
         #expect(told.settled == ["now": .pending(.linker)])
     }

@@ -118,7 +118,7 @@ import WireJSON
         #expect(throws: (any Error).self) {
             try store.database.transaction { transaction in
                 var state = try service.load([(answer, context)], in: transaction)
-                _ = try store.run([.erased(UserErased(userId: Fixture.userID))], id: "erase")
+                _ = try store.run([.forget(ForgetUser(userId: Fixture.userID))], id: "erase")
                 service.decide(answer, state, context).changes.forEach { state.apply($0) }
                 try service.save(state, in: transaction)
             }
@@ -126,6 +126,31 @@ import WireJSON
         let again = try store.run([answer], id: "answer")
         #expect(again[0].settled == ["create 0": .rejected(.userErased)])
         #expect(try store.count("installations") == 0)
+    }
+
+    /// Of an erased user nothing stays in any table but its id.
+    @Test(arguments: engines) func anErasedUserLeavesItsIDOnly(_ engine: SQLEngine) throws {
+        let store = try UserTestStore(engine)
+        let hers = Installation(
+            app: "demo", id: "i1", phase: .present, device: Fixture.tablet, facts: Fixture.facts(),
+            redeemed: .init(digest: CodeDigest(of: "c"), purpose: .create))
+        let foreign = Installation(app: "demo", id: "i2", phase: .present, facts: Fixture.facts(user: "other"))
+        try store.write(
+            [hers, foreign].map { .install($0) }
+                + [
+                    .code(Fixture.code("c", use: .used(installID: "i1"))), .code(Fixture.code("d")),
+                    .code(Fixture.code("e", "bert")), .user(id: Fixture.userID, isErased: false),
+                ])
+        let command = UserCommand.forget(
+            ForgetUser(userId: Fixture.userID, externalId: "anna", installIds: ["i1", "i9"]))
+        #expect(try store.run([command], id: "forget").map(\.answer) == [.forgotten(1)])
+        try store.read { (reader) throws in
+            #expect(try reader.installs([hers.key, foreign.key]) == [foreign])
+            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "anna")]).isEmpty)
+            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "bert")]).count == 1)
+            #expect(try reader.erased(among: [ExactText(Fixture.userID)]) == [Fixture.userID])
+        }
+        #expect(try store.run([command], id: "again").map(\.answer) == [.forgotten(0)])
     }
 
     @Test(arguments: engines) func linkersBecomeDueAndCodesAreForgotten(_ engine: SQLEngine) throws {
@@ -160,6 +185,7 @@ import WireJSON
             "identity.user.request-auth-code.v1": .userLink, "identity.user.create.v1": .sdk,
             "identity.user.link.v1": .sdk, "identity.user.confirm-link.v1": .sdk, "identity.user.reset.v1": .sdk,
             "identity.user.get.v1": .sdk, "identity.user.expire-linker.v1": .internal,
+            "identity.user.forget.v1": .internal,
         ]
         #expect(UserCommand.types.mapValues(\.scope) == scopes)
         for (type, scope) in scopes { #expect(UserService.scope(of: type) == scope) }

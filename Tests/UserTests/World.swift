@@ -8,7 +8,7 @@ import Storage
 @testable import Runtime
 @testable import User
 
-/// The user and the link service in memory, with the topics between them. Records of one partition stay in order; all
+/// The user and the link service in memory, with the topics between them; the sync service does all that it is asked. Records of one partition stay in order; all
 /// else is up to the generator: which partition is next, how long what was decided waits to be published, what is
 /// delivered twice, and what is decided, lost in a crash and decided again.
 struct World {
@@ -168,7 +168,24 @@ struct World {
                     body: .link(command), expiry: forward.expiry))
         }
         for settlement in decision.settlements { settle(settlement.command.id, Answer(settlement.outcome)) }
-        answer(message, Answer(decision.outcome))
+        if case .user(.forget) = message.body {
+            if case .forgotten = Answer(decision.outcome) {
+            } else {
+                problems.append("\(message.key.id): not forgotten")
+            }
+            reply(to: message.key.id, from: "user", message)
+        } else {
+            answer(message, Answer(decision.outcome))
+        }
+    }
+
+    /// The answer to what the link service asked.
+    private mutating func reply(to forward: String, from service: String, _ message: Message) {
+        outboxes[message.partition, default: []].append(
+            Message(
+                key: CommandKey(app: message.app.id, source: "\(service)'s answer", id: forward),
+                partition: "link replies/\(forward)", app: message.app,
+                body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done)))))
     }
 
     private mutating func take(_ decision: LinkDecider.Decision, _ command: LinkCommand, _ message: Message) {
@@ -185,10 +202,21 @@ struct World {
             case let event as Linked: out(.linked(event), "\(index)", partition)
             case let event as InstallStatusChanged: out(.statusChanged(event), "\(index)", partition)
             case let event as InstallDetached: out(.detached(event), "\(index)", partition)
-            case let event as UserErased: out(.erased(event), "\(index)", partition)
             default: break
             }
         }
+        for forward in decision.forwards {
+            if let command = forward.command as? ForgetUser {
+                outboxes[message.partition, default: []].append(
+                    Message(
+                        key: CommandKey(app: message.app.id, source: "link", id: forward.id),
+                        partition: "user/\(message.app.id)/\(command.userId)", app: message.app,
+                        body: .user(.forget(command))))
+            } else {
+                reply(to: forward.id, from: "sync", message)
+            }
+        }
+        for settlement in decision.settlements { settle(settlement.command.id, Answer(settlement.outcome)) }
         guard message.key.source == "user" else { return answer(message, Answer(decision.outcome)) }
         let outcome: LinkAnswer.Outcome =
             switch decision.outcome {

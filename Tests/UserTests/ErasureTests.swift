@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+
+@testable import Runtime
+@testable import User
+
+/// `user.forget`, in every state of an install.
+@Suite struct ErasureTests {
+    private func forget(
+        _ state: UserState, externalID: String? = nil, installs: [String] = ["i1"]
+    ) -> UserDecider.Decision {
+        UserDecider.decide(
+            .forget(ForgetUser(userId: Fixture.userID, externalId: externalID, installIds: installs)), state,
+            Fixture.context(id: "forget"))
+    }
+
+    @Test(arguments: StateTableTests.State.allCases) func endsWhateverGoesOn(_ state: StateTableTests.State) throws {
+        let before = StateTableTests.state(state)
+        let isKnown = before.install("demo", "i1") != nil
+        let decision = forget(before)
+        #expect(decision.answer == .forgotten(isKnown ? 1 : 0))
+        let after = before.after(decision)
+        #expect(after.installs.isEmpty)
+        #expect(after.isErased(Fixture.userID))
+        let event: AnyHashable? =
+            switch state {
+            case .none: nil
+            case .creatingByCode, .creatingUnlinked, .awaitingCreation, .confirmingCreation, .failing:
+                UserCreationFailed(installId: "i1", reason: .userErased)
+            case .resetting: UserReset(installId: "i1", userId: nil)
+            default: UserDeactivated(installId: "i1", userId: nil, cause: .erased)
+            }
+        #expect(decision.told == (event.map { [$0] } ?? []) + [AnyHashable(UserForgotten(userId: Fixture.userID))])
+        let waits = before.install("demo", "i1")?.saga != nil
+        #expect(decision.settled == (waits ? ["begun": .rejected(.userErased)] : [:]))
+        // What the link service answers to a command that was on its way is passed over.
+        let late = LinkAnswer(forward: "f1", outcome: .facts(Fixture.facts(7)))
+        let decided = UserDecider.decide(.answered(late), after, Fixture.context(id: "late"))
+        #expect(decided.changes.isEmpty && decided.events.isEmpty && decided.settlements.isEmpty)
+    }
+
+    /// A command that waits for a reset is told that it is done.
+    @Test func aResetIsDone() throws {
+        var state = StateTableTests.state(.creatingByCode)
+        state = state.after(UserDecider.decide(StateTableTests.command(.reset), state, Fixture.context(id: "r")))
+        #expect(forget(state).settled == ["begun": .rejected(.userErased), "r": .reset])
+    }
+
+    /// Which installs are hers the link service says, and what is known here.
+    @Test func installsAreFoundByBothNames() throws {
+        let hers = Installation(app: "demo", id: "i1", phase: .present, facts: Fixture.facts())
+        let others = [
+            Installation(app: "demo", id: "i2", phase: .present, facts: Fixture.facts(user: "other")),
+            Installation(app: "other", id: "i1", phase: .present, facts: Fixture.facts(user: "other")),
+        ]
+        let state = UserState(installs: [hers] + others)
+        for installs in [[], ["i1"], ["i1", "unknown"]] {
+            let after = state.after(forget(state, installs: installs))
+            #expect(Set(after.installs.keys) == Set(others.map(\.key)))
+        }
+    }
+
+    @Test func theCodesOfTheExternalIDGo() throws {
+        let state = UserState(codes: [
+            Fixture.code("a"), Fixture.code("b", use: .used(installID: "i1")), Fixture.code("c", "bert"),
+        ])
+        let after = state.after(forget(state, externalID: "anna"))
+        #expect(Array(after.codes.keys) == [CodeDigest(of: "c")])
+        #expect(after.outstandingCodes("demo", "anna", now: Fixture.start) == 0)
+        #expect(after.outstandingCodes("demo", "bert", now: Fixture.start) == 1)
+    }
+
+    @Test func forgettingAgainTellsNobody() throws {
+        let state = UserState(erased: [Fixture.userID])
+        let decision = forget(state)
+        #expect(decision.answer == .forgotten(0))
+        #expect(decision.events.isEmpty)
+    }
+}
+
+/// The platform takes an install away and gives it back.
+@Suite struct ActivityTests {
+    private func told(_ facts: LinkFacts, on install: Installation) -> [AnyHashable] {
+        let event = InstallStatusChanged(
+            installId: "i1", status: facts.status, isActive: facts.isActive, userId: facts.userID,
+            isLinked: facts.isLinked, cause: .command, version: facts.version)
+        return UserDecider.decide(
+            .statusChanged(event), UserState(installs: [install]), Fixture.context(id: "event")
+        ).told
+    }
+
+    @Test func whatComesBackIsTold() throws {
+        let active = Fixture.facts()
+        let disabled = Fixture.facts(2, isActive: false, status: .disabled)
+        let enabled = Fixture.facts(3)
+        var install = Installation(app: "demo", id: "i1", phase: .present, facts: active)
+        let deactivated = UserDeactivated(installId: "i1", userId: Fixture.userID, cause: .disabled)
+        #expect(told(disabled, on: install) == [deactivated])
+        install.facts = disabled
+        #expect(told(enabled, on: install) == [UserActivated(installId: "i1", userId: Fixture.userID)])
+        // Enabled, but another install has the user now.
+        #expect(told(Fixture.facts(3, isActive: false), on: install) == [])
+        install.facts = enabled
+        #expect(told(Fixture.facts(4), on: install) == [])
+    }
+
+    /// A creation's install that has its user yet to come tells of nothing.
+    @Test func nothingIsToldBeforeTheUserIsThere() throws {
+        let install = Installation(
+            app: "demo", id: "i1", phase: .awaitingLink, facts: .nothing, saga: InstallSaga(.create, by: .linker))
+        #expect(told(Fixture.facts(3), on: install) == [])
+    }
+}
+
+/// What an earlier life left on an install when the app's linker begins (docs/user.md).
+@Suite struct LinkerLeftoverTests {
+    @Test(arguments: [false, true]) func aLeftoverIsTakenOffFirst(_ isLinked: Bool) throws {
+        var state = UserState()
+        func run(_ command: UserCommand, _ id: String) -> UserDecider.Decision {
+            let decision = UserDecider.decide(command, state, Fixture.context(id: id))
+            state = state.after(decision)
+            return decision
+        }
+        func answer(_ to: UserDecider.Decision, _ facts: LinkFacts) throws -> UserDecider.Decision {
+            let forward = try #require(to.forwards.first?.id)
+            return run(.answered(LinkAnswer(forward: forward, outcome: .facts(facts))), "answer to \(forward)")
+        }
+        let begun = run(StateTableTests.command(.createByLinker), "create")
+        let cleaning = try answer(begun, Fixture.facts(4, isLinked: isLinked))
+        #expect(cleaning.settled == [:])
+        #expect(cleaning.forwards.first?.command as? DetachInstall == DetachInstall(installId: "i1"))
+        let clean = try answer(cleaning, Fixture.facts(5, user: nil, isLinked: false, isActive: false))
+        #expect((clean.forwards.first?.command as? RegisterInstall)?.user == RegisterInstall.User.none)
+        #expect(clean.settled == [:])
+        let told = try answer(clean, Fixture.facts(5, user: nil, isLinked: false, isActive: false))
+        #expect(told.settled == ["create": .pending(.linker)])
+        #expect(state.install("demo", "i1")?.phase == .awaitingLink)
+        // The app's linker links, and that is taken for what it is.
+        let confirming = run(StateTableTests.command(.confirmSuccess), "confirm")
+        let done = try answer(confirming, Fixture.facts(6))
+        #expect(Set(done.settled.keys) == ["create", "confirm"])
+        #expect(state.install("demo", "i1")?.phase == .present)
+    }
+}
