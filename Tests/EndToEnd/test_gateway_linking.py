@@ -16,6 +16,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.commands import PHONE, TABLET, fresh
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer
+from identitybus_testkit.standin import StandIn, succeeded
 from identitybus_testkit.waiting import until
 
 BACKEND = "demo-backend"
@@ -102,6 +103,54 @@ def test_a_tablet_beside_a_phone_succeeds(running: GatewayDeployment, client: Cl
     external_id = fresh("ext")
     first = link(client, new_install(running), external_id)
     assert link(client, new_install(running, TABLET), external_id).json == first.json
+
+
+@pytest.fixture(scope="module")
+def others(running: GatewayDeployment) -> dict[str, StandIn]:
+    """The user and the sync service do all that they are asked."""
+    return {name: running.stand_in(name, lambda _: [succeeded()]) for name in ("user", "sync")}
+
+
+def erase(client: Client, user: str, key: str = BACKEND) -> Answer:
+    return client.send("DELETE", f"/users/{user}", headers=bearer(key))
+
+
+def test_erasing_a_user_is_answered_when_it_is_done(
+    running: GatewayDeployment, client: Client, others: dict[str, StandIn]
+) -> None:
+    """facts A2.4: 200 with an empty body."""
+    install, external_id = new_install(running), fresh("ext")
+    user = link(client, install, external_id).text_of("id")
+    for key, status, code in [("demo-sdk", 403, "INSUFFICIENT_SCOPE"), ("nobody", 401, "UNAUTHENTICATED")]:
+        refused(erase(client, user, key), status, code)
+    refused(erase(client, "0" * 24), 404, "USER_NOT_FOUND", "User was not found by the user ID provided.")
+    for _ in range(2):
+        answer = erase(client, user)
+        assert (answer.status, answer.body) == (200, b"")
+    refused(link(client, install, external_id), 403, "INSTALL_DELETED")
+    again = link(client, new_install(running), external_id)
+    assert again.status == 200 and again.text_of("id") != user
+    assert client.post(f"/users/{user}", {}, BACKEND).status == 405
+    for path in ["/users/", f"/users/{user}/x", "/users/a%2Fb"]:
+        assert client.send("DELETE", path, headers=bearer(BACKEND)).status == 404
+
+
+def test_an_erasure_that_takes_long_goes_on(
+    running: GatewayDeployment, others: dict[str, StandIn]
+) -> None:
+    hasty = running.gateway(GATEWAY_REPLY_TIMEOUT_MS="1500").start().wait_ready()
+    assert isinstance(hasty, Gateway)
+    user = link(hasty.client, new_install(running), fresh("ext")).text_of("id")
+    sync = others["sync"]
+    ready, sync.script = sync.script, lambda _: []
+    answer = erase(hasty.client, user)
+    assert (answer.status, answer.body) == (202, b"")
+    assert erase(hasty.client, user).status == 202, "who asks again waits along"
+    sync.script = ready
+    [asked] = [one.envelope for one in sync.commands if one.data["userId"] == user]
+    sync.answer(asked, succeeded())
+    until(lambda: erase(hasty.client, user).status == 200, 15, "the end of the erasure")
+    hasty.stop()
 
 
 @pytest.mark.parametrize("path", ["/v2/users/some-install/link", "/users/auth-code"])

@@ -19,10 +19,10 @@ import WireJSON
         let document = try JSONValue(
             parsing: Array(OpenAPIDocument.text.utf8), limits: JSONLimits(maxDepth: 64, maxBytes: 1_000_000))
         let paths = try #require(document.objectValue?["paths"]?.objectValue)
-        #expect(paths.count == 19)
+        #expect(paths.count == 20)
         for path in paths {
             let sample = path.name.replacing("{mpid}", with: "7").replacing("{install_id}", with: "i")
-                .replacing("{api_key}", with: "k")
+                .replacing("{api_key}", with: "k").replacing("{user_id}", with: "u")
             let methods = (path.value.objectValue ?? [:]).map { $0.name.uppercased() }
             #expect(Route.at(sample).map(\.method) == methods, "\(path.name)")
         }

@@ -8,7 +8,9 @@ import Testing
 @Suite struct RouteTests {
     @Test(arguments: [
         ("/v2/users/a/link", Route.link(installID: "a")), ("/v2/users/a%2Fb%20c/link", .link(installID: "a/b c")),
-        ("/users/auth-code", .authCode), ("/sdk/v1/users", .createUser),
+        ("/users/auth-code", .authCode),
+        ("/users/5a18fc4b0962209e0000000d", .eraseUser(userID: "5a18fc4b0962209e0000000d")),
+        ("/sdk/v1/users", .createUser),
         ("/sdk/v1/installs/a", .readInstall(installID: "a")), ("/sdk/v1/installs/a/link", .linkInstall(installID: "a")),
         ("/sdk/v1/installs/a/confirm-link", .confirmLink(installID: "a")),
         ("/sdk/v1/installs/a/reset", .resetInstall(installID: "a")), ("/v1/identify", .sync(.identify)),
@@ -23,7 +25,8 @@ import Testing
 
     @Test(arguments: [
         "", "/", "//", "/v1", "/v1/", "/v1/identify/", "//v1/identify", "/V1/identify", "/v1/Identify", "/v1/other",
-        "/v2/users//link", "/v2/users/a/unlink", "/v2/users/%zz/link", "/v2/users/%ff/link", "/v1/identity/k/ALIAS",
+        "/users", "/users/", "/users/a%2Fb", "/users/a/b", "/v2/users//link", "/v2/users/a/unlink",
+        "/v2/users/%zz/link", "/v2/users/%ff/link", "/v1/identity/k/ALIAS",
         "/identity/identity/v1/login", "/sdk/v1/installs", "/sdk/v2/users", "v1/identify", "/openapi.json/x",
     ])
     func noEndpoint(_ path: String) {

@@ -81,6 +81,20 @@ import WireJSON
         }
     }
 
+    /// The end did not come in time, but the beginning did.
+    @Test func timeOutsOfWhatIsUnderWay() async {
+        let waiters = Waiters(limit: 1)
+        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
+            waiters.resolve(CommandReply(commandID: "a", app: "demo", status: .pending))
+            waiters.sweep(now: soon)
+        }
+        guard case .stillPending = answer else {
+            Issue.record("\(answer)")
+            return
+        }
+        #expect(waiters.count == 0)
+    }
+
     /// Many waiters, replies, failures and time-outs from several threads: each waiter is answered exactly once
     /// (twice would trap), and none is left.
     @Test func fromManyThreads() async {

@@ -8,6 +8,8 @@ enum Answer: Sendable {
     case reply(CommandReply)
     /// No reply until the deadline. The command may still be decided.
     case timedOut
+    /// Begun, and not at its end until the deadline.
+    case stillPending
     /// Kafka did not take the command, or the gateway is not connected.
     case unavailable
     /// As many requests wait as may wait.

@@ -8,6 +8,7 @@ final class Waiters: Sendable {
     private struct Waiter {
         var app: String
         var acceptsPending: Bool
+        var isPending = false
         var deadline: ContinuousClock.Instant
         var continuation: CheckedContinuation<Answer, Never>
     }
@@ -49,8 +50,20 @@ final class Waiters: Sendable {
 
     /// Hands a reply to those who wait for it. Others' replies are on the same topic and are passed over.
     func resolve(_ reply: CommandReply) {
+        if reply.status == .pending { note(reply) }
         finish(reply.commandID, with: .reply(reply)) { waiter in
             waiter.app == reply.app && (reply.status != .pending || waiter.acceptsPending && reply.awaitsCaller)
+        }
+    }
+
+    /// What they wait for has begun.
+    private func note(_ reply: CommandReply) {
+        state.withLock { state in
+            for index in (state.waiters[reply.commandID] ?? []).indices {
+                if state.waiters[reply.commandID]?[index].app == reply.app {
+                    state.waiters[reply.commandID]?[index].isPending = true
+                }
+            }
         }
     }
 
@@ -61,7 +74,10 @@ final class Waiters: Sendable {
         let due = state.withLock { state in
             state.waiters.compactMap { id, waiters in waiters.contains { $0.deadline <= now } ? id : nil }
         }
-        for id in due { finish(id, with: .timedOut) { $0.deadline <= now } }
+        for id in due {
+            finish(id, with: .timedOut) { $0.deadline <= now && !$0.isPending }
+            finish(id, with: .stillPending) { $0.deadline <= now }
+        }
     }
 
     func failAll() {

@@ -65,7 +65,8 @@ struct API: Sendable {
             throw .tooLarge
         }
         switch answer {
-        case .timedOut: throw .timedOut
+        case .stillPending where route.goesOn: return APIResponse(status: 202)
+        case .timedOut, .stillPending: throw .timedOut
         case .unavailable: throw .unavailable
         case .full: throw .full
         case .reply(let reply):

@@ -25,11 +25,17 @@ extension Route {
         case "v1": return [identityRoute(Array(decoded.dropFirst()))].compactMap { $0 }
         case "v2": return [secondVersion(Array(decoded.dropFirst()))].compactMap { $0 }
         case "v3": return isWebEvents(Array(decoded.dropFirst())) ? [.events] : []
-        case "users": return decoded == ["users", "auth-code"] ? [.authCode] : []
+        case "users": return users(Array(decoded.dropFirst()), isPlain: decoded == parts)
         case "sdk": return device(Array(decoded.dropFirst()))
         case "openapi.json": return decoded.count == 1 ? [.openAPI] : []
         default: return []
         }
+    }
+
+    /// - Parameter isPlain: whether nothing was percent-encoded; no user id has to be.
+    private static func users(_ parts: [String], isPlain: Bool) -> [Route] {
+        if parts == ["auth-code"] { return [.authCode] }
+        return parts.count == 1 && isPlain ? [.eraseUser(userID: parts[0])] : []
     }
 
     private static func identityRoute(_ parts: [String]) -> Route? {

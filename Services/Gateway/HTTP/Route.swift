@@ -8,6 +8,7 @@ enum Route: Sendable, Equatable {
     // The linking vendor's server-to-server calls
     case link(installID: String)
     case authCode
+    case eraseUser(userID: String)
     // Our own calls for devices
     case createUser
     case readInstall(installID: String)
@@ -35,6 +36,7 @@ enum Route: Sendable, Equatable {
     var method: String {
         switch self {
         case .readInstall, .openAPI: "GET"
+        case .eraseUser: "DELETE"
         default: "POST"
         }
     }
@@ -43,6 +45,7 @@ enum Route: Sendable, Equatable {
     var scope: Scope {
         switch self {
         case .link, .authCode: .userLink
+        case .eraseUser: .userDelete
         case .sync, .modify, .alias: .identitySync
         case .verification(.check): .verificationCheck
         default: .sdk
@@ -52,7 +55,7 @@ enum Route: Sendable, Equatable {
     /// How errors are written.
     var surface: Surface {
         switch self {
-        case .link, .authCode: .linking
+        case .link, .authCode, .eraseUser: .linking
         case .sync, .modify: .sync
         case .alias: .alias
         default: .own
@@ -64,6 +67,7 @@ enum Route: Sendable, Equatable {
         switch self {
         case .link: "/v2/users/{install_id}/link"
         case .authCode: "/users/auth-code"
+        case .eraseUser: "/users/{user_id}"
         case .createUser: "/sdk/v1/users"
         case .readInstall: "/sdk/v1/installs/{install_id}"
         case .linkInstall: "/sdk/v1/installs/{install_id}/link"
@@ -78,10 +82,15 @@ enum Route: Sendable, Equatable {
         }
     }
 
+    /// Whether what was begun is done, however long it takes: then nobody has to repeat it.
+    var goesOn: Bool {
+        if case .eraseUser = self { true } else { false }
+    }
+
     /// Whether browsers on other origins may call it. Backends' calls carry secrets that have no place in a browser.
     var isForBrowsers: Bool {
         switch self {
-        case .link, .authCode: false
+        case .link, .authCode, .eraseUser: false
         default: true
         }
     }

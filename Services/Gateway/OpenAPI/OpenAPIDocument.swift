@@ -26,7 +26,7 @@ enum OpenAPIDocument {
  "tags": [
   {
    "name": "linking",
-   "description": "For backends: bearer API keys with the scope `user.link`."
+   "description": "For backends: bearer API keys with the scope `user.link`; `user.delete` to erase."
   },
   {
    "name": "devices",
@@ -222,6 +222,83 @@ enum OpenAPIDocument {
         "external_id": "ada"
        }
       }
+     }
+    },
+    "security": [
+     {
+      "bearerAPIKey": []
+     }
+    ]
+   }
+  },
+  "/users/{user_id}": {
+   "delete": {
+    "operationId": "eraseUser",
+    "summary": "Erase a user",
+    "description": "Removes the user with its external id, installs, codes, profiles and sessions from all services, for good. The external id is free for a new user; the user's installs are refused with `INSTALL_DELETED`. Erasing again succeeds.",
+    "tags": [
+     "linking"
+    ],
+    "parameters": [
+     {
+      "name": "user_id",
+      "in": "path",
+      "required": true,
+      "description": "As it stands: not percent-encoded.",
+      "schema": {
+       "type": "string",
+       "pattern": "^[0-9a-f]{24}$"
+      }
+     },
+     {
+      "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/TraceParent"
+     }
+    ],
+    "responses": {
+     "200": {
+      "description": "All services have erased the user."
+     },
+     "202": {
+      "description": "The user is gone, and not all services have said so within the gateway's time. It goes on; the same request again waits for the end."
+     },
+     "400": {
+      "$ref": "#/components/responses/Linking400"
+     },
+     "401": {
+      "$ref": "#/components/responses/Linking401"
+     },
+     "403": {
+      "$ref": "#/components/responses/Linking403"
+     },
+     "404": {
+      "$ref": "#/components/responses/Linking404"
+     },
+     "409": {
+      "$ref": "#/components/responses/Linking409"
+     },
+     "413": {
+      "$ref": "#/components/responses/Linking413"
+     },
+     "415": {
+      "$ref": "#/components/responses/Linking415"
+     },
+     "429": {
+      "$ref": "#/components/responses/Linking429"
+     },
+     "500": {
+      "$ref": "#/components/responses/Linking500"
+     },
+     "502": {
+      "$ref": "#/components/responses/Linking502"
+     },
+     "503": {
+      "$ref": "#/components/responses/Linking503"
+     },
+     "504": {
+      "$ref": "#/components/responses/Linking504"
      }
     },
     "security": [
@@ -3269,6 +3346,16 @@ enum OpenAPIDocument {
      "application/json": {
       "schema": {
        "$ref": "#/components/schemas/AliasError"
+      }
+     }
+    }
+   },
+   "Linking502": {
+    "description": "A part of the platform could not answer.",
+    "content": {
+     "application/json": {
+      "schema": {
+       "$ref": "#/components/schemas/LinkingError"
       }
      }
     }

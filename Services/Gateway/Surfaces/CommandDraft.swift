@@ -29,6 +29,7 @@ extension Route {
             CommandDraft(
                 name: "user.request-auth-code",
                 data: ["externalId": try LinkingSurface.externalID(body)])
+        case .eraseUser(let id): CommandDraft(name: "link.erase-user", data: ["userId": .string(id)])
         case .createUser: DeviceSurface.create(body)
         case .readInstall(let id): DeviceSurface.command("user.get", id)
         case .linkInstall(let id): DeviceSurface.link(body, id)
@@ -48,6 +49,7 @@ extension Route {
         return switch self {
         case .link: ErrorFormat.json(200, ["id": result["userId"] ?? .null])
         case .authCode: ErrorFormat.json(200, LinkingSurface.authenticationCode(result))
+        case .eraseUser: APIResponse(status: 200)
         case .sync(let call): SyncSurface.response(call, result, caller.app.gateway)
         case .modify: ErrorFormat.json(200, SyncSurface.modified(result))
         case .alias: APIResponse(status: 202)
