@@ -20,6 +20,7 @@ class Install:
     person: str | None = None
     activity: str = "none"
     is_users_first: bool = False
+    is_open: bool = False
     version: int = 0
 
 
@@ -69,7 +70,7 @@ class Model:
             if command.type in ("link.request", "link.establish"):
                 events = [("refused", {"installId": command.data["installId"], "reason": refusal.reason})]
             return Answer("rejected", refusal.reason, events=events)
-        return Answer("succeeded", result=result, events=events)
+        return Answer("succeeded" if result else "pending", result=result, events=events)
 
     # Commands
 
@@ -89,12 +90,15 @@ class Model:
             install.is_users_first = True
             install.version += 1
             news = True
+        install.is_open = install.person is None
         event = ("install-registered", _without_none(installId=installId, device=device, userId=install.person))
         return self._state(installId), [event] if news else []
 
     def _request(self, command: Command, installId: str, externalId: str) -> tuple[dict[str, Any], list[Event]]:
         install = self._find(installId)  # 5
         self._check(install, command.app)  # 6, 7
+        if install.person is None and not install.is_open:
+            raise Refusal("NO_LINKING_IN_PROGRESS")  # 7a
         return self._connect(command, installId, install, externalId)
 
     def _establish(
@@ -129,7 +133,7 @@ class Model:
         if install.status == "deleted":
             raise Refusal("INSTALL_DELETED")
         person, install.person, install.activity = install.person, None, "none"
-        install.is_users_first = False
+        install.is_users_first = install.is_open = False
         install.version += 1 if person else 0
         detached = {"installId": installId, "userId": person, "version": install.version}
         events: list[Event] = [("install-detached", detached)] if person else []
@@ -144,24 +148,29 @@ class Model:
             raise Refusal("INSTALL_DELETED")
         install.status = status
         install.version += 1
-        if status == "deleted" and install.activity == "active":
-            install.activity = "deactivated"
+        had_it = install.activity in ("active", "suspended")
+        if status == "disabled" and had_it:
+            install.activity = "suspended"
+        elif had_it:
+            is_free = status == "enabled" and not self._actives(install.person or "", installId)
+            install.activity = "active" if is_free else "deactivated"
         return self._state(installId), [self._changed(installId, "command")]
 
-    def _erase_user(self, command: Command, userId: str) -> tuple[dict[str, Any], list[Event]]:
+    def _erase_user(self, command: Command, userId: str) -> tuple[None, list[Event]]:
+        """Nobody answers what the link service asks of the others: every erasure stays pending."""
         person = self.persons.get(userId)
         if person is None or person.app != command.app:
             raise Refusal("USER_NOT_FOUND")
         if person.is_erased:
-            return {"userId": userId, "installsRemoved": 0}, []
+            return None, []
         gone = [install for install in self.installs.values() if install.person == userId]
         for install in gone:
             install.device = {"kind": "other", "platform": "erased"}
             install.status, install.person, install.activity = "deleted", None, "none"
-            install.is_users_first = False
+            install.is_users_first = install.is_open = False
             install.version += 1
         person.external_id, person.is_erased = None, True
-        return {"userId": userId, "installsRemoved": len(gone)}, [("user-erased", {"userId": userId})]
+        return None, [("user-erased", {"userId": userId})]
 
     # Rules
 
@@ -177,7 +186,7 @@ class Model:
         if mine and mine.external_id == external_id:
             if install.activity == "deactivated":
                 raise Refusal("INSTALL_DEACTIVATED")  # 10
-            if install.activity == "active" or self._actives(install.person or "", name):  # 9
+            if install.activity == "active" or self._waits(name, install, install.person or ""):  # 9
                 return self._linked(name, install, install.person or "", False), []
         elif mine and owner:
             raise Refusal("CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")  # 15
@@ -192,8 +201,8 @@ class Model:
         install.is_users_first = created or (install.person is not None and install.is_users_first)
         install.version += 1
         install.person = person
-        keeps = [other for other in others if self.installs[other].device["kind"] == "phone"]
-        install.activity = "standby" if keeps and install.device["kind"] == "tablet" else "active"
+        install.is_open = False
+        install.activity = "standby" if self._waits(name, install, person) else "active"
         loses = others if install.activity == "active" else []
         for other in loses:
             self.installs[other].activity = "deactivated"
@@ -205,6 +214,11 @@ class Model:
         return (
             self._linked(name, install, person, created),
             [event, *(self._changed(other, "superseded") for other in loses)])
+
+    def _waits(self, name: str, install: Install, person: str) -> bool:
+        """A tablet waits for a phone."""
+        return install.device["kind"] == "tablet" and any(
+            self.installs[other].device["kind"] == "phone" for other in self._actives(person, name))
 
     def _find(self, install: str) -> Install:
         if install not in self.installs:

@@ -4,7 +4,7 @@
 stores. Every test uses its own installs and external ids."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.standin import StandIn, rejected as refusal, succeeded as done
+from identitybus_testkit.waiting import until
 
 Reply = dict[str, Any]
 
@@ -20,6 +22,17 @@ Reply = dict[str, Any]
 @pytest.fixture
 def bus(link: Deployment) -> Bus:
     return link.bus
+
+
+@pytest.fixture(scope="module")
+def others(link: Deployment) -> Iterator[dict[str, StandIn]]:
+    """The user and the sync service do all that they are asked."""
+    topics = [f"{link.prefix}identity.{name}.commands.v1" for name in ("user", "sync")]
+    link.broker.ensure(topics)
+    found = {name: StandIn(link.broker, link.prefix, name, lambda _: [done()]) for name in ("user", "sync")}
+    yield found
+    for one in found.values():
+        one.close()
 
 
 def succeeded(reply: Reply) -> dict[str, Any]:
@@ -295,8 +308,9 @@ def test_row_15_an_unlinked_person_and_an_external_id_known_elsewhere(bus: Bus) 
     _, external_id, _ = new_person(bus)
     install = new_install(bus, user="new")
     refused(bus, c.request(install, external_id), "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")
-    # The device must reset; then the same request restores.
+    # The device must reset and begin anew; then the same request restores.
     succeeded(bus.ask(c.detach(install)))
+    succeeded(bus.ask(c.register(install)))
     assert not succeeded(bus.ask(c.request(install, external_id)))["personCreated"]
 
 
@@ -334,6 +348,31 @@ def test_a_standby_tablet_asks_again_and_stays_standby_until_the_phone_goes(bus:
         "userId": user, "installId": tablet, "isActive": True, "personCreated": False}
 
 
+def test_a_standby_tablet_does_not_wait_for_a_tablet(bus: Bus) -> None:
+    phone, external_id, user = new_person(bus, PHONE)
+    first = new_install(bus, TABLET)
+    assert succeeded(bus.ask(c.request(first, external_id)))["isActive"] is False
+    succeeded(bus.ask(c.detach(phone)))
+    second = new_install(bus, TABLET)
+    assert succeeded(bus.ask(c.request(second, external_id)))["isActive"] is True
+    assert succeeded(bus.ask(c.request(first, external_id))) == {
+        "userId": user, "installId": first, "isActive": True, "personCreated": False}
+    assert state(bus, second)["isActive"] is False
+
+
+@pytest.mark.parametrize("status", ["disabled", "deleted"])
+def test_a_phone_that_the_platform_took_away_keeps_no_tablet_out(bus: Bus, status: str) -> None:
+    """The phone is lost; its owner goes on with the tablet."""
+    phone, external_id, user = new_person(bus, PHONE)
+    succeeded(bus.ask(c.set_status(phone, status)))
+    tablet = new_install(bus, TABLET)
+    assert succeeded(bus.ask(c.request(tablet, external_id))) == {
+        "userId": user, "installId": tablet, "isActive": True, "personCreated": False}
+    if status == "disabled":  # found again: the tablet has the person now
+        assert succeeded(bus.ask(c.set_status(phone, "enabled")))["isActive"] is False
+        refused(bus, c.request(phone, external_id), "INSTALL_DEACTIVATED")
+
+
 def test_two_concurrent_first_requests_for_one_unknown_external_id_make_one_person(bus: Bus) -> None:
     for _ in range(5):
         external_id = fresh("ext")
@@ -366,8 +405,19 @@ def test_detach_takes_the_person_off_and_the_same_external_id_restores(bus: Bus)
     again = c.detach(install)
     succeeded(bus.ask(again))
     assert events(bus, again.id, 0) == []
+    succeeded(bus.ask(c.register(install)))
     assert succeeded(bus.ask(c.request(install, external_id))) == {
         "userId": user, "installId": install, "isActive": True, "personCreated": False}
+
+
+def test_row_7a_a_link_that_comes_behind_the_detach_changes_nothing(bus: Bus) -> None:
+    """The app's linker failed while its request was on its way: the person stays where it is."""
+    phone, external_id, _ = new_person(bus)
+    install = new_install(bus)
+    succeeded(bus.ask(c.detach(install)))
+    refused(bus, c.request(install, external_id), "NO_LINKING_IN_PROGRESS")
+    assert "userId" not in state(bus, install)
+    assert state(bus, phone)["isActive"] is True
 
 
 def test_detach_and_query_and_status_of_an_unknown_install(bus: Bus) -> None:
@@ -382,8 +432,8 @@ def test_status_disabled_and_back(bus: Bus) -> None:
         command = c.set_status(install, status)
         assert succeeded(bus.ask(command))["status"] == status
         assert events(bus, command.id, 1) == [("install-status-changed", {
-            "installId": install, "status": status, "isActive": True, "userId": user, "isLinked": True,
-            "cause": "command"})]
+            "installId": install, "status": status, "isActive": status == "enabled", "userId": user,
+            "isLinked": True, "cause": "command"})]
         repeated = c.set_status(install, status)
         succeeded(bus.ask(repeated))
         assert events(bus, repeated.id, 0) == []
@@ -437,13 +487,21 @@ def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None
 # Erasure
 
 
-def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(bus: Bus) -> None:
+def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(
+    bus: Bus, others: dict[str, StandIn]
+) -> None:
     first, external_id, user = new_person(bus)
     second = new_install(bus)
     succeeded(bus.ask(c.request(second, external_id)))
     command = c.erase(user)
-    assert succeeded(bus.ask(command)) == {"userId": user, "installsRemoved": 2}
+    assert bus.ask(command)["status"] == "pending"
+    assert succeeded(bus.final(command.id)) == {"userId": user, "installsRemoved": 2}
     assert events(bus, command.id, 1) == [("user-erased", {"userId": user})]
+    asked = {name: [one.data for one in service.commands if one.data["userId"] == user]
+             for name, service in others.items()}
+    assert asked == {
+        "user": [{"userId": user, "externalId": external_id, "installIds": sorted([first, second])}],
+        "sync": [{"userId": user, "externalId": external_id}]}
     assert succeeded(bus.ask(c.erase(user))) == {"userId": user, "installsRemoved": 0}
     for install in (first, second):
         refused(bus, c.request(install, external_id), "INSTALL_DELETED")
@@ -453,13 +511,53 @@ def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person
     assert again["personCreated"] and again["userId"] != user
 
 
+def test_erasure_is_over_when_both_services_have_answered(link: Deployment, bus: Bus, others: dict[str, StandIn]) -> None:
+    _, external_id, user = new_person(bus)
+    sync = others["sync"]
+    ready, sync.script = sync.script, lambda _: []
+    try:
+        commands = [c.erase(user), c.erase(user)]
+        for command in commands:
+            assert bus.ask(command)["status"] == "pending"
+        waiting = "SELECT COUNT(*) FROM erasures WHERE record LIKE ?"
+        assert link.database.execute(waiting, [f"%{external_id}%"]) == [(1,)]
+        [asked] = until(
+            lambda: [one.envelope for one in sync.commands if one.data["userId"] == user], 10, "the question to sync")
+        assert len(bus.collector.replies[commands[0].id]) == 1, "the user service alone is not enough"
+        sync.answer(asked, refusal("UNKNOWN_TYPE"))
+        for command in commands:
+            reply = bus.final(command.id)
+            rejected(reply, "SERVER_ERROR")
+            assert "sync service answered UNKNOWN_TYPE" in reply["message"]
+    finally:
+        sync.script = ready
+    assert succeeded(bus.settle(c.erase(user))) == {"userId": user, "installsRemoved": 0}
+    assert sync.last["data"] == {"userId": user, "externalId": external_id}, "asked again, with all it needs"
+    assert link.database.execute(waiting, ["%"]) == [(0,)]
+
+
+def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, StandIn]) -> None:
+    install, external_id, user = new_person(bus)
+    before = len(others["sync"].commands)
+    forget = c.forget("link", externalId=external_id)
+    assert succeeded(bus.settle(forget)) == {"userId": user}
+    assert events(bus, forget.id, 1) == [("user-erased", {"userId": user})]
+    assert len(others["sync"].commands) == before, "it is not asked for what it asks for"
+    assert others["user"].last["data"] == {"userId": user, "externalId": external_id, "installIds": [install]}
+    assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext")))) == {}
+    rejected(bus.ask(c.forget("link")), "INVALID_REQUEST")
+    rejected(bus.ask(c.forget("link", userId=user).but(signer="demo-backend")), "INSUFFICIENT_SCOPE")
+
+
 def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> None:
     _, _, user = new_person(bus)
     rejected(bus.ask(c.erase("0" * 24)), "USER_NOT_FOUND")
     rejected(bus.ask(c.erase(user, app="other")), "USER_NOT_FOUND")
 
 
-def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(link: Deployment) -> None:
+def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(
+    link: Deployment, others: dict[str, StandIn]
+) -> None:
     """facts/peers.md bug j. The journal's rows are deleted by hand, as pruning would after weeks."""
     bus = link.bus
     install, other, external_id = fresh("install"), fresh("install"), fresh("ext")
@@ -468,7 +566,7 @@ def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(lin
         c.request(other, external_id),
     ]
     user = [succeeded(bus.ask(command)) for command in history][1]["userId"]
-    succeeded(bus.ask(c.erase(user)))
+    succeeded(bus.settle(c.erase(user)))
     service = link.services[0]
     assert service.stop() == 0
     marks = ",".join("?" * len(history))

@@ -5,7 +5,7 @@ link service over Kafka, on both stores. Every test uses its own installs and ex
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,6 +16,7 @@ from identitybus_testkit.apps import APP_SECRET, CONFIGURATION
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.standin import StandIn, succeeded as done
 from identitybus_testkit.tokens import claims
 from identitybus_testkit.waiting import until
 
@@ -23,14 +24,17 @@ Reply = dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def users(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
-    """A user and a link process, on each engine in turn, ready."""
+def users(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Iterator[Deployment]:
+    """A user and a link process, on each engine in turn, ready; a sync service that does all that it is asked."""
     deployment = make_deployment(request.param, services=("user", "link"))
     for name in ("user", "link"):
         deployment.service(name).start()
     for service in deployment.services:
         service.wait_ready()
-    return deployment
+    deployment.broker.ensure([f"{deployment.prefix}identity.sync.commands.v1"])
+    sync = StandIn(deployment.broker, deployment.prefix, "sync", lambda _: [done()])
+    yield deployment
+    sync.close()
 
 
 @pytest.fixture
@@ -508,13 +512,35 @@ def test_the_platform_disables_an_install(bus: Bus) -> None:
     rejected(bus.ask(c.link(install, authCode=code_for(bus, fresh("ext")))), "USER_DISABLED_REMOTELY")
     succeeded(bus.ask(c.set_status(install, "enabled")))
     remote_enabled(bus, install, True)
+    assert told(bus, install, "activated") == {"installId": install, "userId": result["userId"]}
 
 
-def test_an_erased_user_is_gone_from_its_installs(bus: Bus) -> None:
+def test_a_lost_phone_keeps_no_tablet_out(bus: Bus) -> None:
     external_id = fresh("ext")
-    install, result = created(bus, external_id)
-    succeeded(bus.ask(c.erase(result["userId"])))
-    until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 10, "the user to be gone")
+    phone, result = created(bus, external_id, PHONE)
+    tablet, waiting = created(bus, external_id, TABLET)
+    assert waiting["isRemoteEnabled"] is False
+    succeeded(bus.ask(c.set_status(phone, "disabled")))
+    assert current(bus, tablet)["isRemoteEnabled"] is False, "nothing is promoted"
+    succeeded(bus.ask(c.request(tablet, external_id)))
+    remote_enabled(bus, tablet, True)
+    assert told(bus, tablet, "activated") == {"installId": tablet, "userId": result["userId"]}
+
+
+def test_an_erased_user_is_gone_from_its_installs(users: Deployment, bus: Bus) -> None:
+    external_id = fresh("ext")
+    device = {**PHONE, "model": fresh("model")}
+    install, result = created(bus, external_id, device)
+    open_code = code_for(bus, external_id)
+    command = c.erase(result["userId"])
+    assert succeeded(bus.settle(command)) == {"userId": result["userId"], "installsRemoved": 1}
+    rejected(bus.ask(c.get(install)), "NO_USER")
+    rejected(bus.ask(c.create(fresh("install"), authCode=open_code)), "AUTH_CODE_INVALID")
+    for service, tables in {"link": ("installs", "persons", "erasures", "forward"),
+                            "user": ("installations", "auth_codes", "users", "forward")}.items():
+        rows = [row for table in tables for row in users.database.execute(f"SELECT * FROM {table}", service=service)]
+        for secret in (external_id, device["model"]) + ((install,) if service == "user" else ()):
+            assert secret not in str(rows), f"{service} keeps {secret}"
     assert told(bus, install, "deactivated") == {"installId": install, "cause": "erased"}
     rejected(bus.settle(c.create(install, authCode=code_for(bus, external_id))), "INSTALL_DELETED")
     _, again = created(bus, external_id)
@@ -543,13 +569,29 @@ def test_a_link_that_comes_too_late_does_not_spoil_the_next_creation(bus: Bus) -
     install = fresh("install")
     creation = begin_linker(bus, install, app="hasty")
     assert bus.final(creation.id, timeout=15)["status"] == "expired"
-    late = succeeded(bus.ask(c.request(install, fresh("ext"), app="hasty")))
+    external_id = fresh("ext")
+    phone = fresh("install")
+    owner = succeeded(bus.settle(c.create(phone, app="hasty", authCode=code_for(bus, external_id, app="hasty"))))
+    rejected(bus.ask(c.request(install, external_id, app="hasty")), "NO_LINKING_IN_PROGRESS")
+    still = succeeded(bus.ask(c.get(phone, app="hasty")))
+    assert still["isRemoteEnabled"] is True, "the late link has not switched the real phone off"
     result = succeeded(bus.settle(c.create(install, app="hasty", authCode=code_for(bus, fresh("ext"), app="hasty"))))
-    assert result["userId"] != late["userId"]
+    assert result["userId"] != owner["userId"]
     succeeded(bus.settle(c.reset(install, app="hasty")))
-    succeeded(bus.ask(c.request(install, fresh("ext"), app="hasty")))
+    rejected(bus.ask(c.request(install, fresh("ext"), app="hasty")), "NO_LINKING_IN_PROGRESS")
     unlinked = succeeded(bus.settle(c.create(install, app="hasty", appSecret=APP_SECRET, linking="none")))
     assert unlinked["isLinked"] is False
+
+
+def test_what_an_earlier_life_left_does_not_spoil_the_next_linker(bus: Bus) -> None:
+    """A person is on the install that the user service knows nothing of."""
+    install, external_id = fresh("install"), fresh("ext")
+    succeeded(bus.ask(c.establish(install, fresh("ext"))))
+    creation = begin_linker(bus, install)
+    assert "userId" not in succeeded(bus.ask(c.query(install)))
+    linked = succeeded(bus.ask(c.request(install, external_id)))
+    succeeded(bus.settle(c.confirm(install)))
+    assert succeeded(bus.final(creation.id))["userId"] == linked["userId"]
 
 
 def test_the_expirytime_of_a_creation_ends_its_linker_sooner(bus: Bus) -> None:

@@ -14,9 +14,16 @@ from .places import binary, clean_environment
 from .waiting import until
 
 
+# Whom a service sends commands: it waits until their topics are there.
+_ASKED = {
+    "link": ("user", "sync"), "user": ("link",), "sync": ("link", "verification"), "verification": ("sync",)}
+
+
 def topics_of(*services: str) -> list[str]:
-    """What contracts.md calls the services' topics, without the prefix."""
+    """What contracts.md calls the services' topics, without the prefix, and the topics of those whom they ask."""
     own = [f"identity.{service}.{kind}.v1" for service in services for kind in ("commands", "events", "dlq")]
+    asked = [f"identity.{other}.commands.v1" for service in services for other in _ASKED.get(service, ())]
+    own += [topic for topic in dict.fromkeys(asked) if topic not in own]
     return [*own, *(f"identity.replies.{service}.v1" for service in services), "identity.replies.v1"]
 
 

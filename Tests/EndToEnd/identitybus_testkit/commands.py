@@ -106,6 +106,12 @@ def erase(user_id: str, app: str = "demo") -> Command:
     return Command("link.erase-user", {"userId": user_id}, user_id, app=app, signer=f"{app}-backend")
 
 
+def forget(service: str, app: str = "demo", **data: Any) -> Command:
+    """What the services ask of each other when a person is erased."""
+    subject = str(data.get("externalId") or data.get("userId") or "nobody")
+    return _internal(f"{service}.forget", subject, data, app)
+
+
 # The user service
 
 

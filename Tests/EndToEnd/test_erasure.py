@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is erased is gone: one person through all services, over HTTP, and what is left of it in every table."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from identitybus_testkit import apps
+from identitybus_testkit import commands as c
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.bus import Record
+from identitybus_testkit.commands import PHONE, fresh
+from identitybus_testkit.databases import Database, SQLite
+from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
+from identitybus_testkit.http import Client, basic, bearer
+from identitybus_testkit.verification import keys, secret, token
+from identitybus_testkit.waiting import until
+
+APP = "whole"
+# The record of what was asked and answered goes after its retention: see docs/guarantees.md.
+KEPT = {"journal", "saga", "inbox", "outbox", "handled", "reply"}
+
+
+def whole() -> dict[str, Any]:
+    """One app with everything in use."""
+    return {
+        "id": APP,
+        "keys": [
+            apps.key("whole-backend", "user.link", "user.delete", "verification.check"),
+            apps.key("whole-sdk", "sdk", "identity.sync"), apps.key("whole-admin", "admin"),
+        ],
+        "sdk": {"appSecret": apps.APP_SECRET},
+        "sync": {**apps.worked("conversion"), "fromLinks": True},
+        "verification": {
+            "mode": "report", "signedFields": "userId", "keys": keys("k1"), "identityTokenSecret": secret("jwt")},
+    }
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., GatewayDeployment]) -> GatewayDeployment:
+    deployment = make_deployment(request.param, services=tuple(SERVICES), kind=GatewayDeployment)
+    apps.write(deployment.apps_file, [whole()])
+    started = [deployment.process(name).start() for name in SERVICES]
+    for service in started:
+        service.wait_ready()
+    return deployment
+
+
+@pytest.fixture(scope="module")
+def client(platform: GatewayDeployment) -> Client:
+    gateway = platform.gateway().start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    return gateway.client
+
+
+class Person:
+    """All that is known of somebody, each value to be found nowhere else."""
+
+    def __init__(self) -> None:
+        self.external_id = fresh("ext")
+        self.email = f"{fresh('mail')}@example.org"
+        self.name = fresh("Name")
+        self.install = fresh("install")
+        self.model = fresh("Model")
+        self.device, self.other_device = fresh("device"), fresh("device")
+        self.idfv = fresh("idfv")
+        self.user_id = self.mpid = ""
+
+    def live(self, client: Client) -> None:
+        """A sign-up with an authentication code, a login on a device, and a verified one on another."""
+        self.user_id = create(client, self.external_id, self.install, self.model)["userId"]
+        client.post("/users/auth-code", {"external_id": self.external_id}, "whole-backend")  # not redeemed
+        answer = login(
+            client, self.device, customerid=self.external_id, email=self.email, ios_idfv=self.idfv)
+        self.mpid = str(answer["mpid"])
+        verified = client.post("/v1/verification/login", {
+            "deviceId": self.other_device, "userId": self.external_id, "userEmail": self.email,
+            "userName": self.name, "userAuthToken": token(self.external_id)}, "whole-sdk")
+        assert verified.status == 200, verified
+
+    @property
+    def secrets(self) -> list[str]:
+        return [self.external_id, self.email, self.name, self.install, self.model, self.device, self.other_device,
+                self.idfv]
+
+
+def create(client: Client, external_id: str, install: str, model: str) -> dict[str, Any]:
+    code = client.post("/users/auth-code", {"external_id": external_id}, "whole-backend").text_of("authentication_code")
+    answer = client.post(
+        "/sdk/v1/users", {"installId": install, "device": {**PHONE, "model": model}, "authCode": code}, "whole-sdk")
+    assert answer.status == 200, answer
+    return dict(answer.json)
+
+
+def login(client: Client, device: str, **identities: str) -> dict[str, Any]:
+    known = {"device_application_stamp": device, **identities}
+    answer = client.send(
+        "POST", "/v1/login", {"environment": "development", "known_identities": known}, basic("whole-sdk"))
+    assert answer.status == 200, answer
+    return dict(answer.json)
+
+
+def tables(database: Database, service: str) -> list[str]:
+    query = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'" if isinstance(database, SQLite)
+        else f"SELECT tablename FROM pg_tables WHERE schemaname = 'identity_{service}'")
+    return [row[0] for row in database.execute(query, service=service)]
+
+
+def text(cell: Any) -> str:
+    return bytes(cell).decode("latin-1") if isinstance(cell, (bytes, memoryview)) else str(cell)
+
+
+def found(database: Database, person: Person) -> dict[str, list[str]]:
+    """In which tables which of the person's values stand, but for the record of what was asked."""
+    places: dict[str, list[str]] = {}
+    for service in SERVICES:
+        for table in tables(database, service):
+            if table in KEPT:
+                continue
+            rows = database.execute(f'SELECT * FROM "{table}"', service=service)
+            content = "\n".join(text(cell) for row in rows for cell in row)
+            for value in person.secrets:
+                # Text in a BLOB is UTF-8, and all of these are ASCII.
+                if value in content:
+                    places.setdefault(f"{service}.{table}", []).append(value)
+    return places
+
+
+# The install's id stays, so that the install is refused (docs/link.md).
+def left(person: Person) -> dict[str, list[str]]:
+    return {"link.installs": [person.install]}
+
+
+def everything(broker: Broker, prefix: str) -> list[Record]:
+    """Every record of every topic of the deployment."""
+    admin = AdminClient(broker.client())
+    consumer = Consumer(broker.client(**{"group.id": "e2e-everything", "enable.auto.commit": False, "log_level": 2}))
+    records: list[Record] = []
+    for name, topic in admin.list_topics(timeout=10).topics.items():
+        if not name.startswith(prefix):
+            continue
+        for number in topic.partitions:
+            place = TopicPartition(name, number, OFFSET_BEGINNING)
+            low, high = consumer.get_watermark_offsets(place, timeout=10)
+            if low == high:
+                continue
+            consumer.assign([place])
+            while not records or (records[-1].topic, records[-1].partition, records[-1].offset) != (name, number, high - 1):
+                message = consumer.poll(10)
+                assert message is not None, f"{name} {number} up to {high}"
+                assert message.error() is None, message.error()
+                records.append(Record.of(message))
+    consumer.close()
+    return records
+
+
+def replay(broker: Broker, records: list[Record]) -> None:
+    """Produces them again, each to where it stood."""
+    producer = Producer(broker.client(**{"log_level": 2}))
+    for record in records:
+        producer.produce(
+            record.topic, record.value, key=record.key, partition=record.partition, headers=record.headers)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def quiet(platform: GatewayDeployment) -> None:
+    """Waits until all that was produced is read: a command behind it in each partition is answered."""
+    for service, make in {
+        "link": lambda: c.query(fresh("i"), APP), "user": lambda: c.get(fresh("i"), APP),
+        "sync": lambda: c.get_users(fresh("d"), APP),
+        "verification": lambda: c.Command("verification.check", {}, fresh("d"), app=APP, signer="whole-backend"),
+    }.items():
+        topic = platform.bus.topic(service)
+        for number in platform.broker.partitions(topic):
+            command = make()
+            value, headers = platform.bus.signed(command)
+            producer = Producer(platform.broker.client(**{"log_level": 2}))
+            producer.produce(topic, value, key=command.key, partition=number, headers=headers)
+            assert producer.flush(30) == 0
+            platform.bus.reply(command.id, 60)
+    time.sleep(2)  # events and replies, which nobody answers
+
+
+def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
+    platform: GatewayDeployment, client: Client
+) -> None:
+    person, stranger = Person(), Person()
+    person.live(client)
+    stranger.live(client)
+    before = found(platform.database, person)
+    assert set(before) >= {"link.persons", "user.installations", "user.auth_codes", "sync.identities",
+                           "verification.sessions"}, before
+    others = found(platform.database, stranger)
+
+    answer = client.send("DELETE", f"/users/{person.user_id}", headers=bearer("whole-backend"))
+    assert (answer.status, answer.body) == (200, b""), answer
+    assert found(platform.database, person) == left(person)
+    assert found(platform.database, stranger) == others, "nobody else has lost anything"
+
+    # All that was ever said, once more: nothing comes back.
+    replay(platform.broker, everything(platform.broker, platform.prefix))
+    quiet(platform)
+    assert found(platform.database, person) == left(person)
+    assert found(platform.database, stranger) == others
+
+    # Who gets the external id next is a new, empty user with a new, empty profile.
+    again = create(client, person.external_id, fresh("install"), fresh("Model"))
+    assert again["userId"] != person.user_id
+    assert client.get(f"/sdk/v1/installs/{again['installId']}", "whole-sdk").status in (200, 403)
+    device = fresh("device")
+    mpid = str(login(client, device, customerid=person.external_id)["mpid"])
+    assert mpid != person.mpid
+    users = platform.bus.ask(c.get_users(device, APP))
+    assert users["status"] == "succeeded", users
+    for value in (person.email, person.name, person.device, person.other_device, person.idfv, person.mpid):
+        assert value not in str(users), users
+    refused = client.send("POST", "/v2/users/" + person.install + "/link", {"external_id": person.external_id},
+                          bearer("whole-backend"))
+    assert (refused.status, refused.json["errorCode"]) == (403, "INSTALL_DELETED")
+
+
+def test_whoever_asks_while_it_goes_on_waits_along(platform: GatewayDeployment, client: Client) -> None:
+    """Several at once, and by both names: the user's and the profile's."""
+    person = Person()
+    person.live(client)
+    commands = [
+        c.erase(person.user_id, APP), c.erase(person.user_id, APP),
+        c.Command("sync.erase-profile", {"mpid": person.mpid}, person.mpid, app=APP, signer="whole-backend"),
+    ]
+    platform.bus.send_all(commands)
+    for command in commands:
+        reply = platform.bus.final(command.id, 60)
+        assert reply["status"] == "succeeded" or reply["reason"] in ("PROFILE_ERASED", "NOT_FOUND_ERROR"), reply
+    until(lambda: found(platform.database, person) == left(person), 20,
+          lambda: str(found(platform.database, person)))
+    for service in SERVICES:
+        assert platform.database.execute("SELECT COUNT(*) FROM forward", service=service) == [(0,)], service
