@@ -52,10 +52,17 @@ struct Deployment: ParsableArguments {
         }
     }
 
-    /// The secret of an app's key, or the deployment's internal key.
+    /// The secret of an app's key, or what services sign commands with.
     /// - Throws: `ValidationError` that says where it was looked for.
     func secret(app: String, keyID: String) throws -> SymmetricKey {
-        if keyID == Signature.internalKeyID { return try internalKey() }
+        if keyID == Signature.internalKeyID {
+            guard let key = try keys().signing(.commands) else {
+                throw ValidationError(
+                    "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes "
+                        + "\(internalKeyFile))")
+            }
+            return key
+        }
         let directory = try appDirectory()
         guard let settings = directory[app] else {
             throw ValidationError("\(appsPath) has no app \(app); it has \(directory.ids.joined(separator: ", "))")
@@ -77,16 +84,20 @@ struct Deployment: ParsableArguments {
         }
     }
 
-    private func internalKey() throws -> SymmetricKey {
-        if let text = environment["IDENTITYBUS_INTERNAL_KEY"], !text.isEmpty {
-            return SymmetricKey(data: Array(text.utf8))
+    /// What this environment has to sign and check with: of the internal key everything, else what it was given. Nothing
+    /// when there is neither.
+    /// - Throws: `ValidationError` when a variable is wrong.
+    func keys() throws -> DeploymentKeys {
+        do {
+            let keys = try DeploymentKeys(environment: EnvironmentSettings(environment), derived: .events)
+            guard keys.isEmpty, let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
+                return keys
+            }
+            let key = text.trimmingCharacters(in: .newlines)
+            return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
+        } catch {
+            throw ValidationError("\(error)")
         }
-        guard let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
-            throw ValidationError(
-                "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile))"
-            )
-        }
-        return SymmetricKey(data: Array(text.trimmingCharacters(in: .newlines).utf8))
     }
 }
 

@@ -4,14 +4,21 @@
 import Contracts
 import Logging
 import Messaging
+import Runtime
 import WireJSON
 
 /// Waits for one reply on a reply topic.
 final class ReplyTail {
     private let tail: KafkaTail
+    private let topic: String
+    private let publications: Publications
 
     /// Made before the command is sent, so that the reply cannot be missed.
-    init(kafka: KafkaConfiguration, topic: String) throws {
+    /// - Parameter keys: with them, only what a service has signed is a reply.
+    init(kafka: KafkaConfiguration, keys: DeploymentKeys, topics: Topics) throws {
+        publications = Publications(keys, topics: topics)
+        topic = topics.replies
+        let topic = topic
         let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
         defer { admin.close(timeout: .seconds(1)) }
         let partitions = try admin.existingTopics(timeout: .seconds(10))
@@ -26,7 +33,8 @@ final class ReplyTail {
             for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
                 guard let value = record.value,
                     let event = try? WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: value),
-                    event.data.commandId == commandID, event.data.status != .pending
+                    event.data.commandId == commandID, event.data.status != .pending,
+                    !publications.canCheck(topic) || publications.isGenuine(record)
                 else { continue }
                 return (String(decoding: value, as: UTF8.self), event.data.status)
             }

@@ -25,7 +25,7 @@ struct SendCommand: ParsableCommand {
     @Option(help: "The app the command is for.")
     var app: String
 
-    @Option(help: "The API key to sign with; `internal` signs with the deployment's internal key.")
+    @Option(help: "The API key to sign with; `internal` signs as the services do.")
     var keyId: String
 
     @Option(help: "The command's data, a JSON object.")
@@ -48,7 +48,8 @@ struct SendCommand: ParsableCommand {
     func run() throws {
         let record = try record()
         let kafka = try deployment.kafka()
-        let tail = try wait.map { _ in try ReplyTail(kafka: kafka, topic: deployment.topics.replies) }
+        let keys = try deployment.keys()
+        let tail = try wait.map { _ in try ReplyTail(kafka: kafka, keys: keys, topics: deployment.topics) }
         defer { tail?.close() }
         try deliver(record, kafka)
         guard let tail, let wait else { return }

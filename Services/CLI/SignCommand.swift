@@ -21,7 +21,7 @@ struct SignCommand: ParsableCommand {
     @Option(help: "The app whose key signs.")
     var app: String
 
-    @Option(help: "The API key to sign with; `internal` signs with the deployment's internal key.")
+    @Option(help: "The API key to sign with; `internal` signs as the services do.")
     var keyId: String
 
     @Option(name: .customLong("header"), help: "A ce_* header as name=value; once for each.")

@@ -31,10 +31,10 @@ struct UpCommand: ParsableCommand {
         let interruption = Interruption()
         try FileManager.default.createDirectory(atPath: deployment.dataDir, withIntermediateDirectories: true)
         var environment = ProcessInfo.processInfo.environment
+        try internalKey(&environment)
         let broker = try broker(&environment)
         defer { broker?.close() }
         let address = environment["KAFKA_BOOTSTRAP_SERVERS"] ?? ""
-        try internalKey(&environment)
         environment["DATA_DIR"] = deployment.dataDir
         environment["IDENTITYBUS_APPS"] = deployment.appsPath
         environment["LOG_FORMAT"] = environment["LOG_FORMAT"] ?? "text"
@@ -72,12 +72,32 @@ struct UpCommand: ParsableCommand {
     private func children(_ environment: [String: String]) throws -> [ChildService] {
         let folder = "\(deployment.dataDir)/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let gatewayEnvironment = try gatewayEnvironment(environment)
         return (Self.services + [Self.gateway]).map { name in
             var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
             if name == Self.gateway { reports[Self.gatewayReport] = deployment.gatewayFile }
             return ChildService(
-                name: name, environment: environment, reports: reports, logDirectory: "\(deployment.dataDir)/logs")
+                name: name, environment: name == Self.gateway ? gatewayEnvironment : environment, reports: reports,
+                logDirectory: "\(deployment.dataDir)/logs")
         }
+    }
+
+    /// The gateway faces the network: it gets the keys that it needs and neither the internal key nor the database.
+    private func gatewayEnvironment(_ environment: [String: String]) throws -> [String: String] {
+        let keys: DeploymentKeys
+        do {
+            keys = try DeploymentKeys(environment: EnvironmentSettings(environment))
+        } catch {
+            throw ValidationError("\(error)")
+        }
+        var environment = environment
+        for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "DATABASE_URL"] {
+            environment[name] = nil
+            environment["\(name)_FILE"] = nil
+        }
+        environment["IDENTITYBUS_GATEWAY_KEYS_FILE"] = nil
+        environment["IDENTITYBUS_GATEWAY_KEYS"] = keys.text(for: DeploymentKeys.gatewayPurposes)
+        return environment
     }
 
     private func removeAddresses() {
@@ -93,15 +113,12 @@ struct UpCommand: ParsableCommand {
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
         // The address is not known before the broker runs; any will do to read the other settings.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
-        environment["IDENTITYBUS_INTERNAL_KEY"] =
-            environment["IDENTITYBUS_INTERNAL_KEY"] ?? String(repeating: "-", count: 16)
         let gatewayReplies = deployment.topics.replies(to: Self.gateway)
         let specs = try (Self.services + [Self.gateway]).flatMap { name in
             try ServiceConfiguration(environment: environment, service: name)
                 .topicSpecs(for: name, reading: [.replies(from: [])])
                 .filter { name != Self.gateway || $0.name == gatewayReplies }
         }
-        environment["IDENTITYBUS_INTERNAL_KEY"] = ProcessInfo.processInfo.environment["IDENTITYBUS_INTERNAL_KEY"]
         let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let broker = try EmbeddedBroker(topics: unique.values.sorted { $0.name < $1.name }, logger: .quiet)
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
@@ -110,7 +127,9 @@ struct UpCommand: ParsableCommand {
 
     /// The key of the environment, of an earlier run, or a new one.
     private func internalKey(_ environment: inout [String: String]) throws {
-        if let given = environment["IDENTITYBUS_INTERNAL_KEY"], !given.isEmpty { return }
+        for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_INTERNAL_KEY_FILE"] {
+            if let given = environment[name], !given.isEmpty { return }
+        }
         let path = deployment.internalKeyFile
         if !FileManager.default.fileExists(atPath: path) {
             let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }

@@ -6,12 +6,17 @@ import Contracts
 import Foundation
 import Logging
 import Messaging
+import Runtime
 import WireJSON
 
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Shows events, replies and dead letters as they come, until Ctrl-C.")
+        abstract: "Shows events, replies and dead letters as they come, until Ctrl-C.",
+        discussion: """
+            Where the internal key or IDENTITYBUS_EVENTS_KEYS is known, a line about an event or a reply that no service \
+            has signed says so.
+            """)
 
     @Option(help: "Topics to watch; * stands for anything. Default: all events, replies and dead letters.")
     var topic: [String] = []
@@ -26,6 +31,7 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         let kafka = try deployment.kafka()
+        let publications = Publications(try deployment.keys(), topics: deployment.topics)
         let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
         let existing = try admin.existingTopics(timeout: .seconds(10))
         admin.close(timeout: .seconds(1))
@@ -47,10 +53,20 @@ struct WatchCommand: ParsableCommand {
         let interruption = Interruption()
         while !interruption.isRequested {
             for record in tail.poll(maxRecords: 500, timeout: .milliseconds(200)) {
-                print(json ? RecordLine.json(record) : RecordLine.text(record))
+                if json {
+                    print(RecordLine.json(record))
+                } else {
+                    print((isForged(record, publications) ? "NOT SIGNED BY A SERVICE  " : "") + RecordLine.text(record))
+                }
             }
             fflush(nil)
         }
         tail.close()
+    }
+
+    private func isForged(_ record: KafkaRecord, _ publications: Publications) -> Bool {
+        let topic = record.topicPartition.topic
+        let isPublication = Glob("*.events.v1").matches(topic) || Glob("*identity.replies.*").matches(topic)
+        return isPublication && publications.canCheck(topic) && !publications.isGenuine(record)
     }
 }

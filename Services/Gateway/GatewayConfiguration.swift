@@ -6,7 +6,7 @@ public import Runtime
 
 /// The gateway's settings, read from the environment once at start (docs/gateway.md lists the variables).
 public struct GatewayConfiguration: Sendable {
-    /// Kafka, topics, apps file, internal key, health server and logs, as for every service.
+    /// Kafka, topics, apps file, keys, health server and logs, as for every service.
     public var service: ServiceConfiguration
     /// Where the API is served.
     public var host: String
@@ -31,7 +31,7 @@ public struct GatewayConfiguration: Sendable {
 
     /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
     public init(environment: [String: String]) throws {
-        service = try ServiceConfiguration(environment: environment, service: "gateway")
+        service = try ServiceConfiguration(environment: environment, service: "gateway", derived: .gateway)
         let settings = EnvironmentSettings(environment)
         host = settings.text("GATEWAY_HOST") ?? "127.0.0.1"
         port = try settings.integer("GATEWAY_PORT", default: 0, in: 0...65_535)

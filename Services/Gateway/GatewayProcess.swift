@@ -25,7 +25,9 @@ public enum GatewayProcess {
         if let files = configuration.tls { _ = try APIServer.tls(files) }
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
-        let apps = try AppsSource(path: configuration.service.appsPath, logger: logger).apps
+        let apps = try AppsSource(
+            path: configuration.service.appsPath, reading: .gateway, logger: logger
+        ).apps
         raiseDescriptorLimit()
         ServiceMain.watchParent()
         let bus = Bus(configuration: configuration, apps: apps, logger: logger)
@@ -37,7 +39,7 @@ public enum GatewayProcess {
                 return registry.exposition()
             }, logger: logger,
             onBound: { ServiceMain.healthIsBound(configuration.service, port: $0, logger: logger) })
-        let secrets = configuration.service.internalKey.map { DerivedSecrets(internalKey: $0) }
+        let secrets = configuration.service.keys.isEmpty ? nil : DerivedSecrets(configuration.service.keys)
         let api = API(bus: bus, secrets: secrets, replyTimeout: configuration.replyTimeout, now: { .now })
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var group = ServiceGroupConfiguration(

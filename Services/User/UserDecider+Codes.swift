@@ -8,7 +8,8 @@ import Runtime
 extension UserDecider {
     private static let hexDigits = Array("0123456789abcdef".utf8)
 
-    /// The code that this command would give out: 64 bytes that nobody without the internal key can guess, as hex.
+    /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
+    /// hex.
     static func newCode(_ context: DecisionContext) -> String {
         let bytes = context.secrets.bytes("auth-code", for: context.command)
         return String(

@@ -8,6 +8,8 @@ public struct Topics: Sendable, Hashable {
 
     /// What the `source` of every message of the deployment's own services begins with; nobody else may use it.
     public static let ownSources = "identitybus/"
+    /// The `source` of the commands that the gateway sends, and the only one that its key may use.
+    public static let gatewaySource = "identitybus/gateway"
 
     public init(prefix: String = "") { self.prefix = prefix }
 
@@ -15,6 +17,9 @@ public struct Topics: Sendable, Hashable {
     public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
     public var replies: String { "\(prefix)identity.replies.v1" }
+
+    /// Where the replies to what the gateway sends come back.
+    public var gatewayReplies: String { replies(to: "gateway") }
 
     /// Where the replies to what a service forwards come back.
     public func replies(to service: String) -> String { "\(prefix)identity.replies.\(service).v1" }

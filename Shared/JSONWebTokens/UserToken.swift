@@ -36,11 +36,15 @@ public struct UserToken: Sendable, Hashable {
     /// `{"alg":"HS256","typ":"JWT"}`
     private static let header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
 
-    /// The app's own `sdk.tokenSecret`, or a key derived from the deployment's internal key. Not from the app secret:
-    /// that one is in every copy of the app.
+    /// The key that signs: the app's own `sdk.tokenSecret`, or one derived from the deployment's internal key. Not from
+    /// the app secret: that one is in every copy of the app.
     public static func key(of app: AppSettings, secrets: DerivedSecrets) -> SymmetricKey {
-        app.sdk.tokenSecret?.key
-            ?? SymmetricKey(data: secrets.bytes("user-token-key", for: CommandKey(app: app.id, source: "", id: "")))
+        app.sdk.tokenSecret?.key ?? secrets.tokenKey(of: app.id)
+    }
+
+    /// The keys that a token may be signed with: while the internal key is changed, those of each.
+    private static func keys(of app: AppSettings, secrets: DerivedSecrets) -> [SymmetricKey] {
+        app.sdk.tokenSecret.map { [$0.key] } ?? secrets.tokenKeys(of: app.id)
     }
 
     /// Deciding twice gives the same text.
@@ -62,7 +66,7 @@ public struct UserToken: Sendable, Hashable {
         // signature is checked, because it says whose key to check it with.
         guard text.utf8.count <= 4096, text.hasPrefix(header), !text.utf8.contains(UInt8(ascii: "=")),
             let claims = HS256.payload(of: text, as: Claims.self), let app = apps[claims.aud],
-            HS256.isValid(text, key: key(of: app, secrets: secrets)), claims.exp > now.milliseconds / 1000
+            keys(of: app, secrets: secrets).contains(where: { HS256.isValid(text, key: $0) }), claims.exp > now.milliseconds / 1000
         else { return nil }
         return UserToken(
             app: app.id, userID: claims.sub, installID: claims.install,

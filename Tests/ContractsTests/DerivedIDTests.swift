@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Crypto
 import Testing
 
 @testable import Contracts
 
-/// Ids that stand in databases and on topics: the vectors (made with Python's hashlib and uuid) must never change.
+/// Ids that stand in databases and on topics: the vectors (made with Python's hashlib, hmac and uuid) must never change.
 @Suite struct DerivedIDTests {
+    /// The bytes 0 to 31.
+    private let salt = SymmetricKey(data: (0..<32).map { UInt8($0) })
+
+    private func user(_ app: String, _ source: String, _ id: String) -> String {
+        DerivedID.user(salt: salt, app: app, source: source, commandID: id)
+    }
+
     @Test func userIDs() {
-        #expect(DerivedID.user(app: "demo", source: "backend", commandID: "c1") == "f0bb69eeec65679d0ed1576a")
-        #expect(DerivedID.user(app: "", source: "", commandID: "") == "e36e8ce6a6205eab43d708b6")
-        #expect(DerivedID.user(app: "d\u{e9}", source: "s\n1:x", commandID: "id") == "c4b493034d434c004d002c53")
+        #expect(user("demo", "backend", "c1") == "8a2f2f4be779f186c5ba3f48")
+        #expect(user("", "", "") == "e6d8bba7420b50a78be95f9f")
+        #expect(user("d\u{e9}", "s\n1:x", "id") == "5e165af8c0d7bd23df9e87a8")
+    }
+
+    @Test func profilesAndAliases() {
+        let mpid = DerivedID.mpid(salt: salt, app: "demo", source: "backend", commandID: "c1", counter: 0)
+        #expect(mpid.value == -6_291_490_560_419_665_083)
+        #expect(
+            DerivedID.alias(salt: salt, app: "demo", source: "backend", commandID: "c1")
+                == "f2906668-10ae-86fc-82e4-ecd6ee5fe537")
+    }
+
+    /// Who knows the command and not the salt cannot tell what it makes.
+    @Test func everySaltGivesOtherIDs() {
+        let salts = [salt] + (0..<50).map { _ in SymmetricKey(size: .bits256) }
+        let users = salts.map { DerivedID.user(salt: $0, app: "a", source: "s", commandID: "c") }
+        let mpids = salts.map { DerivedID.mpid(salt: $0, app: "a", source: "s", commandID: "c", counter: 0) }
+        let aliases = salts.map { DerivedID.alias(salt: $0, app: "a", source: "s", commandID: "c") }
+        #expect(Set(users).count == 51 && Set(mpids).count == 51 && Set(aliases).count == 51)
     }
 
     @Test func messageIDs() {
@@ -42,7 +67,7 @@ import Testing
             ("a", "bc", "d"), ("ab", "c", "d"), ("a", "b", "cd"), ("abc", "", "d"), ("", "abc", "d"), ("a", "bcd", ""),
             ("a\n2:bc", "", "d"), ("a", "2:bc\n1:d", ""), ("1:a", "bc", "d"),
         ]
-        #expect(Set(triples.map { DerivedID.user(app: $0, source: $1, commandID: $2) }).count == triples.count)
+        #expect(Set(triples.map { user($0, $1, $2) }).count == triples.count)
         let ids = triples.map { DerivedID.message(app: $0, source: $1, commandID: $2, index: 0) }
         #expect(Set(ids).count == triples.count)
     }
@@ -57,7 +82,7 @@ import Testing
 
     @Test func userIDsLookLikeTheVendors() {
         for number in 0..<200 {
-            let id = DerivedID.user(app: "demo", source: "s", commandID: "\(number)")
+            let id = user("demo", "s", "\(number)")
             #expect(id.utf8.count == 24)
             #expect(id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
         }

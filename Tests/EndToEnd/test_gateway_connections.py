@@ -17,6 +17,7 @@ import pytest
 
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, bearer, compressed, read_all
+from identitybus_testkit.secrets import INTERNAL_KEY
 from identitybus_testkit.standin import StandIn, succeeded
 from identitybus_testkit.waiting import until
 
@@ -286,7 +287,7 @@ def test_only_services_can_answer(client: Client, service: StandIn) -> None:
         target=lambda: answers.append(client.post(PATH, {"external_id": "silence"}, "demo-backend")))
     thread.start()
     until(lambda: len(service.commands) > count, 10, "the command")
-    for signer in ["", "demo-backend"]:
+    for signer in ["", "demo-backend", "events"]:
         service.answer(service.last, succeeded({"userId": "f" * 24}), signer)
     service.answer(service.last | {"appid": "other"}, succeeded({"userId": "e" * 24}))
     time.sleep(0.3)
@@ -347,7 +348,8 @@ def test_a_broker_that_goes_away_and_comes_back(gateway_deployment: GatewayDeplo
 
 @pytest.mark.parametrize("setting", [
     {"GATEWAY_PORT": "70000"}, {"GATEWAY_MAX_IN_FLIGHT": "0"}, {"GATEWAY_TLS_KEY": "/nowhere"},
-    {"GATEWAY_TLS_KEY": "/nowhere", "GATEWAY_TLS_CERTIFICATE": "/nowhere"}, {"IDENTITYBUS_INTERNAL_KEY": ""},
+    {"GATEWAY_TLS_KEY": "/nowhere", "GATEWAY_TLS_CERTIFICATE": "/nowhere"}, {"IDENTITYBUS_GATEWAY_KEYS": ""},
+    {"IDENTITYBUS_GATEWAY_KEYS": "guess"}, {"IDENTITYBUS_INTERNAL_KEY": INTERNAL_KEY},
     {"IDENTITYBUS_APPS": "/nowhere"},
 ])
 def test_a_wrong_setting_ends_the_start(gateway_deployment: GatewayDeployment, setting: dict[str, str]) -> None:

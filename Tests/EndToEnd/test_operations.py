@@ -24,7 +24,7 @@ from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import binary, clean_environment
-from identitybus_testkit.secrets import INTERNAL_KEY, leaks
+from identitybus_testkit.secrets import INTERNAL_KEY, gateway_keys, leaks
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import Up, tool
 from identitybus_testkit.waiting import until
@@ -452,6 +452,11 @@ def test_operations_up_keeps_its_secrets_to_itself(up: Up) -> None:
     key = key_file.read_text().strip()
     assert len(key) >= 32 and key not in up.text + up.service_log
     assert not leaks((up.text + up.service_log).encode())
+    # The gateway, which faces the network, gets what it needs of the key, and no database.
+    variables = Path(f"/proc/{up.children['gateway']}/environ").read_bytes().split(b"\0")
+    names = {text.split(b"=")[0] for text in variables}
+    assert b"IDENTITYBUS_GATEWAY_KEYS=" + gateway_keys(key).encode() in variables
+    assert not [name for name in names if b"INTERNAL_KEY" in name or b"DATABASE_URL" in name], names
     assert up.stop() == 0
     assert not (up.data / "bootstrap").exists()
 
@@ -559,6 +564,6 @@ def test_operations_watch_prints_one_json_line_for_each_record(
 
 
 def test_operations_help_and_version_of_every_command() -> None:
-    for command in ([], ["up"], ["send"], ["watch"], ["sign"]):
+    for command in ([], ["up"], ["send"], ["watch"], ["sign"], ["derive-keys"]):
         answer = tool(*command, "--help", environment={})
         assert answer.returncode == 0 and "USAGE" in answer.stdout, answer

@@ -11,12 +11,13 @@ import WireJSON
 @testable import Gateway
 
 @Suite struct CommandWriterTests {
-    private let key = SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))
+    private let internalKey = SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))
+    private var key: SymmetricKey { KeyPurpose.gateway.key(from: internalKey) }
 
     private func record(_ data: JSONValue, expires: Timestamp? = nil) throws -> (
         topic: String, key: String, envelope: JSONObject
     ) {
-        let writer = CommandWriter(topics: Topics(prefix: "p."), internalKey: key)
+        let writer = CommandWriter(topics: Topics(prefix: "p."), keys: DeploymentKeys(internalKeys: [internalKey]))
         let record = try writer.record(
             OutgoingCommand(
                 id: "c-1", type: "identity.link.request.v1", data: data, caller: caller(),
@@ -24,7 +25,7 @@ import WireJSON
         let value = try #require(record.value)
         let header = try #require(record.headers.first { $0.name == "signature" }?.value)
         let signature = try #require(Signature(header: header))
-        #expect(signature.keyID == "internal")
+        #expect(signature.keyID == "gateway")
         #expect(
             signature.isValid(
                 secret: key, signingString: Signature.signingString(topic: record.topic, headers: [], value: value)))
@@ -75,6 +76,19 @@ import WireJSON
         #expect(Set(others + [id]).count == 5)
         #expect(id.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
         #expect(CommandID.random() != CommandID.random())
+    }
+
+    /// Who guesses an Idempotency-Key does not know the command's id: that takes the caller's secret.
+    @Test func derivedIDsTakeTheCallersSecret() {
+        func id(secret: String) -> String {
+            let key = APIKey(id: "k", secret: SymmetricKey(data: Array(secret.utf8)), scopes: [])
+            let app = AppSettings(id: "demo", keys: ["k": key])
+            return CommandID.derived(
+                caller: Caller(app: app, principal: Principal(kind: .apiKey("k"), scopes: [])), idempotencyKey: "x")
+        }
+        #expect(id(secret: "one") == id(secret: "one"))
+        #expect(id(secret: "one") != id(secret: "two"))
+        #expect(id(secret: "one") != CommandID.derived(caller: caller(), idempotencyKey: "x"))
     }
 
     @Test(arguments: [

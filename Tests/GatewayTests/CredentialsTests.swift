@@ -48,7 +48,8 @@ func testRequest(
                     ]),
             ]), secrets: secrets, now: now)
     }
-    private let secrets = DerivedSecrets(internalKey: SymmetricKey(data: Array("an-internal-key-of-a-test".utf8)))
+    private let secrets = DerivedSecrets(
+        DeploymentKeys(internalKeys: [SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))]))
 
     private func status(_ work: () throws(APIFailure) -> Caller) -> Int {
         do throws(APIFailure) {

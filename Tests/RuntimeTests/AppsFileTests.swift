@@ -100,6 +100,8 @@ import Testing
         .key("{id: k, secret: hunter2hunter2, scopes: [], revoked: perhaps}", "apps[0].keys[0].revoked"),
         .key("{id: k, secret: hunter2hunter2, scopes: [], colour: red}", "apps[0].keys[0]", "colour"),
         .key("{id: internal, secret: hunter2hunter2, scopes: []}", "app demo, key internal"),
+        .key("{id: events, secret: hunter2hunter2, scopes: []}", "app demo, key events", "deployment's own"),
+        .key("{id: gateway, secret: hunter2hunter2, scopes: []}", "app demo, key gateway", "deployment's own"),
         .key("{id: 'a;b', secret: hunter2hunter2, scopes: []}", "app demo, key a;b", "semicolon"),
         .key("{id: a.b, secret: hunter2hunter2, scopes: []}", "app demo, key a.b", "dot"),
         .key("{id: '', secret: hunter2hunter2, scopes: []}", "app demo", "empty"),
@@ -110,6 +112,22 @@ import Testing
         for name in mistake.names { #expect(problem.description.contains(name), "\(problem)") }
         #expect(!problem.description.contains("\n"), "\(problem)")
         #expect(!problem.description.contains("hunter2"), "\(problem)")
+    }
+
+    /// The gateway does not even open the secrets with which apps vouch for logins.
+    @Test func theGatewayReadsOnlyWhatItNeeds() throws {
+        let text = """
+            apps:
+              - id: demo
+                keys: [{id: k, secret: hunter2hunter2, scopes: []}]
+                gateway: {keyOnly: true}
+                verification: {mode: enforce, keys: [{id: v, secretFile: none}], identityTokenSecretFile: none}
+            """
+        struct Unreadable: Error {}
+        #expect(throws: AppsFile.Problem.self) { try AppsFile.parse(text) { _ in throw Unreadable() } }
+        let apps = try AppsFile.parse(text, reading: .gateway) { _ in throw Unreadable() }
+        let app = try #require(apps["demo"])
+        #expect(app.keys.count == 1 && app.gateway.acceptsKeyOnly && app.verification.keys.isEmpty)
     }
 
     @Test func secretsAreNotShown() throws {

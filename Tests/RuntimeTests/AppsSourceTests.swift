@@ -25,8 +25,8 @@ import Testing
         try Data(text.utf8).write(to: folder.appending(path: name), options: .atomic)
     }
 
-    private func source() throws -> AppsSource {
-        try AppsSource(path: path, logger: Logger(label: "test") { _ in LogLinesHandler(lines: lines) })
+    private func source(_ keys: DeploymentKeys = .none) throws -> AppsSource {
+        try AppsSource(path: path, keys: keys, logger: Logger(label: "test") { _ in LogLinesHandler(lines: lines) })
     }
 
     private func file(secret: String = "secret-one") -> String {
@@ -62,6 +62,20 @@ import Testing
         try write("apps: [{id: later}]")
         #expect(source.reload())
         #expect(source.apps.ids == ["later"])
+    }
+
+    /// An app that knew an internal key could send as a service.
+    @Test func theInternalKeyIsNobodysSecret() throws {
+        let keys = DeploymentKeys(
+            internalKeys: ["internal-one", "internal-two"].map { SymmetricKey(data: Array($0.utf8)) })
+        try write(file(secret: "internal-two"))
+        let problem = try #require(throws: AppsFile.Problem.self) { try source(keys) }
+        #expect(problem.description.contains("key k has the internal key"))
+        try write(file())
+        let current = try source(keys)
+        try write(file(secret: "internal-one"))
+        #expect(!current.reload())
+        #expect(lines.all.count == 1 && !lines.all[0].contains("internal-one"))
     }
 
     @Test func aFileThatGoesAwayChangesNothing() throws {

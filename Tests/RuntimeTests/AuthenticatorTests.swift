@@ -129,9 +129,9 @@ import Testing
     @Test func theInternalKeyMustMatchAndExist() throws {
         let mine = Fixture.attributes()
         let record = try Fixture.record(signedBy: Signature.internalKeyID)
-        #expect(reason(record, mine, Fixture.authenticator(internalKey: nil)) == .keyUnknown)
-        let other = SymmetricKey(data: Array("another internal key".utf8))
-        #expect(reason(record, mine, Fixture.authenticator(internalKey: other)) == .signatureInvalid)
+        #expect(reason(record, mine, Fixture.authenticator(keys: .none)) == .keyUnknown)
+        let other = DeploymentKeys(internalKeys: [SymmetricKey(data: Array("another internal key".utf8))])
+        #expect(reason(record, mine, Fixture.authenticator(keys: other)) == .signatureInvalid)
         let unknown = Fixture.attributes(app: "unknown")
         #expect(reason(try Fixture.record(unknown, signedBy: Signature.internalKeyID), unknown) == .appUnknown)
     }
@@ -158,15 +158,126 @@ import Testing
         let attributes = Fixture.attributes()
         let record = try Fixture.record(attributes, signedBy: Signature.internalKeyID)
         let new = SymmetricKey(data: Array("another-internal-key-of-the-tests".utf8))
-        let after = Authenticator(trust: .signed, apps: Fixture.apps, internalKey: new)
+        let after = Fixture.authenticator(keys: DeploymentKeys(internalKeys: [new]))
         #expect(reason(record, attributes, after) == .signatureInvalid)
-        let during = Authenticator(
-            trust: .signed, apps: Fixture.apps, internalKey: new, previousInternalKeys: [Fixture.internalKey])
+        let during = Fixture.authenticator(keys: DeploymentKeys(internalKeys: [new, Fixture.internalKey]))
         #expect(reason(record, attributes, during) == nil)
     }
 
+    // MARK: Keys by purpose
+
+    private func asGateway(_ type: String?, _ id: String?, source: String = "identitybus/gateway") -> EventAttributes {
+        var attributes = speaking(type, id)
+        attributes.source = source
+        return attributes
+    }
+
+    @Test func theGatewaysKeySpeaksForOthersOnly() throws {
+        let gateway = Signature.gatewayKeyID
+        #expect(try principal(asGateway("api_key", "demo-sdk"), signedBy: gateway).kind == .apiKey("demo-sdk"))
+        #expect(try principal(asGateway("app_user", "u1"), signedBy: gateway).kind == .user("u1"))
+        for attributes in [
+            asGateway(nil, nil), asGateway("api_key", nil), asGateway(nil, "demo-sdk"), asGateway("api_key", "nobody"),
+            asGateway("service", "link"), asGateway("app_user", "u1", source: "identitybus/link"),
+            asGateway("app_user", "u1", source: "mine"), asGateway("app_user", "u1", source: "identitybus/"),
+        ] {
+            #expect(reason(try Fixture.record(attributes, signedBy: gateway), attributes) == .principalInvalid)
+        }
+    }
+
+    @Test func eachKeySignsItsOwnAndNothingElse() throws {
+        let ids = [Signature.internalKeyID, Signature.gatewayKeyID, Signature.eventsKeyID]
+        let attributes = asGateway("app_user", "u1")
+        let own: [String: KeyPurpose] = [ids[0]: .commands, ids[1]: .gateway]
+        for id in ids {
+            for purpose in KeyPurpose.allCases {
+                let record = try Fixture.record(
+                    attributes, signedBy: id, secret: purpose.key(from: Fixture.internalKey))
+                #expect((reason(record, attributes) == nil) == (own[id] == purpose), "\(id) \(purpose)")
+                let said = Fixture.attributes()
+                let isEvent = id == Signature.eventsKeyID && purpose == .events
+                let publication = try Fixture.record(said, signedBy: id, secret: purpose.key(from: Fixture.internalKey))
+                #expect((refusal(publication, said) == nil) == isEvent, "\(id) \(purpose)")
+            }
+        }
+    }
+
+    private func refusal(
+        _ record: KafkaRecord, _ attributes: EventAttributes, _ authenticator: Authenticator = Fixture.authenticator()
+    ) -> AuthenticationFailure.Reason? {
+        do {
+            _ = try authenticator.authenticate(publication: record, attributes, now: Fixture.now)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
+    /// Tools and earlier versions sign with the internal key itself: who holds it can derive the others.
+    @Test func theInternalKeyItselfStaysGood() throws {
+        let mine = Fixture.attributes()
+        let record = try Fixture.record(signedBy: Signature.internalKeyID, secret: Fixture.internalKey)
+        #expect(reason(record, mine) == nil)
+        #expect(refusal(record, mine) == nil)
+        for id in [Signature.gatewayKeyID, Signature.eventsKeyID] {
+            let other = try Fixture.record(asGateway("app_user", "u"), signedBy: id, secret: Fixture.internalKey)
+            #expect(reason(other, asGateway("app_user", "u")) != nil)
+            #expect(refusal(other, asGateway("app_user", "u")) != nil)
+        }
+    }
+
+    @Test func onlyServicesPublish() throws {
+        let mine = Fixture.attributes()
+        let events = Signature.eventsKeyID
+        #expect(refusal(try Fixture.record(signedBy: events), mine) == nil)
+        #expect(refusal(try withHeader(nil), mine) == .signatureMissing)
+        #expect(refusal(try withHeader("v1;kid=events;short"), mine) == .signatureMalformed)
+        #expect(refusal(try Fixture.record(signedBy: "demo-backend"), mine) == .principalInvalid)
+        #expect(refusal(try Fixture.record(signedBy: Signature.gatewayKeyID), mine) == .principalInvalid)
+        #expect(refusal(try Fixture.record(signedBy: events), mine, Fixture.authenticator(keys: .none)) == .keyUnknown)
+        let forAnother = speaking("app_user", "u1")
+        #expect(refusal(try Fixture.record(forAnother, signedBy: events), forAnother) == .principalInvalid)
+        #expect(
+            refusal(try Fixture.record(forAnother, signedBy: nil), forAnother, Fixture.authenticator(.cluster))
+                == .principalInvalid)
+        let unknown = Fixture.attributes(app: "unknown")
+        #expect(refusal(try Fixture.record(unknown, signedBy: events), unknown) == .appUnknown)
+    }
+
+    /// What passes between the gateway and the services has a key of its own: it need not hold the one of events.
+    @Test func theGatewayReadsItsOwnRepliesAndCannotWriteEvents() throws {
+        let text = Fixture.keys.text(for: DeploymentKeys.gatewayPurposes)
+        let keys = try #require(DeploymentKeys(text: text, purposes: DeploymentKeys.gatewayPurposes))
+        let topics = Topics()
+        let publications = Publications(keys, topics: topics)
+        func record(_ id: String, _ topic: String) throws -> KafkaRecord {
+            try Fixture.record(signedBy: id, topic: topic)
+        }
+        #expect(publications.isGenuine(try record("gateway", topics.gatewayReplies)))
+        #expect(!publications.isGenuine(try record("events", topics.gatewayReplies)))
+        #expect(!publications.isGenuine(try record("internal", topics.gatewayReplies)))
+        for topic in [topics.events("link"), topics.replies(to: "user"), topics.replies] {
+            #expect(!publications.canCheck(topic))
+            let all = Publications(Fixture.keys, topics: topics)
+            #expect(all.isGenuine(try record("events", topic)))
+            #expect(!all.isGenuine(try record("gateway", topic)))
+        }
+    }
+
+    @Test func theEventsKeyOpensNothingElse() throws {
+        let text = Fixture.keys.text(for: DeploymentKeys.readerPurposes)
+        let keys = try #require(DeploymentKeys(text: text, purposes: DeploymentKeys.readerPurposes))
+        let publications = Publications(keys, topics: Topics())
+        #expect(publications.isGenuine(try Fixture.record(signedBy: Signature.eventsKeyID)))
+        #expect(!publications.isGenuine(try Fixture.record(signedBy: "demo-backend")))
+        #expect(publications.canCheck(Fixture.topic) && !publications.canCheck("identity.replies.gateway.v1"))
+        #expect(!Publications(.none, topics: Topics()).canCheck(Fixture.topic))
+        let mine = Fixture.attributes()
+        #expect(reason(try Fixture.record(signedBy: Signature.eventsKeyID), mine) == .keyUnknown)
+    }
+
     @Test func clusterTrustBelievesTheEnvelope() throws {
-        let cluster = Fixture.authenticator(.cluster, internalKey: nil)
+        let cluster = Fixture.authenticator(.cluster, keys: .none)
         #expect(try principal(speaking(nil, nil), cluster, signedBy: nil).kind == .service)
         #expect(try principal(speaking("api_key", "demo-sdk"), cluster, signedBy: nil).kind == .apiKey("demo-sdk"))
         #expect(try principal(speaking("app_user", "u1"), cluster, signedBy: nil).kind == .user("u1"))

@@ -19,15 +19,15 @@ import WireJSON
 
     /// One batch, its journal rows included.
     private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
-            service: service, writer: writer, vault: OutboxVault(internalKey: Fixture.internalKey), secrets: .none,
+            service: service, writer: writer, vault: OutboxVault(Fixture.keys), secrets: .none,
             cluster: "cluster", incarnations: [records[0].topicPartition: 7])
         let intakes = records.map { reader.read($0, now: now) }
         return try store.database.transaction { transaction in
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(
-                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(internalKey: Fixture.internalKey)) },
+                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(Fixture.keys)) },
                 in: transaction)
             return conclusions
         }
@@ -88,17 +88,27 @@ import WireJSON
     }
 
     /// Services sign what they say: whoever reads an event or a reply can tell who wrote it.
-    @Test func eventsAndRepliesAreSignedWithTheInternalKey() throws {
+    @Test func eventsAndRepliesAreSignedWithTheEventsKey() throws {
         let first = try put("a", id: "c1", offset: 0)
         let again = try put("a", id: "c1", offset: 1) { $0.replyTo = "identity.replies.other" }
         for message in try decide([first, again]).flatMap(\.messages) {
             let header = message.headers.first { $0.name == HeaderName.signature }?.value
             let signature = try #require(Signature(header: header ?? []))
-            #expect(signature.keyID == Signature.internalKeyID)
+            #expect(signature.keyID == Signature.eventsKeyID)
             let signed = Signature.signingString(
                 topic: message.topic, headers: message.headers, value: message.value ?? [])
-            #expect(signature.isValid(secret: Fixture.internalKey, signingString: signed))
+            #expect(signature.isValid(secret: Fixture.signingKey(Signature.eventsKeyID), signingString: signed))
         }
+    }
+
+    @Test func repliesToTheGatewayAreSignedWithItsKey() throws {
+        let command = try put("a", id: "c1", offset: 0) { $0.replyTo = "identity.replies.gateway.v1" }
+        let reply = try #require(try decide([command]).flatMap(\.messages).last)
+        let signature = try #require(
+            Signature(header: reply.headers.first { $0.name == HeaderName.signature }?.value ?? []))
+        let signed = Signature.signingString(topic: reply.topic, headers: reply.headers, value: reply.value ?? [])
+        #expect(signature.keyID == Signature.gatewayKeyID)
+        #expect(signature.isValid(secret: Fixture.signingKey(Signature.gatewayKeyID), signingString: signed))
     }
 
     // MARK: Repetition

@@ -21,8 +21,8 @@ import WireJSON
     ) throws -> [Conclusion] {
         let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
         let decider = BatchDecider(
-            service: service, writer: MessageWriter(service: "fake", topics: Topics(), internalKey: nil),
-            vault: OutboxVault(internalKey: nil), secrets: .none,
+            service: service, writer: MessageWriter(service: "fake", topics: Topics(), keys: .none),
+            vault: OutboxVault(.none), secrets: .none,
             cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
             let intakes = records.map { record in
@@ -32,7 +32,7 @@ import WireJSON
             }
             let conclusions = try decider.decide(intakes, in: transaction, now: now)
             try Journal.append(
-                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(internalKey: nil)) }, in: transaction)
+                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(.none)) }, in: transaction)
             return conclusions
         }
     }

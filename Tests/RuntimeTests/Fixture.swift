@@ -40,10 +40,20 @@ enum Fixture {
         AppSettings(id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }))
     }
 
-    static func authenticator(_ trust: Authenticator.Trust = .signed, internalKey: SymmetricKey? = internalKey)
-        -> Authenticator
-    {
-        Authenticator(trust: trust, apps: apps, internalKey: internalKey)
+    static let keys = DeploymentKeys(internalKeys: [internalKey])
+
+    static func authenticator(_ trust: Authenticator.Trust = .signed, keys: DeploymentKeys = keys) -> Authenticator {
+        Authenticator(trust: trust, apps: apps, keys: keys, topics: Topics())
+    }
+
+    /// What the deployment signs with under one of its own ids, or the secret of an API key.
+    static func signingKey(_ id: String) -> SymmetricKey {
+        switch id {
+        case Signature.internalKeyID: KeyPurpose.commands.key(from: internalKey)
+        case Signature.gatewayKeyID: KeyPurpose.gateway.key(from: internalKey)
+        case Signature.eventsKeyID: KeyPurpose.events.key(from: internalKey)
+        default: secret(id)
+        }
     }
 
     /// An envelope about `data`.
@@ -58,14 +68,13 @@ enum Fixture {
     static func record(
         _ attributes: EventAttributes = attributes(), _ data: JSONValue = ["key": "k", "value": "v"],
         signedBy keyID: String? = "demo-backend", secret: SymmetricKey? = nil, offset: Int64 = 0, partition: Int32 = 0,
-        key: String = "demo/k"
+        key: String = "demo/k", topic: String = Fixture.topic
     ) throws -> KafkaRecord {
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
         var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
-            let own = keyID == Signature.internalKeyID ? internalKey : Self.secret(keyID)
             let signature = Signature(
-                keyID: keyID, secret: secret ?? own, topic: topic, headers: headers, value: value)
+                keyID: keyID, secret: secret ?? signingKey(keyID), topic: topic, headers: headers, value: value)
             headers.append(WireHeader(HeaderName.signature, signature.header))
         }
         return KafkaRecord(

@@ -27,7 +27,7 @@ import Testing
     }
 
     private func publisher(_ notes: Notes = Notes()) throws -> Publisher {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: nil)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: .none)
         let broker = broker
         let hooks = Publisher.Hooks(
             makeProducer: {

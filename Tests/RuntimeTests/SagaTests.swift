@@ -25,13 +25,13 @@ import WireJSON
     }
 
     private func decide(
-        _ records: [KafkaRecord], key: SymmetricKey = Fixture.internalKey, now: Timestamp = Fixture.now
+        _ records: [KafkaRecord], keys: DeploymentKeys = Fixture.keys, now: Timestamp = Fixture.now
     ) throws -> [Conclusion] {
         let reader = IntakeReader<SagaService>(authenticator: Fixture.authenticator(), topics: topics)
-        let vault = OutboxVault(internalKey: key)
+        let vault = OutboxVault(keys)
         let decider = BatchDecider(
-            service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, internalKey: key),
-            vault: vault, secrets: DerivedSecrets(internalKey: key), cluster: "cluster", incarnations: [:])
+            service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, keys: keys),
+            vault: vault, secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
         return try database.transaction { transaction in
             let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
             try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
@@ -53,7 +53,7 @@ import WireJSON
     /// The peer's reply to the forward of command `id`.
     private func answer(
         to id: String = "c1", _ status: String = "succeeded", offset: Int64 = 0, replyID: String = "r1",
-        signedBy: String? = Signature.internalKeyID
+        signedBy: String? = Signature.eventsKeyID
     ) throws -> KafkaRecord {
         var attributes = EventAttributes(
             id: replyID, source: "identitybus/peer", type: "identity.reply.v1", appID: "demo")
@@ -71,7 +71,7 @@ import WireJSON
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
         var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
-            let secret = keyID == Signature.internalKeyID ? Fixture.internalKey : Fixture.secret(keyID)
+            let secret = Fixture.signingKey(keyID)
             let signature = Signature(keyID: keyID, secret: secret, topic: topic, headers: headers, value: value)
             headers.append(WireHeader(HeaderName.signature, signature.header))
         }
@@ -179,20 +179,21 @@ import WireJSON
             #expect(!String(decoding: bytes, as: UTF8.self).contains("first of"))
             #expect(!String(decoding: bytes, as: UTF8.self).contains("final"))
         }
-        let vault = OutboxVault(internalKey: Fixture.internalKey)
+        let vault = OutboxVault(Fixture.keys)
         let opened = try stored.map { try vault.open($0) }
         #expect(opened.contains(first[0].messages) && opened.contains(first[1].messages))
     }
 
     @Test func anotherInternalKeyIsAnInternalErrorAndNotSilence() throws {
         _ = try decide([begin("twice", id: "c2")])
-        let other = SymmetricKey(data: Array("another-key-of-the-tests".utf8))
-        let again = try decide([begin("twice", id: "c2", offset: 1)], key: other)
+        let other = DeploymentKeys(internalKeys: [SymmetricKey(data: Array("another-key-of-the-tests".utf8))])
+        let again = try decide([begin("twice", id: "c2", offset: 1)], keys: other)
         #expect(again[0].reason == "INTERNAL_ERROR")
         #expect(try reply(again[0].messages.first).data.reason == .internalError)
     }
 
-    @Test(arguments: [nil, "demo-backend"]) func aForgedReplyIsSetAside(_ keyID: String?) throws {
+    @Test(arguments: [nil, "demo-backend", "internal", "gateway"]) func aForgedReplyIsSetAside(_ keyID: String?) throws
+    {
         _ = try decide([begin()])
         let forged = try #require(try decide([answer(signedBy: keyID)]).first)
         #expect(forged.outcome == "dead-lettered")
@@ -207,8 +208,8 @@ import WireJSON
             id: "e2", source: "identitybus/peer", type: "identity.peer.happened.v1", appID: "demo")
         let topic = topics.events("peer")
         let conclusions = try decide([
-            record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.internalKeyID, 1),
-            record(known, [:], topic, Signature.internalKeyID, 2), record(known, [:], topic, "demo-backend", 3),
+            record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.eventsKeyID, 1),
+            record(known, [:], topic, Signature.eventsKeyID, 2), record(known, [:], topic, "demo-backend", 3),
         ])
         #expect(conclusions.map(\.outcome) == ["noted", "repeated", "dead-lettered"])
         #expect(conclusions[0].messages.isEmpty && conclusions[1].messages.isEmpty)
@@ -216,7 +217,7 @@ import WireJSON
 
     @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {
         _ = try decide([begin(id: "due1")])
-        let writer = MessageWriter(service: "saga", topics: topics, internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "saga", topics: topics, keys: Fixture.keys)
         let due = try database.transaction { try SagaService().due(now: Fixture.now, limit: 10, in: $0) }
         let messages = try due.map { try writer.due($0, now: Fixture.now) }
         #expect(messages.map(\.topic) == ["identity.saga.commands.v1"])
@@ -242,7 +243,7 @@ import WireJSON
         let later = Fixture.now.milliseconds + 3_600_000
         #expect(try due(Fixture.now.milliseconds + 4999).isEmpty)
         let asked = try #require(try due(later).first)
-        let vault = OutboxVault(internalKey: Fixture.internalKey)
+        let vault = OutboxVault(Fixture.keys)
         #expect(try vault.open(asked.message) == [first.messages[0]])
         _ = try decide([answer("pending")])
         #expect(try due(2 * later).count == 1)
@@ -254,9 +255,10 @@ import WireJSON
     @Test func whatIsPublishedAgainIsSignedAgain() throws {
         let new = SymmetricKey(data: Array("another-internal-key-of-the-tests".utf8))
         let first = try #require(try decide([begin()]).first)
-        let vault = OutboxVault(internalKey: new, previous: [Fixture.internalKey])
-        let stored = try OutboxVault(internalKey: Fixture.internalKey).close(first.messages)
-        let writer = MessageWriter(service: "saga", topics: topics, internalKey: new)
+        let after = DeploymentKeys(internalKeys: [new])
+        let vault = OutboxVault(DeploymentKeys(internalKeys: [new, Fixture.internalKey]))
+        let stored = try OutboxVault(Fixture.keys).close(first.messages)
+        let writer = MessageWriter(service: "saga", topics: topics, keys: after)
         for (message, before) in zip(try vault.open(stored), first.messages) {
             let again = writer.signedAgain(message)
             #expect(again.value == before.value)
@@ -266,12 +268,16 @@ import WireJSON
                 topicPartition: TopicPartition(topic: again.topic, partition: 0), offset: 0, key: again.key,
                 value: again.value, headers: again.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
             let attributes = try EnvelopeReader.read(value: again.value, headers: again.headers).attributes
+            let authenticator = Fixture.authenticator(keys: after)
             #expect(throws: Never.self) {
-                try Authenticator(trust: .signed, apps: Fixture.apps, internalKey: new)
-                    .authenticate(record, attributes, now: Fixture.now)
+                if message.role == .command {
+                    _ = try authenticator.authenticate(record, attributes, now: Fixture.now)
+                } else {
+                    _ = try authenticator.authenticate(publication: record, attributes, now: Fixture.now)
+                }
             }
         }
-        #expect(throws: OutboxVault.Sealed.self) { try OutboxVault(internalKey: new).open(stored) }
+        #expect(throws: OutboxVault.Sealed.self) { try OutboxVault(after).open(stored) }
     }
 
     @Test func oldSagasAreForgotten() throws {

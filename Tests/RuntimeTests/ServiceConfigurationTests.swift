@@ -32,7 +32,7 @@ import Testing
         #expect(configuration.database.description == "SQLite in .identitybus")
         #expect(configuration.appsPath == "config/apps.yaml")
         #expect(configuration.trust == .signed)
-        #expect(configuration.internalKey == SymmetricKey(data: Array("0123456789abcdef".utf8)))
+        #expect(configuration.keys.internalKeys == [SymmetricKey(data: Array("0123456789abcdef".utf8))])
         #expect(configuration.batchSize == 1000)
         #expect(configuration.journalRetention == .seconds(336 * 3600))
         #expect(configuration.drainTimeout == .seconds(10))
@@ -113,7 +113,7 @@ import Testing
         let key = try #require(throws: ConfigurationProblem.self) { try read(["IDENTITYBUS_INTERNAL_KEY": nil]) }
         #expect(key.variable == "IDENTITYBUS_INTERNAL_KEY")
         let trusting = try read(["IDENTITYBUS_INTERNAL_KEY": nil, "IDENTITYBUS_TRUST": "cluster"])
-        #expect(trusting.internalKey == nil)
+        #expect(trusting.keys.isEmpty)
     }
 
     // MARK: Secrets in files
@@ -136,7 +136,7 @@ import Testing
             #expect(url == secret)
             #expect(configuration.database.description == "PostgreSQL")
         } else {
-            #expect(configuration.internalKey == SymmetricKey(data: Array(secret.utf8)))
+            #expect(configuration.keys.internalKeys == [SymmetricKey(data: Array(secret.utf8))])
         }
         changes[variable] = secret
         let both = try #require(throws: ConfigurationProblem.self) { try read(changes) }

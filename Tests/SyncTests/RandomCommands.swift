@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
+import Crypto
 import Storage
 
 @testable import Runtime
@@ -52,7 +53,8 @@ struct RandomCommands {
     ]
 
     /// An MPID that no profile has.
-    private static let nobody = DerivedID.mpid(app: "none", source: "none", commandID: "none", counter: 0)
+    private static let nobody = DerivedID.mpid(
+        salt: SymmetricKey(data: [1]), app: "none", source: "none", commandID: "none", counter: 0)
 
     var random: SplitMix64
     let settings: SyncSettings

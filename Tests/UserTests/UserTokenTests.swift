@@ -24,7 +24,7 @@ import Testing
 
     private let app = AppSettings(
         id: "demo", sdk: SDKSettings(tokenSecret: TokenSecret(String(repeating: "t", count: 32))))
-    private let secrets = DerivedSecrets(internalKey: SymmetricKey(size: .bits256))
+    private let secrets = DerivedSecrets(DeploymentKeys(internalKeys: [SymmetricKey(size: .bits256)]))
     private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
     private let now = Timestamp(milliseconds: 1_800_000_000_999)
     private func token(_ app: String = "demo") -> UserToken {
@@ -79,6 +79,37 @@ import Testing
         for text in texts {
             #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == nil, "\(text)")
         }
+    }
+
+    /// While the internal key is changed, tokens of before and after check out everywhere.
+    @Test func aTokenOutlivesTheChangeOfTheInternalKey() {
+        let old = SymmetricKey(size: .bits256)
+        let new = SymmetricKey(size: .bits256)
+        let (before, added, changed, after) = (
+            DerivedSecrets(DeploymentKeys(internalKeys: [old])),
+            DerivedSecrets(DeploymentKeys(internalKeys: [old, new])),
+            DerivedSecrets(DeploymentKeys(internalKeys: [new, old])),
+            DerivedSecrets(DeploymentKeys(internalKeys: [new]))
+        )
+        func reads(_ reader: DerivedSecrets, _ writer: DerivedSecrets, _ id: String) -> Bool {
+            let text = token(id).signed(with: UserToken.key(of: AppSettings(id: id), secrets: writer))
+            return UserToken.verified(text, apps: AppDirectory([AppSettings(id: id)]), secrets: reader, now: now) != nil
+        }
+        for (reader, writer) in [
+            (added, before), (before, added), (changed, added), (added, changed), (after, changed),
+        ] {
+            #expect(reads(reader, writer, "other"))
+        }
+        #expect(!reads(after, before, "other") && !reads(before, changed, "other"))
+    }
+
+    /// Keys of tokens that are in devices already (made with Python's hmac): a later version has to accept them.
+    @Test func theDerivationStaysAsItWas() {
+        let key = SymmetricKey(data: Array("an-internal-key-of-the-tests".utf8))
+        let derived = DerivedSecrets(DeploymentKeys(internalKeys: [key])).tokenKey(of: "demo")
+        #expect(
+            derived.withUnsafeBytes { Data($0).base64EncodedString() }
+                == "s/kAdiXACNWuedAnkO+Qe6SQ+T62w5gzmtYm+JgfsRv8BFZQkrUd98xqjuMYt1KpVTpRct9NGevDgNVrcD2wGA==")
     }
 
     @Test func eachAppHasItsOwnKey() {

@@ -23,7 +23,7 @@ final class Bus: CommandBus, Service, Sendable {
     init(configuration: GatewayConfiguration, apps: AppDirectory, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
-        writer = CommandWriter(topics: configuration.service.topics, internalKey: configuration.service.internalKey)
+        writer = CommandWriter(topics: configuration.service.topics, keys: configuration.service.keys)
         waiters = Waiters(limit: configuration.maxInFlight)
         currentApps = Mutex(apps)
     }

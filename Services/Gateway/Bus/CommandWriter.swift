@@ -19,26 +19,29 @@ struct OutgoingCommand: Sendable {
     var expires: Timestamp?
 }
 
-/// Writes commands as records, signed with the internal key on behalf of the caller. Pure.
+/// Writes commands as records, signed on behalf of the caller with the gateway's key. Pure.
 struct CommandWriter: Sendable {
-    static let source = "identitybus/gateway"
+    let topics: Topics
+    private let key: SymmetricKey?
 
-    var topics: Topics
-    var internalKey: SymmetricKey?
+    init(topics: Topics, keys: DeploymentKeys) {
+        self.topics = topics
+        key = keys.signing(.gateway)
+    }
 
-    var replyTopic: String { topics.replies(to: "gateway") }
+    var replyTopic: String { topics.gatewayReplies }
 
     /// - Throws: `CommandTooLarge` when the type names no service, or the envelope is larger than services read.
     func record(_ command: OutgoingCommand, now: Timestamp) throws -> ProducerRecord {
         guard let service = CommandCatalog.service(of: command.type) else { throw CommandTooLarge() }
         let topic = topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id
-        let key = partitionKey(app: command.caller.app.id, subject: subject)
+        let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(
-            id: command.id, source: Self.source, type: command.type, appID: command.caller.app.id)
+            id: command.id, source: Topics.gatewaySource, type: command.type, appID: command.caller.app.id)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
-        attributes.partitionKey = key
+        attributes.partitionKey = recordKey
         attributes.replyTo = replyTopic
         attributes.expiryTime = command.expires?.rfc3339
         attributes.traceParent = command.trace.parent
@@ -50,12 +53,12 @@ struct CommandWriter: Sendable {
         var headers = [
             KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8))
         ]
-        if let internalKey {
+        if let key {
             let signature = Signature(
-                keyID: Signature.internalKeyID, secret: internalKey, topic: topic, headers: [], value: value)
+                keyID: Signature.gatewayKeyID, secret: key, topic: topic, headers: [], value: value)
             headers.append(KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)))
         }
-        return ProducerRecord(topic: topic, key: Array(key.utf8), value: value, headers: headers)
+        return ProducerRecord(topic: topic, key: Array(recordKey.utf8), value: value, headers: headers)
     }
 
     /// `nil` when the data says none, or one that an envelope cannot carry as its key: the service must be able to read
@@ -77,18 +80,27 @@ enum CommandID {
     static func random() -> String { UUID().uuidString.lowercased() }
 
     /// The same for the same app, API key or user, and `Idempotency-Key`, whichever replica is asked: the service then answers
-    /// a repeated request from its journal. A UUID of version 8 over SHA-256.
+    /// a repeated request from its journal. A UUID of version 8 over HMAC-SHA256.
+    ///
+    /// Nobody who guesses the `Idempotency-Key` shall know the id. So the key of the HMAC is the caller's own: its API
+    /// key's secret, or the user's id, which cannot be guessed either. Not a key of the deployment: none of those
+    /// outlives the change of the internal key, in which a repetition must find its answer all the same.
     static func derived(caller: Caller, idempotencyKey: String) -> String {
-        var hash = SHA256()
+        var hmac = HMAC<SHA256>(key: secret(of: caller))
         let parts = ["identitybus-gateway-command", caller.app.id, caller.authType, caller.authID, idempotencyKey]
         for part in parts {
-            hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
+            hmac.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
-        var bytes = Array(hash.finalize().prefix(16))
+        var bytes = Array(hmac.finalize().prefix(16))
         bytes[6] = bytes[6] & 0x0F | 0x80
         bytes[8] = bytes[8] & 0x3F | 0x80
         let hex = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
         let groups = [hex[0..<4], hex[4..<6], hex[6..<8], hex[8..<10], hex[10..<16]]
         return groups.map { $0.joined() }.joined(separator: "-")
+    }
+
+    private static func secret(of caller: Caller) -> SymmetricKey {
+        caller.app.keys[caller.authID].flatMap { caller.authType == "api_key" ? $0.secret : nil }
+            ?? SymmetricKey(data: Array(caller.authID.utf8))
     }
 }

@@ -2,7 +2,6 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
-import Crypto
 import Foundation
 import Logging
 import Messaging
@@ -23,6 +22,8 @@ struct ReplyThread {
     private static let turn = Duration.milliseconds(50)
 
     func run() {
+        // Who else can write to the topic cannot answer for a service.
+        let publications = Publications(configuration.keys, topics: configuration.topics)
         guard let tail = open() else { return }
         health.tailing()
         logger.info("replies are read", metadata: ["topic": "\(topic)"])
@@ -31,7 +32,7 @@ struct ReplyThread {
                 guard let value = record.value, let reply = CommandReply(envelope: value),
                     waiters.isAwaited(reply.commandID)
                 else { continue }
-                if isGenuine(record, value) {
+                if !publications.canCheck(topic) || publications.isGenuine(record) {
                     waiters.resolve(reply)
                 } else {
                     logger.warning("a reply is not signed by a service", metadata: ["ref": "\(reply.commandID)"])
@@ -41,18 +42,6 @@ struct ReplyThread {
             health.turned(.tail)
         }
         tail.close()
-    }
-
-    /// Services sign replies with the internal key; who else can write to the topic cannot answer for them.
-    private func isGenuine(_ record: KafkaRecord, _ value: [UInt8]) -> Bool {
-        guard let key = configuration.internalKey else { return true }
-        let keys = [key] + configuration.previousInternalKeys
-        guard let signature = record.header(HeaderName.signature).flatMap(Signature.init(header:)),
-            signature.keyID == Signature.internalKeyID
-        else { return false }
-        let headers = record.headers.map { WireHeader($0.name, $0.value) }
-        let signed = Signature.signingString(topic: record.topicPartition.topic, headers: headers, value: value)
-        return keys.contains { signature.isValid(secret: $0, signingString: signed) }
     }
 
     /// Waits for the broker, makes the topic if it is missing, and goes to its end.

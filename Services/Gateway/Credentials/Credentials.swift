@@ -12,7 +12,7 @@ struct Caller: Sendable {
     var app: AppSettings
     var principal: Principal
 
-    /// What services are told, under the internal key, about whom the command is from.
+    /// What services are told, under the gateway's key, about whom the command is from.
     var authType: String {
         if case .user = principal.kind { "app_user" } else { "api_key" }
     }
@@ -30,7 +30,7 @@ struct Caller: Sendable {
 /// A caller learns that a key is expired or revoked only after showing that it holds the key.
 struct Credentials: Sendable {
     var apps: AppDirectory
-    /// Checks user tokens. `nil` without an internal key: then none checks out.
+    /// Checks user tokens. `nil` without keys: then none checks out.
     var secrets: DerivedSecrets?
     var now: Timestamp
 

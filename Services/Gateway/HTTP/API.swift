@@ -18,7 +18,7 @@ protocol CommandBus: Sendable {
 /// Answers requests: credential, command, reply, response.
 struct API: Sendable {
     let bus: any CommandBus
-    /// Checks user tokens; `nil` without an internal key.
+    /// Checks user tokens; `nil` without keys.
     let secrets: DerivedSecrets?
     let replyTimeout: Duration
     let now: @Sendable () -> Timestamp

@@ -32,7 +32,7 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     public var expiryTime: String?
     public var traceParent: String?
     public var traceState: String?
-    /// Set by the gateway only, believed only under the internal key.
+    /// Set by the gateway only, believed only under a key of the deployment.
     public var authType: String?
     public var authID: String?
 

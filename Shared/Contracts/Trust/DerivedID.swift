@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-import Crypto
+public import Crypto
 
 /// Ids that follow from what caused them, so that deciding or publishing twice gives the same id.
+///
+/// Whoever knows a command can compute the ids of the messages it leads to. The ids of what it makes (users, profiles,
+/// aliases) are keyed by a salt that only the service's store knows, so that nobody outside can tell them beforehand, or
+/// find them for a command that stands in a log.
 public enum DerivedID {
-    /// A person's id: 24 lower-case hex characters, from the SHA-256 of the creating command's key.
-    public static func user(app: String, source: String, commandID: String) -> String {
-        let digest = SHA256.hash(data: domain("user-id", app, source, commandID))
-        return hex(digest.prefix(12))
+    /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key.
+    public static func user(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
+        hex(code(salt, domain("user-id", app, source, commandID)).prefix(12))
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
@@ -26,20 +29,20 @@ public enum DerivedID {
         uuid5(domain(isFinal ? "settlement" : "interim", app, source, commandID))
     }
 
-    /// The MPID of a profile that a command makes: 64 bits of the SHA-256 of the command's key, well mixed in all of
+    /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
     /// them. `counter` numbers the attempts, for the day that a number is taken already.
-    public static func mpid(app: String, source: String, commandID: String, counter: Int) -> MPID {
+    public static func mpid(salt: SymmetricKey, app: String, source: String, commandID: String, counter: Int) -> MPID {
         var counter = counter
         while true {
-            let digest = SHA256.hash(data: domain("mpid", app, source, commandID, String(counter)))
+            let digest = code(salt, domain("mpid", app, source, commandID, String(counter)))
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
     }
 
-    /// The id of the alias that a command asked for.
-    public static func alias(app: String, source: String, commandID: String) -> String {
-        uuid5(domain("alias", app, source, commandID))
+    /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
+    public static func alias(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
+        uuid(code(salt, domain("alias", app, source, commandID)).prefix(16), version: 8)
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
@@ -68,10 +71,18 @@ public enum DerivedID {
 
     private static func uuid5(_ name: [UInt8]) -> String {
         // SHA-1 is what UUIDv5 is defined with (RFC 9562); nothing here relies on its collision resistance.
-        var bytes = Array(Insecure.SHA1.hash(data: namespace + name).prefix(16))
-        bytes[6] = bytes[6] & 0x0F | 0x50
+        uuid(Insecure.SHA1.hash(data: namespace + name).prefix(16), version: 5)
+    }
+
+    private static func uuid(_ bytes: some Sequence<UInt8>, version: UInt8) -> String {
+        var bytes = Array(bytes)
+        bytes[6] = bytes[6] & 0x0F | version << 4
         bytes[8] = bytes[8] & 0x3F | 0x80
         return hex(bytes, dashesBefore: [4, 6, 8, 10])
+    }
+
+    private static func code(_ salt: SymmetricKey, _ text: [UInt8]) -> HMAC<SHA256>.MAC {
+        HMAC<SHA256>.authenticationCode(for: text, using: salt)
     }
 
     private static let digits = Array("0123456789abcdef".utf8)

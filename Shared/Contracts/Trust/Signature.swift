@@ -10,8 +10,14 @@ public struct Signature: Sendable, Hashable {
     public var keyID: String
     public var code: [UInt8]
 
-    /// The id under which services sign with the deployment's internal key.
+    /// The id under which the deployment's own services sign commands.
     public static let internalKeyID = "internal"
+    /// The id under which services sign events and replies.
+    public static let eventsKeyID = "events"
+    /// The id under which the gateway signs the commands that it sends for others.
+    public static let gatewayKeyID = "gateway"
+    /// Ids that no API key may have.
+    public static let reservedKeyIDs: Set<String> = [internalKeyID, eventsKeyID, gatewayKeyID]
 
     /// Reads a header value; `nil` when it does not have the form above.
     public init?(header: [UInt8]) {

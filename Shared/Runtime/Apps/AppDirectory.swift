@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Crypto
+
 /// The apps of one version of the apps file. A value: a reload makes a new one.
 public struct AppDirectory: Sendable {
     private let apps: [String: AppSettings]
@@ -23,6 +25,11 @@ public struct AppDirectory: Sendable {
     public func key(_ id: String) -> (app: AppSettings, key: APIKey)? {
         guard let app = owners[id].flatMap({ apps[$0] }), let key = app.keys[id] else { return nil }
         return (app, key)
+    }
+
+    /// The id of an API key that has one of these secrets.
+    func key(withSecret secrets: [SymmetricKey]) -> String? {
+        apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
     }
 
     public var ids: [String] { apps.keys.sorted() }

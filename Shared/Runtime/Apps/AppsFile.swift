@@ -15,10 +15,17 @@ public enum AppsFile {
         init(_ description: String) { self.description = description }
     }
 
+    /// What a process keeps of the file.
+    public enum Extent: Sendable {
+        case everything
+        /// Without what only services need: the gateway faces the internet and holds no secret that it has no use for.
+        case gateway
+    }
+
     /// - Parameter readSecret: reads a `secretFile`; relative paths are relative to the apps file.
     /// - Throws: `Problem`.
     public static func parse(
-        _ text: String, readSecret: @escaping (String) throws -> String
+        _ text: String, reading extent: Extent = .everything, readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
         let file: File
         do {
@@ -51,7 +58,9 @@ public enum AppsFile {
                     id: app.id, keys: keys, linking: linking(app.linking),
                     sdk: try SDKSettings.read(app.sdk, "\(place), sdk", secrets),
                     sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
-                    verification: try VerificationSettings.read(app.verification, "\(place), verification", secrets),
+                    verification: extent == .gateway
+                        ? VerificationSettings()
+                        : try VerificationSettings.read(app.verification, "\(place), verification", secrets),
                     gateway: try GatewaySettings.read(app.gateway, "\(place), gateway")))
         }
         return AppDirectory(apps)
@@ -61,8 +70,12 @@ public enum AppsFile {
         _ key: Key, app: String, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
-        guard !key.id.isEmpty, key.id != Signature.internalKeyID, !key.id.contains(";"), !key.id.contains(".") else {
-            throw Problem("\(place): the id must not be empty, 'internal', or have a semicolon or a dot")
+        guard !key.id.isEmpty, !key.id.contains(";"), !key.id.contains(".") else {
+            throw Problem("\(place): the id must not be empty, or have a semicolon or a dot")
+        }
+        guard !Signature.reservedKeyIDs.contains(key.id) else {
+            let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")
+            throw Problem("\(place): the id is one of the deployment's own: \(names)")
         }
         let secret = try secrets.read(inline: key.secret, file: key.secretFile, place)
         var scopes: Set<Scope> = []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Crypto
 import Foundation
 public import Logging
 
@@ -10,24 +11,34 @@ public import Logging
 /// the old one stays in force (design/contracts.md "config/apps.yaml").
 public final class AppsSource {
     private let path: String
+    private let extent: AppsFile.Extent
+    private let internalKeys: [SymmetricKey]
     private let logger: Logger
-    private var files: [String: String]
+    /// Of each file that it was read from the digest: the text may hold secrets that this process does not keep.
+    private var files: [String: SHA256.Digest]
     private var lastProblem: String?
     public private(set) var apps: AppDirectory
 
+    /// - Parameter keys: the deployment's; no app may have an internal key as a secret of its own.
     /// - Throws: `AppsFile.Problem` with the path in front; the service then does not start.
-    public init(path: String, logger: Logger) throws(AppsFile.Problem) {
+    public init(
+        path: String, reading extent: AppsFile.Extent = .everything, keys: DeploymentKeys = .none, logger: Logger
+    ) throws(AppsFile.Problem) {
         self.path = path
+        self.extent = extent
         self.logger = logger
-        (apps, files) = try Self.load(path)
+        internalKeys = keys.internalKeys
+        (apps, files) = try Self.load(path, extent, internalKeys)
     }
 
     /// Reads the file, and the secret files it names, again if any of them changed.
     /// - Returns: whether another version is in force now.
     public func reload() -> Bool {
-        if lastProblem == nil, files.allSatisfy({ (try? Self.read($0.key)) == $0.value }) { return false }
+        if lastProblem == nil, files.allSatisfy({ (try? Self.read($0.key)).map(Self.digest) == $0.value }) {
+            return false
+        }
         do {
-            let (current, currentFiles) = try Self.load(path)
+            let (current, currentFiles) = try Self.load(path, extent, internalKeys)
             let isNew = currentFiles != files
             (apps, files, lastProblem) = (current, currentFiles, nil)
             if isNew {
@@ -45,23 +56,31 @@ public final class AppsSource {
         }
     }
 
-    /// The apps and the content of every file they were read from.
-    private static func load(_ path: String) throws(AppsFile.Problem) -> (AppDirectory, [String: String]) {
+    /// The apps, and the digests of the files they were read from.
+    private static func load(
+        _ path: String, _ extent: AppsFile.Extent, _ internalKeys: [SymmetricKey]
+    ) throws(AppsFile.Problem) -> (AppDirectory, [String: SHA256.Digest]) {
         let text = try read(path)
-        var files = [path: text]
+        var files = [path: digest(text)]
         let folder = URL(filePath: path).deletingLastPathComponent()
         do {
-            let apps = try AppsFile.parse(text) { file in
+            let apps = try AppsFile.parse(text, reading: extent) { file in
                 let secretPath = file.hasPrefix("/") ? file : folder.appending(path: file).path
                 let secret = try read(secretPath)
-                files[secretPath] = secret
+                files[secretPath] = digest(secret)
                 return secret
+            }
+            if let id = apps.key(withSecret: internalKeys) {
+                throw AppsFile.Problem(
+                    "key \(id) has the internal key as its secret: who holds it could send as a service")
             }
             return (apps, files)
         } catch {
             throw AppsFile.Problem("\(path): \(error)")
         }
     }
+
+    private static func digest(_ text: String) -> SHA256.Digest { SHA256.hash(data: Array(text.utf8)) }
 
     private static func read(_ path: String) throws(AppsFile.Problem) -> String {
         guard let data = FileManager.default.contents(atPath: path) else {

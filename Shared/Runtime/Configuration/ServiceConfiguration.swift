@@ -2,7 +2,6 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
-public import Crypto
 import Foundation
 public import Logging
 public import Messaging
@@ -20,9 +19,8 @@ public struct ServiceConfiguration: Sendable {
     public var database: DatabaseConfiguration
     public var appsPath: String
     public var trust: Authenticator.Trust
-    public var internalKey: SymmetricKey?
-    /// Internal keys of before: what they signed is believed, what they closed can be opened.
-    public var previousInternalKeys: [SymmetricKey]
+    /// What it signs and checks with; none only where ``trust`` is `cluster`.
+    public var keys: DeploymentKeys
     /// Records decided in one transaction at most.
     public var batchSize: Int
     /// How long the journal remembers a command; longer than the topics keep it.
@@ -37,8 +35,9 @@ public struct ServiceConfiguration: Sendable {
     /// Names this replica in the progress table.
     public var owner: String
 
+    /// - Parameter derived: a variable that may stand in the place of the internal keys.
     /// - Throws: `ConfigurationProblem`, `KafkaConfigurationError`.
-    public init(environment: [String: String], service: String) throws {
+    public init(environment: [String: String], service: String, derived: DeploymentKeys.Derived? = nil) throws {
         let settings = EnvironmentSettings(environment)
         var kafkaEnvironment = environment
         if settings.text("KAFKA_CLIENT_ID") == nil { kafkaEnvironment["KAFKA_CLIENT_ID"] = "identity.\(service)" }
@@ -49,8 +48,12 @@ public struct ServiceConfiguration: Sendable {
         database = try Self.database(settings)
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
-        internalKey = try Self.internalKey(settings, trust)
-        previousInternalKeys = try Self.previousInternalKeys(settings)
+        keys = try DeploymentKeys(environment: settings, derived: derived)
+        guard trust == .cluster || !keys.isEmpty else {
+            throw ConfigurationProblem(
+                DeploymentKeys.internalKeyVariable,
+                "is not set; the services sign what they send to each other with it")
+        }
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
@@ -101,17 +104,7 @@ public struct ServiceConfiguration: Sendable {
     }
 
     public func authenticator(for apps: AppDirectory) -> Authenticator {
-        Authenticator(
-            trust: trust, apps: apps, internalKey: internalKey, previousInternalKeys: previousInternalKeys)
-    }
-
-    private static func previousInternalKeys(_ settings: EnvironmentSettings) throws -> [SymmetricKey] {
-        let variable = "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
-        let keys = (try settings.secret(variable) ?? "").split { $0 == "," || $0.isNewline }
-        guard keys.allSatisfy({ $0.utf8.count >= 16 }) else {
-            throw ConfigurationProblem(variable, "holds a key of less than 16 bytes; keys are separated by commas")
-        }
-        return keys.map { SymmetricKey(data: Array($0.utf8)) }
+        Authenticator(trust: trust, apps: apps, keys: keys, topics: topics)
     }
 
     private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
@@ -140,19 +133,5 @@ public struct ServiceConfiguration: Sendable {
             throw ConfigurationProblem("DATABASE_URL", "does not start with postgresql://")
         }
         return .postgresql(url: url)
-    }
-
-    private static func internalKey(
-        _ settings: EnvironmentSettings, _ trust: Authenticator.Trust
-    ) throws -> SymmetricKey? {
-        guard let text = try settings.secret("IDENTITYBUS_INTERNAL_KEY") else {
-            if trust == .cluster { return nil }
-            throw ConfigurationProblem(
-                "IDENTITYBUS_INTERNAL_KEY", "is not set; the services sign what they send to each other with it")
-        }
-        guard text.utf8.count >= 16 else {
-            throw ConfigurationProblem("IDENTITYBUS_INTERNAL_KEY", "has less than 16 bytes")
-        }
-        return SymmetricKey(data: Array(text.utf8))
     }
 }

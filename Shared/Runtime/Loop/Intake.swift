@@ -124,12 +124,7 @@ struct IntakeReader<Service: CommandService> {
             Intake<Service.Command>.Verdict.refused(reason: reason, step: step, detail: detail, tell: nil)
         }
         do {
-            let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
-            guard principal.kind == .service else {
-                return refuse(
-                    AuthenticationFailure.Reason.principalInvalid.rawValue, .authenticate,
-                    "only the deployment's own services write events and replies")
-            }
+            let (app, principal) = try authenticator.authenticate(publication: record, event.attributes, now: now)
             let command = admit(event, app, principal, isCommand: false)
             if case .failure(let rejection) = command.body {
                 return refuse(rejection.reason.rawValue, .decode, rejection.message)

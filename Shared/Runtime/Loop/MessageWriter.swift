@@ -6,18 +6,23 @@ import Messaging
 import Storage
 import WireJSON
 
-/// Writes replies, events, commands and dead letters, signed with the internal key. Deterministic: the same command,
-/// outcome and instant give the same bytes.
+/// Writes replies, events, commands and dead letters, signed with the key for what they are. Deterministic: the same
+/// command, outcome and instant give the same bytes.
 struct MessageWriter {
     var service: String
     var topics: Topics
-    var internalKey: SymmetricKey?
+    private let gatewayReplies: String
+    private let keys: [KeyPurpose: SymmetricKey]
     private let encoder = WireJSONEncoder()
 
-    init(service: String, topics: Topics, internalKey: SymmetricKey?) {
+    init(service: String, topics: Topics, keys: DeploymentKeys) {
         self.service = service
         self.topics = topics
-        self.internalKey = internalKey
+        gatewayReplies = topics.gatewayReplies
+        let signing = [KeyPurpose.commands, .events, .gateway].compactMap { purpose in
+            keys.signing(purpose).map { (purpose, $0) }
+        }
+        self.keys = Dictionary(uniqueKeysWithValues: signing)
     }
 
     private var source: String { "identitybus/\(service)" }
@@ -243,7 +248,7 @@ struct MessageWriter {
                 mayBeGivenUp: isOutside(topic, command)))
     }
 
-    /// The same message, signed with the internal key of now: the one it was signed with may have gone.
+    /// The same message, signed with the key of now: the one it was signed with may have gone.
     func signedAgain(_ message: OutboundMessage) -> OutboundMessage {
         guard message.role != .deadLetter, message.headers.contains(where: { $0.name == HeaderName.signature }) else {
             return message
@@ -270,12 +275,18 @@ struct MessageWriter {
     }
 
     private func signed(_ message: OutboundMessage) -> OutboundMessage {
-        guard let internalKey else { return message }
+        let (keyID, purpose) = signer(of: message)
+        guard let key = keys[purpose] else { return message }
         let signature = Signature(
-            keyID: Signature.internalKeyID, secret: internalKey, topic: message.topic, headers: message.headers,
-            value: message.value ?? [])
+            keyID: keyID, secret: key, topic: message.topic, headers: message.headers, value: message.value ?? [])
         var message = message
         message.headers.append(WireHeader(HeaderName.signature, signature.header))
         return message
+    }
+
+    /// The gateway's replies have its own key, so that it need not hold the one that events are signed with.
+    private func signer(of message: OutboundMessage) -> (String, KeyPurpose) {
+        if message.role == .command { return (Signature.internalKeyID, .commands) }
+        return message.topic == gatewayReplies ? (Signature.gatewayKeyID, .gateway) : (Signature.eventsKeyID, .events)
     }
 }

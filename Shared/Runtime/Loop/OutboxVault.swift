@@ -5,21 +5,11 @@ import Crypto
 /// Keeps confidential replies encrypted while they stand in the journal (AES-GCM, under a key that comes from the
 /// deployment's internal key).
 struct OutboxVault {
-    private let key: SymmetricKey?
-    private let previous: [SymmetricKey]
+    /// The first closes, all of them open.
+    private let keys: [SymmetricKey]
 
-    /// - Parameters:
-    ///   - internalKey: without one there are no confidential messages: services that write them need it.
-    ///   - previous: the internal keys before this one, which still open what they closed.
-    init(internalKey: SymmetricKey?, previous: [SymmetricKey] = []) {
-        key = internalKey.map(Self.derived)
-        self.previous = previous.map(Self.derived)
-    }
-
-    private static func derived(_ internalKey: SymmetricKey) -> SymmetricKey {
-        HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: internalKey, info: Array("identitybus journal v1".utf8), outputByteCount: 32)
-    }
+    /// - Parameter keys: without any there are no confidential messages: services that write them need them.
+    init(_ keys: DeploymentKeys) { self.keys = keys.checking(.store) }
 
     struct Sealed: Error, CustomStringConvertible {
         var description: String {
@@ -36,7 +26,9 @@ struct OutboxVault {
         OutboxCodec.encode(
             try messages.map { message in
                 guard message.role == .confidentialReply, let value = message.value else { return message }
-                guard let key, let box = try AES.GCM.seal(value, using: key).combined else { throw NoKey() }
+                guard let key = keys.first, let box = try AES.GCM.seal(value, using: key).combined else {
+                    throw NoKey()
+                }
                 var sealed = message
                 sealed.value = Array(box)
                 return sealed
@@ -62,7 +54,7 @@ struct OutboxVault {
     private func opened(_ message: OutboundMessage) -> OutboundMessage? {
         guard message.role == .confidentialReply, let value = message.value else { return message }
         guard let box = try? AES.GCM.SealedBox(combined: value) else { return nil }
-        for key in (key.map { [$0] } ?? []) + previous {
+        for key in keys {
             guard let plain = try? AES.GCM.open(box, using: key) else { continue }
             var opened = message
             opened.value = Array(plain)

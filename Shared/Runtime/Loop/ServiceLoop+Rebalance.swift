@@ -66,9 +66,15 @@ extension ServiceLoop: RebalanceHandler {
         var tries = 0
         while true {
             do {
-                return try database.transaction {
-                    try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0)
+                // The salt with the claim: a store in which this claim is valid has this salt, an earlier copy too.
+                let (claims, salt) = try database.transaction {
+                    (
+                        try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0),
+                        try Salt.read(in: $0)
+                    )
                 }
+                secrets = DerivedSecrets(configuration.keys, salt: salt)
+                return claims
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {
                 tries += 1
                 signals.sleep(.milliseconds(Int.random(in: 1...20)))
@@ -103,7 +109,7 @@ extension ServiceLoop: RebalanceHandler {
     /// connection is a new one: the store behind it may be an earlier copy, or lack the last commits. Reading goes on
     /// where the store says.
     func claimAgain(_ inputs: Inputs) {
-        if !ownership.isEmpty, database.connectionNumber != claimedConnection {
+        if !(ownership.isEmpty && unclaimed.isEmpty), database.connectionNumber != claimedConnection {
             logger.notice("the database connection is a new one, claiming all partitions again")
             unclaimed.formUnion(ownership.partitions.keys)
             do {

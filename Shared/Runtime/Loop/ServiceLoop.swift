@@ -22,7 +22,8 @@ final class ServiceLoop<Service: CommandService> {
     let watch: BrokerWatch
     let writer: MessageWriter
     let vault: OutboxVault
-    let secrets: DerivedSecrets
+    /// With the salt of the store that the partitions were claimed in.
+    var secrets: DerivedSecrets
     let publisher: Publisher
     var reader: IntakeReader<Service>
     var ownership: Ownership
@@ -79,11 +80,10 @@ final class ServiceLoop<Service: CommandService> {
         topics = configuration.topics
         watch = start.watch
         cluster = start.watch.cluster ?? ""
-        let writer = MessageWriter(service: Service.name, topics: topics, internalKey: configuration.internalKey)
+        let writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
         self.writer = writer
-        vault = OutboxVault(
-            internalKey: configuration.internalKey, previous: configuration.previousInternalKeys)
-        secrets = configuration.internalKey.map { DerivedSecrets(internalKey: $0) } ?? .none
+        vault = OutboxVault(configuration.keys)
+        secrets = DerivedSecrets(configuration.keys)
         let kafka = configuration.kafka
         let logger = start.logger
         let hooks = Publisher.Hooks(

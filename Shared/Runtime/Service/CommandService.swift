@@ -37,7 +37,7 @@ public protocol CommandService: Sendable {
     /// Writes what was changed since `load`.
     func save(_ state: State, in transaction: any SQLTransaction) throws
     /// What has become due, at most `limit`. The loop asks about once a second, in one replica, and sends what it
-    /// gets to the service's own commands topic, signed with the internal key. The transaction should put the next
+    /// gets to the service's own commands topic, signed as its own. The transaction should put the next
     /// asking off (``DueCommand/pause(overdue:)``), and what was decided must not come again; what comes twice is decided
     /// once.
     func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand]

@@ -15,7 +15,7 @@ public struct DecisionContext: Sendable {
     public var now: Timestamp
     /// The command's `expirytime`, later than `now`.
     public var expiry: Timestamp?
-    /// Where secrets that a decider gives out come from.
+    /// Where new ids, and secrets that a decider gives out, come from.
     public var secrets: DerivedSecrets
 
     public init(
@@ -32,17 +32,18 @@ public struct DecisionContext: Sendable {
 
     /// The id of the person that this command would create.
     public var newUserID: String {
-        DerivedID.user(app: command.app, source: command.source, commandID: command.id)
+        DerivedID.user(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
     }
 
     /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.
     public func newMPID(_ counter: Int) -> MPID {
-        DerivedID.mpid(app: command.app, source: command.source, commandID: command.id, counter: counter)
+        DerivedID.mpid(
+            salt: secrets.salt, app: command.app, source: command.source, commandID: command.id, counter: counter)
     }
 
     /// The id of the alias that this command asks for.
     public var newAliasID: String {
-        DerivedID.alias(app: command.app, source: command.source, commandID: command.id)
+        DerivedID.alias(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
     }
 
     /// The id of the command's forward number `number`, counted by the decider.

@@ -4,23 +4,48 @@
 public import Crypto
 public import Storage
 
-/// Secrets that follow from a command and the deployment's internal key: unguessable for everybody without the key,
-/// and the same when the command is decided again (architecture.md section 2).
+/// Ids and secrets that a decider gives out: unguessable for everybody outside, and the same when the command is decided
+/// again.
+///
+/// What a command makes follows from the salt of the service's own store, so it does not change when the deployment's
+/// keys do. What several processes have to know, the keys of user tokens, follows from the internal keys.
 public struct DerivedSecrets: Sendable {
-    private let key: SymmetricKey
+    let salt: SymmetricKey
+    private let tokenKey: SymmetricKey
+    private let previousTokenKeys: [SymmetricKey]
 
-    /// For deciders that give out no secrets, and tests.
-    public static let none = DerivedSecrets(internalKey: SymmetricKey(data: [UInt8](repeating: 0, count: 32)))
+    /// For tests, and deciders that give out no secrets.
+    public static let none = DerivedSecrets(.none, salt: [UInt8](repeating: 0, count: Salt.byteCount))
 
-    public init(internalKey: SymmetricKey) {
-        key = HKDF<SHA256>.deriveKey(
-            inputKeyMaterial: internalKey, info: Array("identitybus derived secrets v1".utf8), outputByteCount: 32)
+    /// - Parameter salt: the store's. Without one nothing can be derived from a command again: that is for processes
+    ///   that only check user tokens.
+    public init(_ keys: DeploymentKeys, salt: [UInt8]? = nil) {
+        self.salt = salt.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
+        // Without keys: one that nobody else has.
+        tokenKey = keys.signing(.tokens) ?? SymmetricKey(size: .bits256)
+        previousTokenKeys = Array(keys.checking(.tokens).dropFirst())
     }
 
-    /// 64 bytes, HMAC-SHA512 of the purpose and the command's key.
+    /// 64 bytes, HMAC-SHA512 of the purpose and the command's key under the salt.
     public func bytes(_ purpose: String, for command: CommandKey) -> [UInt8] {
+        Self.code([purpose, command.app, command.source, command.id], salt)
+    }
+
+    /// The key that an app's user tokens are signed with.
+    public func tokenKey(of app: String) -> SymmetricKey { Self.tokenKey(of: app, tokenKey) }
+
+    /// The keys that an app's user tokens may be signed with: of each internal key one.
+    public func tokenKeys(of app: String) -> [SymmetricKey] {
+        ([tokenKey] + previousTokenKeys).map { Self.tokenKey(of: app, $0) }
+    }
+
+    private static func tokenKey(of app: String, _ key: SymmetricKey) -> SymmetricKey {
+        SymmetricKey(data: code(["user-token-key", app, "", ""], key))
+    }
+
+    private static func code(_ parts: [String], _ key: SymmetricKey) -> [UInt8] {
         var hmac = HMAC<SHA512>(key: key)
-        for part in [purpose, command.app, command.source, command.id] {
+        for part in parts {
             hmac.update(data: Array("\(part.utf8.count):".utf8))
             hmac.update(data: Array(part.utf8))
         }

@@ -19,7 +19,7 @@ public enum ServiceMain {
         await run("identitybus-\(Service.name)") {
             let configuration = try ServiceConfiguration(
                 environment: ProcessInfo.processInfo.environment, service: Service.name)
-            if Service.needsInternalKey, configuration.internalKey == nil {
+            if Service.needsInternalKey, configuration.keys.isEmpty {
                 throw ConfigurationProblem(
                     "IDENTITYBUS_INTERNAL_KEY",
                     "is not set; the \(Service.name) service signs what it sends to other services with it")
@@ -27,7 +27,9 @@ public enum ServiceMain {
             let service = try makeService()
             let registry = bootstrap(configuration)
             // Read here too, so that a mistake ends the start before anything else has begun.
-            _ = try AppsSource(path: configuration.appsPath, logger: Logger(label: "identitybus.\(Service.name)"))
+            _ = try AppsSource(
+                path: configuration.appsPath, keys: configuration.keys,
+                logger: Logger(label: "identitybus.\(Service.name)"))
             try await run(service, configuration, registry)
         }
     }

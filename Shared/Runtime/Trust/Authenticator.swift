@@ -2,7 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
-public import Crypto
+import Crypto
 public import Messaging
 
 /// Decides who sent a record (architecture.md section 7). Pure; one per version of the app directory.
@@ -17,29 +17,61 @@ public struct Authenticator: Sendable {
 
     private let trust: Trust
     private let apps: AppDirectory
-    private let internalKeys: [SymmetricKey]
+    private let publications: Publications
+    /// What signs commands under the id `internal`: the derived keys, and the internal keys themselves, since whoever
+    /// holds one of those can derive the others.
+    private let commandKeys: [SymmetricKey]
+    private let gatewayKeys: [SymmetricKey]
 
-    /// - Parameter previousInternalKeys: what they signed is still believed.
-    public init(
-        trust: Trust, apps: AppDirectory, internalKey: SymmetricKey?, previousInternalKeys: [SymmetricKey] = []
-    ) {
+    public init(trust: Trust, apps: AppDirectory, keys: DeploymentKeys, topics: Topics) {
         self.trust = trust
         self.apps = apps
-        internalKeys = (internalKey.map { [$0] } ?? []) + previousInternalKeys
+        publications = Publications(keys, topics: topics)
+        commandKeys = keys.checking(.commands) + keys.internalKeys
+        gatewayKeys = keys.checking(.gateway)
     }
 
+    /// - Parameter record: of a commands topic.
     /// - Returns: the app the command is for and who sent it.
     /// - Throws: `AuthenticationFailure`; the record is then dead-lettered and nothing in it is believed.
     public func authenticate(
         _ record: KafkaRecord, _ attributes: EventAttributes, now: Timestamp
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
-        switch trust {
-        case .cluster:
+        if trust == .cluster {
             let app = try app(of: attributes)
             return (app, try vouched(attributes, for: app, now))
-        case .signed:
-            return try authenticateSigned(record, attributes, now)
         }
+        let signature = try Signature.of(record)
+        let signed = Signature.signingString(of: record)
+        switch signature.keyID {
+        case Signature.internalKeyID:
+            try check(signature, signed, commandKeys, "the internal key")
+        case Signature.gatewayKeyID:
+            try check(signature, signed, gatewayKeys, "the gateway's key")
+            try checkGateway(attributes)
+        case Signature.eventsKeyID:
+            throw AuthenticationFailure(.keyUnknown, "the events key signs no commands")
+        default:
+            return try authenticate(signature, signed, attributes, now)
+        }
+        let app = try app(of: attributes)
+        return (app, try vouched(attributes, for: app, now))
+    }
+
+    /// - Parameter record: an event or a reply of another service.
+    /// - Returns: the app that it is about.
+    /// - Throws: `AuthenticationFailure`, also when somebody else than a service wrote it.
+    public func authenticate(
+        publication record: KafkaRecord, _ attributes: EventAttributes, now: Timestamp
+    ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
+        if trust == .signed { try publications.check(record) }
+        let app = try app(of: attributes)
+        let principal = try vouched(attributes, for: app, now)
+        guard principal.kind == .service else {
+            throw AuthenticationFailure(
+                .principalInvalid, "only the deployment's own services write events and replies")
+        }
+        return (app, principal)
     }
 
     private func app(of attributes: EventAttributes) throws(AuthenticationFailure) -> AppSettings {
@@ -49,28 +81,32 @@ public struct Authenticator: Sendable {
         return app
     }
 
-    private func authenticateSigned(
-        _ record: KafkaRecord, _ attributes: EventAttributes, _ now: Timestamp
+    private func check(
+        _ signature: Signature, _ signed: [UInt8], _ keys: [SymmetricKey], _ name: String
+    ) throws(AuthenticationFailure) {
+        guard !keys.isEmpty else {
+            throw AuthenticationFailure(.keyUnknown, "signed with \(name), but none is configured")
+        }
+        guard keys.contains(where: { signature.isValid(secret: $0, signingString: signed) }) else {
+            throw AuthenticationFailure(.signatureInvalid, "the signature of \(name) does not match")
+        }
+    }
+
+    /// The gateway faces the internet, so its key only ever speaks for those whose credential it has checked, and only
+    /// under its own name.
+    private func checkGateway(_ attributes: EventAttributes) throws(AuthenticationFailure) {
+        guard attributes.source == Topics.gatewaySource else {
+            throw AuthenticationFailure(.principalInvalid, "the gateway's source is \(Topics.gatewaySource)")
+        }
+        guard attributes.authType != nil, attributes.authID != nil else {
+            throw AuthenticationFailure(
+                .principalInvalid, "the gateway speaks for others: authtype and authid say for whom")
+        }
+    }
+
+    private func authenticate(
+        _ signature: Signature, _ signed: [UInt8], _ attributes: EventAttributes, _ now: Timestamp
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
-        guard let header = record.header(HeaderName.signature) else {
-            throw AuthenticationFailure(.signatureMissing, "no signature header")
-        }
-        guard let signature = Signature(header: header) else {
-            throw AuthenticationFailure(.signatureMalformed, "signature header is not v1;kid=<id>;<base64 of 32 bytes>")
-        }
-        let signed = Signature.signingString(
-            topic: record.topicPartition.topic, headers: record.headers.map { WireHeader($0.name, $0.value) },
-            value: record.value ?? [])
-        if signature.keyID == Signature.internalKeyID {
-            guard !internalKeys.isEmpty else {
-                throw AuthenticationFailure(.keyUnknown, "signed with the internal key, but none is configured")
-            }
-            guard internalKeys.contains(where: { signature.isValid(secret: $0, signingString: signed) }) else {
-                throw AuthenticationFailure(.signatureInvalid, "the internal key's signature does not match")
-            }
-            let app = try app(of: attributes)
-            return (app, try vouched(attributes, for: app, now))
-        }
         let app = try app(of: attributes)
         guard let key = app.keys[signature.keyID] else {
             let isForeign = apps.ownsKey(signature.keyID)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// The tables that every service has: ``Journal``, ``Progress``, ``Sagas`` and ``Forwards`` live in them.
+/// The tables that every service has: ``Journal``, ``Progress``, ``Sagas``, ``Forwards`` and ``Salt`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
@@ -15,6 +15,7 @@ public enum StorageSchema {
                 forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
                 "CREATE INDEX forward_begun_at ON forward (begun_at)",
             ]),
+        Migration(number: 5, name: "salt", statements: [salt]),
     ]
 
     private static let progress = """
@@ -102,6 +103,13 @@ public enum StorageSchema {
             next_ask BIGINT NOT NULL,
             begun_at BIGINT NOT NULL,
             PRIMARY KEY (app, id)
+        )
+        """
+    /// One row, see ``Salt``.
+    private static let salt = """
+        CREATE TABLE salt (
+            id BIGINT NOT NULL PRIMARY KEY,
+            value BYTEA NOT NULL
         )
         """
 }

@@ -11,6 +11,7 @@ from .databases import Database
 from .deployment import Deployment
 from .http import Client
 from .places import REPOSITORY
+from .secrets import gateway_keys
 from .service import Service
 from .standin import Script, StandIn
 from .waiting import until
@@ -55,8 +56,7 @@ class GatewayDeployment(Deployment):
         """Another gateway process, not started."""
         environment = self.broker.service_environment() | {
             "TOPIC_PREFIX": self.prefix, "IDENTITYBUS_APPS": str(self.apps_file), "LOG_FORMAT": "json",
-            "IDENTITYBUS_INTERNAL_KEY": self.environment()["IDENTITYBUS_INTERNAL_KEY"], "HTTP_PORT": "0",
-            "GATEWAY_PORT": "0"}
+            "IDENTITYBUS_GATEWAY_KEYS": gateway_keys(), "HTTP_PORT": "0", "GATEWAY_PORT": "0"}
         gateway = Gateway("gateway", environment | more, self.directory / f"gateway-{len(self.services)}.log")
         self.services.append(gateway)
         return gateway

@@ -16,8 +16,35 @@ DATABASE_PASSWORD = "e2e-database-password-Qy72"
 SECRET_PREFIX = "demo-secret-"
 
 
+# What is derived from the internal key for each purpose (docs/contracts.md "Signature"). Stores and tokens are older.
+PURPOSES = {
+    "commands": "identitybus commands v1", "events": "identitybus events v1", "gateway": "identitybus gateway v1",
+    "store": "identitybus journal v1", "tokens": "identitybus derived secrets v1"}
+
+
+def derived(purpose: str, internal_key: str = INTERNAL_KEY) -> bytes:
+    """HKDF-SHA256 without a salt, one block."""
+    extracted = hmac.new(bytes(32), internal_key.encode(), hashlib.sha256).digest()
+    return hmac.new(extracted, PURPOSES[purpose].encode() + b"\1", hashlib.sha256).digest()
+
+
+def derived_keys(purposes: Iterable[str], *internal_keys: str) -> str:
+    """As `identitybus derive-keys` prints them."""
+    return ",".join(
+        ".".join(f"{purpose}:{derived(purpose, key).hex()}" for purpose in purposes) for key in internal_keys)
+
+
+def gateway_keys(*internal_keys: str) -> str:
+    """The gateway's setting IDENTITYBUS_GATEWAY_KEYS."""
+    return derived_keys(("gateway", "tokens"), *(internal_keys or (INTERNAL_KEY,)))
+
+
 def secret_of(key_id: str) -> bytes:
-    return (INTERNAL_KEY if key_id == "internal" else SECRET_PREFIX + key_id).encode()
+    """`internal` is the internal key itself, which tools may sign commands with; services sign with what is derived."""
+    match key_id:
+        case "internal": return INTERNAL_KEY.encode()
+        case "events" | "gateway": return derived(key_id)
+        case _: return (SECRET_PREFIX + key_id).encode()
 
 
 def signing_string(topic: str, headers: Headers, value: bytes) -> bytes:
@@ -32,7 +59,8 @@ def signature(key_id: str, topic: str, headers: Headers, value: bytes, secret: b
 
 def leaks(data: bytes) -> list[str]:
     """The secrets that stand in `data`."""
-    return [text for text in (INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX) if text.encode() in data]
+    texts = (INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX, *(derived(purpose).hex() for purpose in PURPOSES))
+    return [text for text in texts if text.encode() in data]
 
 
 def assert_no_secrets_in_files(paths: Iterable[Path]) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from .broker import Broker
 from .bus import Record
-from .secrets import signature
+from .secrets import derived, signature
 
 Script = Callable[[dict[str, Any]], "list[dict[str, Any]]"]
 
@@ -58,12 +58,14 @@ class StandIn:
     def last(self) -> dict[str, Any]:
         return self.commands[-1].envelope
 
-    def answer(self, command: dict[str, Any], reply: dict[str, Any], signer: str = "internal") -> None:
+    def answer(self, command: dict[str, Any], reply: dict[str, Any], signer: str | None = None) -> None:
         envelope = {
             "specversion": "1.0", "id": str(uuid.uuid4()), "source": f"identitybus/{self.service}",
             "type": "identity.reply.v1", "appid": command["appid"], "datacontenttype": "application/json",
             "data": {"commandId": command["id"], "commandType": command["type"], **reply}}
         value = json.dumps(envelope).encode()
+        if signer is None:
+            signer = "gateway" if command["replyto"].endswith("identity.replies.gateway.v1") else "events"
         self._producer.produce(
             command["replyto"], value, key=command["partitionkey"].encode(),
             headers=[("signature", signature(signer, command["replyto"], [], value))] if signer else [])
@@ -75,8 +77,12 @@ class StandIn:
             if message is None or message.error():
                 continue
             record = Record.of(message)
-            if record.header("signature") != signature("internal", self.topic, record.headers, record.value or b""):
-                self.problems.append(f"not signed with the internal key: {record}")
+            # Those of services and of the gateway.
+            good = [
+                signature(key_id, self.topic, record.headers, record.value or b"", derived(purpose))
+                for key_id, purpose in (("internal", "commands"), ("gateway", "gateway"))]
+            if record.header("signature") not in good:
+                self.problems.append(f"not signed with a key of the deployment: {record}")
             self.commands.append(record)
             try:
                 for reply in self.script(record.envelope):

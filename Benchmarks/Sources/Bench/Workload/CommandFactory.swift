@@ -4,13 +4,15 @@
 import Contracts
 import Crypto
 import Messaging
+import Runtime
 import WireJSON
 
 /// Makes signed command records, as a producer in front of the platform would.
 struct CommandFactory {
     private let topics: Topics
     private let key = SymmetricKey(data: Array(Stage.keySecret.utf8))
-    private let internalKey = SymmetricKey(data: Array(Stage.internalSecret.utf8))
+    private let internalKey = KeyPurpose.commands.key(
+        from: SymmetricKey(data: Array(Stage.internalSecret.utf8)))
     private let encoder = WireJSONEncoder()
     private let time = Timestamp(milliseconds: 1_770_000_000_000).rfc3339
 

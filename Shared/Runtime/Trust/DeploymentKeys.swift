@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Crypto
+
+/// The deployment's keys, as far as a process has them: of each internal key the keys by purpose. The first internal key
+/// signs, all of them check, so that they can be changed one after the other without a stop (docs/operations.md "Keys").
+public struct DeploymentKeys: Sendable {
+    /// What comes from one internal key.
+    private struct Generation {
+        var internalKey: SymmetricKey?
+        var derived: [KeyPurpose: SymmetricKey]
+    }
+
+    private var generations: [Generation]
+
+    /// Of a deployment without signatures.
+    public static let none = DeploymentKeys(internalKeys: [])
+
+    /// All purposes.
+    public init(internalKeys: [SymmetricKey]) {
+        generations = internalKeys.map { key in
+            let derived = KeyPurpose.allCases.map { ($0, $0.key(from: key)) }
+            return Generation(internalKey: key, derived: Dictionary(uniqueKeysWithValues: derived))
+        }
+    }
+
+    /// The key that signs or closes; `nil` when this process has none for that.
+    public func signing(_ purpose: KeyPurpose) -> SymmetricKey? { generations.first?.derived[purpose] }
+
+    /// The keys that what is signed or closed may be from, the current one first.
+    public func checking(_ purpose: KeyPurpose) -> [SymmetricKey] { generations.compactMap { $0.derived[purpose] } }
+
+    /// The internal keys themselves, where this process has them.
+    public var internalKeys: [SymmetricKey] { generations.compactMap(\.internalKey) }
+
+    public var isEmpty: Bool { generations.isEmpty }
+
+    // MARK: As text
+
+    /// What the gateway is given instead of internal keys.
+    public static let gatewayPurposes: [KeyPurpose] = [.gateway, .tokens]
+    /// What somebody is given who checks events and replies.
+    public static let readerPurposes: [KeyPurpose] = [.events]
+
+    /// The keys for `purposes` as one line, which characters of any shell or settings file can hold:
+    /// `gateway:<hex>.tokens:<hex>` for each internal key, separated by commas.
+    public func text(for purposes: [KeyPurpose]) -> String {
+        generations.map { generation in
+            purposes.compactMap { purpose in
+                generation.derived[purpose].map { "\(purpose.rawValue):\(Self.hex($0))" }
+            }.joined(separator: ".")
+        }.joined(separator: ",")
+    }
+
+    /// Reads what ``text(for:)`` writes.
+    /// - Returns: `nil` when it is something else, or lacks one of `purposes`.
+    public init?(text: String, purposes: [KeyPurpose]) {
+        generations = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            var derived: [KeyPurpose: SymmetricKey] = [:]
+            for item in part.split(separator: ".", omittingEmptySubsequences: false) {
+                let halves = item.split(separator: ":", omittingEmptySubsequences: false)
+                guard halves.count == 2, let purpose = KeyPurpose(rawValue: String(halves[0])),
+                    let key = Self.key(hex: halves[1]), derived.updateValue(key, forKey: purpose) == nil
+                else { return nil }
+            }
+            guard purposes.allSatisfy({ derived[$0] != nil }) else { return nil }
+            // What a process has no need of, it does not keep.
+            generations.append(Generation(derived: derived.filter { purposes.contains($0.key) }))
+        }
+    }
+
+    private static func hex(_ key: SymmetricKey) -> String {
+        key.withUnsafeBytes { bytes in
+            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
+    }
+
+    private static func key(hex: Substring) -> SymmetricKey? {
+        let digits = hex.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
+        guard digits.count == 64, hex.utf8.count == 64 else { return nil }
+        return SymmetricKey(data: stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Testing
+
+@testable import Runtime
+
+/// Keys by purpose: each of an internal key, and none of another purpose.
+@Suite struct DeploymentKeysTests {
+    private let old = SymmetricKey(data: Array("an-internal-key-of-the-tests".utf8))
+    private let new = SymmetricKey(data: Array("the-next-internal-key-of-the-tests".utf8))
+
+    private func hex(_ key: SymmetricKey?) -> String {
+        key?.withUnsafeBytes { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() } ?? ""
+    }
+
+    /// Made with Python's hmac (HKDF by hand): what was signed and closed must open in every later version.
+    @Test(
+        arguments: [
+            (.commands, "6db13587909585703ea3d3c555fd6422a886090e6ee112bbd390b96758599ce2"),
+            (.events, "8a29c3dab0822e11ff92981be5f288c34c26fcaa2c4c8eb91fbf5c6753ffac65"),
+            (.gateway, "1671df7f716cffba09f004f174f262790d4c5b72533504ae4b0fda349c34c1ec"),
+            (.store, "e4ceb6297bc7dcc0f79ca87bb6667dfec504b482ab1ff645726cb58cba47c0a2"),
+            (.tokens, "817b77bdf297739cd5754d95c96f3aa3ef6bb10bef177d854f563abc181d15a7"),
+        ] as [(KeyPurpose, String)]) func derivation(_ purpose: KeyPurpose, _ expected: String)
+    {
+        #expect(hex(purpose.key(from: old)) == expected)
+    }
+
+    @Test func noKeyServesTwoPurposes() {
+        let keys = [old, new].flatMap { key in KeyPurpose.allCases.map { $0.key(from: key) } + [key] }
+        #expect(Set(keys.map(hex)).count == 12)
+    }
+
+    @Test func theFirstSignsAndAllCheck() {
+        let keys = DeploymentKeys(internalKeys: [new, old])
+        for purpose in KeyPurpose.allCases {
+            #expect(keys.signing(purpose) == purpose.key(from: new))
+            #expect(keys.checking(purpose) == [purpose.key(from: new), purpose.key(from: old)])
+        }
+        #expect(keys.internalKeys == [new, old])
+        #expect(DeploymentKeys.none.isEmpty && DeploymentKeys.none.signing(.commands) == nil)
+    }
+
+    @Test func theGatewayGetsItsOwnPurposesAndNoOthers() throws {
+        let text = DeploymentKeys(internalKeys: [new, old]).text(for: DeploymentKeys.gatewayPurposes)
+        #expect(text.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789:.,".utf8.contains($0) })
+        let keys = try #require(DeploymentKeys(text: text, purposes: DeploymentKeys.gatewayPurposes))
+        #expect(keys.internalKeys.isEmpty)
+        for purpose in KeyPurpose.allCases {
+            let isGiven = DeploymentKeys.gatewayPurposes.contains(purpose)
+            #expect(keys.checking(purpose) == (isGiven ? [purpose.key(from: new), purpose.key(from: old)] : []))
+        }
+        // A reader of events makes do with a part of it, and keeps no more.
+        let reader = try #require(DeploymentKeys(text: text, purposes: DeploymentKeys.readerPurposes))
+        #expect(reader.checking(.gateway).isEmpty && reader.checking(.events).count == 2)
+    }
+
+    @Test func anythingElseIsRefused() {
+        let good = DeploymentKeys(internalKeys: [old]).text(for: DeploymentKeys.gatewayPurposes)
+        let events = DeploymentKeys(internalKeys: [old]).text(for: DeploymentKeys.readerPurposes)
+        let texts = [
+            "", ",", good + ",", "," + good, good + "," + events, events, good + ".", good + "0",
+            String(good.dropLast()),
+            good.uppercased(), good.replacing("tokens", with: "other"), good + "." + events, "hunter2hunter2hunter2",
+            good.replacing(":", with: "="), good.replacing("events:", with: "events:g"), " " + good,
+        ]
+        for text in texts {
+            #expect(DeploymentKeys(text: text, purposes: DeploymentKeys.gatewayPurposes) == nil, "\(text)")
+        }
+    }
+
+    // MARK: The environment
+
+    private func read(
+        _ environment: [String: String], _ derived: DeploymentKeys.Derived? = .gateway
+    ) throws(ConfigurationProblem) -> DeploymentKeys {
+        try DeploymentKeys(environment: EnvironmentSettings(environment), derived: derived)
+    }
+
+    @Test func theListOfInternalKeys() throws {
+        let keys = try read([
+            "IDENTITYBUS_INTERNAL_KEY": "aaaaaaaaaaaaaaaa",
+            "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "bbbbbbbbbbbbbbbb,cccccccccccccccc\n",
+        ])
+        let expected = ["a", "b", "c"].map { SymmetricKey(data: Array(String(repeating: $0, count: 16).utf8)) }
+        #expect(keys.internalKeys == expected)
+        #expect(try read([:]).isEmpty)
+    }
+
+    @Test func derivedKeysStandInThePlaceOfInternalOnes() throws {
+        let text = DeploymentKeys(internalKeys: [old]).text(for: DeploymentKeys.gatewayPurposes)
+        let keys = try read(["IDENTITYBUS_GATEWAY_KEYS": text])
+        #expect(keys.internalKeys.isEmpty && keys.signing(.gateway) == KeyPurpose.gateway.key(from: old))
+        // Services take no notice of what is the gateway's.
+        #expect(try read(["IDENTITYBUS_GATEWAY_KEYS": text], nil).isEmpty)
+    }
+
+    @Test(arguments: [
+        (["IDENTITYBUS_GATEWAY_KEYS": "hunter2"], "IDENTITYBUS_GATEWAY_KEYS", "derive-keys"),
+        (
+            ["IDENTITYBUS_GATEWAY_KEYS": "hunter2", "IDENTITYBUS_INTERNAL_KEY": "hunter2hunter2hunter2"],
+            "IDENTITYBUS_GATEWAY_KEYS", "IDENTITYBUS_INTERNAL_KEY"
+        ),
+        (
+            ["IDENTITYBUS_GATEWAY_KEYS": "hunter2", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "hunter2hunter2hunter2"],
+            "IDENTITYBUS_GATEWAY_KEYS", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
+        ),
+        (["IDENTITYBUS_INTERNAL_KEY": "hunter2"], "IDENTITYBUS_INTERNAL_KEY", "16 bytes"),
+        (
+            ["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "hunter2hunter2hunter2"], "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS",
+            "IDENTITYBUS_INTERNAL_KEY is not"
+        ),
+        (
+            ["IDENTITYBUS_INTERNAL_KEY": "hunter2hunter2hunter2", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "hunter2"],
+            "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "16 bytes"
+        ),
+    ]) func mistakesAreNamed(_ environment: [String: String], _ variable: String, _ hint: String) throws {
+        let problem = try #require(throws: ConfigurationProblem.self) { try read(environment) }
+        #expect(problem.variable == variable)
+        #expect(problem.description.contains(hint) && !problem.description.contains("hunter2"))
+    }
+}
