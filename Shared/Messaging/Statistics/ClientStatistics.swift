@@ -37,8 +37,8 @@ struct ClientStatistics: Decodable {
     struct Partition: Decodable {
         let partition: Int32
         let committedLag: Int64
-        /// Messages that were fetched and not yet polled.
-        let fetched: Int64
+        /// Behind the last message that was polled; negative before the first.
+        let position: Int64
         let nextFetch: Int64
         let stableEnd: Int64
         let end: Int64
@@ -46,17 +46,19 @@ struct ClientStatistics: Decodable {
         enum CodingKeys: String, CodingKey {
             case partition
             case committedLag = "consumer_lag"
-            case fetched = "fetchq_cnt"
+            case position = "app_offset"
             case nextFetch = "next_offset"
             case stableEnd = "ls_offset"
             case end = "hi_offset"
         }
 
-        /// Messages that were not read yet; before the first fetch those that the group has not committed, `nil` while
-        /// neither is known. Committed offsets are told rarely, so they would show a lag where there is none.
+        /// Messages that were not polled yet; before the first those that were not fetched, and before that those that the
+        /// group has not committed, `nil` while that is not known either. Committed offsets are told rarely, so they would
+        /// show a lag where there is none.
         var lag: Int64? {
             let end = stableEnd >= 0 ? stableEnd : end
-            if nextFetch >= 0, end >= 0 { return fetched + max(0, end - nextFetch) }
+            let next = position >= 0 ? position : nextFetch
+            if next >= 0, end >= 0 { return max(0, end - next) }
             return committedLag >= 0 ? committedLag : nil
         }
     }

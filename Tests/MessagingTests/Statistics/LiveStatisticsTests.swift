@@ -26,4 +26,38 @@ import Testing
             producer.close(timeout: .seconds(5))
         }
     }
+
+    @Test func eachPartitionHasItsOwnLag() throws {
+        let metrics = TestMetrics()
+        try withMetricsFactory(metrics) {
+            let broker = try TestBroker(["in": 2])
+            defer { broker.close() }
+            let producer = try broker.producer()
+            let handler = TestHandler()
+            let consumer = try broker.consumer(
+                ["in"], handler: handler, settings: ["statistics.interval.ms": "100"])
+            try consumer.join(2)
+            for (partition, count) in [(Int32(0), 40), (1, 3)] {
+                try producer.deliver(
+                    (0..<count).map { _ in
+                        ProducerRecord(topic: broker.topic("in"), value: [1], partition: partition)
+                    })
+            }
+            var seen: [String: Int] = [:]
+            let lag = { (partition: Int) in
+                metrics.recorders(label: "kafka_consumer_lag").first {
+                    $0.dimensions.contains { $0 == ("partition", "\(partition)") }
+                }?.lastValue
+            }
+            // One record a time: what is fetched waits in one queue for both partitions.
+            try wait(until: lag(0).map { $0 > 0 } == true) {
+                for record in try consumer.poll(maxRecords: 1, timeout: .milliseconds(150)) {
+                    seen["\(record.topicPartition.partition)", default: 0] += 1
+                }
+            }
+            #expect((lag(0) ?? 0) <= 40 && (lag(1) ?? 0) <= 3, "\(seen)")
+            consumer.close(timeout: .seconds(20))
+            producer.close(timeout: .seconds(5))
+        }
+    }
 }
