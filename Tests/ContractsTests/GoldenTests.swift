@@ -43,6 +43,17 @@ import WireJSON
         }
     }
 
+    private static var dryRun: Sample {
+        var attributes = attributes(GetUser.type)
+        attributes.dryRun = "true"
+        let event = CloudEvent(attributes: attributes, data: GetUser(installId: "i1"))
+        return Sample(name: "command-dry-run") {
+            try WireJSONEncoder().encode(event)
+        } readsBack: { bytes in
+            try EnvelopeReader.read(value: bytes, headers: []).attributes == event.attributes
+        }
+    }
+
     static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
         var attributes = attributes(Reply<Result>.type)
         attributes.correlationID = "c0"
@@ -53,10 +64,11 @@ import WireJSON
         return Sample(name: name) {
             // As MessageWriter does it: the result is written first, and its bytes are put into the reply.
             let raw = Reply<RawJSON>(
-                commandId: reply.commandId, commandType: reply.commandType,
+                commandId: reply.commandId, commandType: reply.commandType, commandDigest: reply.commandDigest,
                 status: try #require(.init(rawValue: reply.status.rawValue)),
                 reason: reply.reason, message: reply.message,
-                result: try reply.result.map { RawJSON(try WireJSONEncoder().encode($0)) })
+                result: try reply.result.map { RawJSON(try WireJSONEncoder().encode($0)) }, dryRun: reply.dryRun,
+                events: reply.events)
             return try WireJSONEncoder().encode(CloudEvent(attributes: event.attributes, data: raw))
         } readsBack: { bytes in
             try WireJSONDecoder().decode(CloudEvent<Reply<Result>>.self, from: bytes) == event
@@ -182,6 +194,13 @@ import WireJSON
             Reply(
                 commandId: "c1", commandType: ResetUser.type, status: .succeeded,
                 result: ResetResult(installId: "i1"))),
+        reply(
+            "reply-dry-run",
+            Reply(
+                commandId: "c1", commandType: ResetUser.type, commandDigest: String(repeating: "0f", count: 32),
+                status: .succeeded, result: ResetResult(installId: "i1"), dryRun: true,
+                events: [ReplyEvent(type: UserReset.type, data: ["installId": "i1"])])),
+        dryRun,
         reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
     ]
 

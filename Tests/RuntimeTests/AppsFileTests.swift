@@ -17,6 +17,29 @@ import Testing
         }
     }
 
+    @Test func anAppMayHaveItsOwnReplyTopic() throws {
+        let apps = try parse(
+            """
+            apps:
+              - { id: demo, replies: identity.replies.demo }
+              - { id: other }
+            """)
+        #expect(apps["demo"]?.replies == "identity.replies.demo" && apps["other"]?.replies == nil)
+        #expect(apps.replyTopics == ["identity.replies.demo": "demo"])
+        for name in [
+            "identity.replies.v1", "identity.replies.gateway.v1", "identity.replies.user.v1", "identity.replies.",
+            "demo", "identity.link.commands.v1", "",
+        ] {
+            #expect(throws: AppsFile.Problem.self, "\(name)") {
+                try parse("apps: [{ id: demo, replies: \"\(name)\" }]")
+            }
+        }
+        let problem = #expect(throws: AppsFile.Problem.self) {
+            try parse("apps: [{ id: a, replies: identity.replies.x }, { id: b, replies: identity.replies.x }]")
+        }
+        #expect(problem?.description.contains("apps a and b") == true)
+    }
+
     @Test func readsAGoodFile() throws {
         let apps = try parse(
             """

@@ -63,6 +63,10 @@ public enum EnvelopeReader {
             switch members[name] {
             case .none, .null?: return nil
             case .string(let text)?: return text
+            // CloudEvents' JSON format writes attributes that are true or false without quotes.
+            case .bool(let flag)? where name == "dryrun": return flag ? "true" : "false"
+            // Read as something that is refused with an answer: who wants a dry run waits for one.
+            case .some where name == "dryrun": return ""
             default: throw EnvelopeError(.invalidEnvelope, "attribute \(name) is not a string")
             }
         }
@@ -132,6 +136,7 @@ public enum EnvelopeReader {
         attributes.traceState = try read("tracestate")
         attributes.authType = try read("authtype")
         attributes.authID = try read("authid")
+        attributes.dryRun = try read("dryrun")
         return attributes
     }
 
@@ -153,6 +158,7 @@ public enum EnvelopeReader {
             ("traceparent", attributes.traceParent, maxAttributeBytes),
             ("tracestate", attributes.traceState, maxTraceStateBytes),
             ("authtype", attributes.authType, maxAttributeBytes), ("authid", attributes.authID, maxAttributeBytes),
+            ("dryrun", attributes.dryRun, maxAttributeBytes),
         ]
         for (name, text, limit) in limits {
             guard let text else { continue }

@@ -3,7 +3,7 @@
 
 /// The context attributes of a CloudEvents 1.0 message: the standard ones, the registered extensions we use
 /// (`partitionkey`, `correlationid`, `causationid`, `expirytime`, `traceparent`, `tracestate`, `authtype`, `authid`)
-/// and our own two, `appid` and `replyto`.
+/// and our own three, `appid`, `replyto` and `dryrun`.
 ///
 /// `id` and `source` together are the idempotency key within an app: a producer that retries sends the same pair.
 public struct EventAttributes: Sendable, Hashable, Codable {
@@ -35,6 +35,8 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     /// Set by the gateway only, believed only under a key of the deployment.
     public var authType: String?
     public var authID: String?
+    /// `true`: decide, tell, and leave everything as it is. `false` and absent mean the same; anything else is refused.
+    public var dryRun: String?
 
     public init(id: String, source: String, type: String, appID: String? = nil) {
         self.specVersion = "1.0"
@@ -43,6 +45,9 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         self.type = type
         self.appID = appID
     }
+
+    /// Whether the command is only to be tried.
+    public var isDryRun: Bool { dryRun == "true" }
 
     /// The wire names, in the order in which they are written.
     enum CodingKeys: String, CodingKey, CaseIterable {
@@ -60,5 +65,6 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         case traceState = "tracestate"
         case authType = "authtype"
         case authID = "authid"
+        case dryRun = "dryrun"
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+public import WireJSON
+
 /// The answer to a command (`identity.reply.v1`): one for every command that could be decoded, keyed as the command.
 ///
 /// Read as `Reply<JSONValue>`, written with the command's own result type.
@@ -15,24 +17,48 @@ public struct Reply<Result> {
 
     public var commandId: String
     public var commandType: String
+    /// ``CommandDigest`` of the command that is answered. Ids can be sent twice with other content, so whoever waits
+    /// takes only the reply with the digest of what was sent.
+    public var commandDigest: String?
     public var status: Status
     public var reason: ReasonCode?
     public var message: String?
     public var result: Result?
+    /// True when the command was only tried (`dryrun`); otherwise absent.
+    public var dryRun: Bool?
+    /// What a dry run would have told others.
+    public var events: [ReplyEvent]?
 
     public init(
-        commandId: String, commandType: String, status: Status, reason: ReasonCode? = nil, message: String? = nil,
-        result: Result? = nil
+        commandId: String, commandType: String, commandDigest: String? = nil, status: Status,
+        reason: ReasonCode? = nil, message: String? = nil, result: Result? = nil, dryRun: Bool? = nil,
+        events: [ReplyEvent]? = nil
     ) {
         self.commandId = commandId
         self.commandType = commandType
+        self.commandDigest = commandDigest
         self.status = status
         self.reason = reason
         self.message = message
         self.result = result
+        self.dryRun = dryRun
+        self.events = events
     }
 
-    private enum CodingKeys: String, CodingKey { case commandId, commandType, status, reason, message, result }
+    private enum CodingKeys: String, CodingKey {
+        case commandId, commandType, commandDigest, status, reason, message, result, dryRun, events
+    }
+}
+
+/// An event that was not sent: type and data.
+public struct ReplyEvent: Codable, Sendable, Hashable {
+    public var type: String
+    public var data: JSONValue
+
+    public init(type: String, data: JSONValue) {
+        self.type = type
+        self.data = data
+    }
 }
 
 extension Reply: Sendable where Result: Sendable {}

@@ -74,8 +74,11 @@ public struct SyncRequest: Codable, Sendable, Hashable {
             if let value { try Validation.identityValue(value, "knownIdentities.\(type)") }
         }
         if let requestId { try Validation.id(requestId, "requestId") }
-        if let context, context.utf8.count > 4096 {
-            throw Rejection(.invalidRequest, "data.context has \(context.utf8.count) bytes; 4096 are allowed.")
+        if let context {
+            guard context.utf8.count <= 4096 else {
+                throw Rejection(.invalidRequest, "data.context has \(context.utf8.count) bytes; 4096 are allowed.")
+            }
+            try Validation.noControlCharacters(context, "context")
         }
         if let name {
             guard (1...255).contains(name.unicodeScalars.count) else {

@@ -32,5 +32,11 @@ public struct AppDirectory: Sendable {
         apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
     }
 
+    /// The reply topics that apps have for themselves, without prefix, and whose they are.
+    public var replyTopics: [String: String] {
+        Dictionary(
+            apps.values.compactMap { app in app.replies.map { ($0, app.id) } }, uniquingKeysWith: { first, _ in first })
+    }
+
     public var ids: [String] { apps.keys.sorted() }
 }

@@ -12,11 +12,14 @@ public struct AppSettings: Sendable {
     public var sync: SyncSettings
     public var verification: VerificationSettings
     public var gateway: GatewaySettings
+    /// The reply topic of the app's own API keys, without `TOPIC_PREFIX`: the default, and the only one. `nil`: the
+    /// common one, or any that no app has.
+    public var replies: String?
 
     public init(
         id: String, keys: [String: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
         sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
-        gateway: GatewaySettings = GatewaySettings()
+        gateway: GatewaySettings = GatewaySettings(), replies: String? = nil
     ) {
         self.id = id
         self.keys = keys
@@ -25,6 +28,7 @@ public struct AppSettings: Sendable {
         self.sync = sync
         self.verification = verification
         self.gateway = gateway
+        self.replies = replies
     }
 
     /// How installs are linked (domain.md "Link").

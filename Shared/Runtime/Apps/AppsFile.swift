@@ -40,6 +40,7 @@ public enum AppsFile {
         var apps: [AppSettings] = []
         var appIDs: Set<String> = []
         var keyOwners: [String: String] = [:]
+        var replyOwners: [String: String] = [:]
         for app in file.apps {
             guard !app.id.isEmpty, app.id.utf8.count <= 255, !app.id.contains("/") else {
                 throw Problem("has an app whose id is empty, over 255 bytes or has a slash")
@@ -53,6 +54,12 @@ public enum AppsFile {
                 keys[key.id] = try apiKey(key, app: app.id, secrets)
             }
             let place = "app \(app.id)"
+            if let replies = app.replies {
+                try check(replies: replies, place)
+                if let owner = replyOwners.updateValue(app.id, forKey: replies) {
+                    throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
+                }
+            }
             apps.append(
                 AppSettings(
                     id: app.id, keys: keys, linking: linking(app.linking),
@@ -61,9 +68,19 @@ public enum AppsFile {
                     verification: extent == .gateway
                         ? VerificationSettings()
                         : try VerificationSettings.read(app.verification, "\(place), verification", secrets),
-                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway")))
+                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies))
         }
         return AppDirectory(apps)
+    }
+
+    private static func check(replies: String, _ place: String) throws(Problem) {
+        let topics = Topics()
+        guard topics.replyTopic(replies) == replies, replies != topics.replies, !topics.isOwn(replyTopic: replies)
+        else {
+            throw Problem(
+                "\(place): replies is not a topic named identity.replies.<name> that nobody else reads; "
+                    + "write identity.replies.\(place.dropFirst(4)), for example")
+        }
     }
 
     private static func apiKey(
@@ -159,9 +176,10 @@ private struct App: Decodable {
     var sync: SyncSettings.Section?
     var verification: VerificationSettings.Section?
     var gateway: GatewaySettings.Section?
+    var replies: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case id, name, keys, linking, sdk, sync, verification, gateway
+        case id, name, keys, linking, sdk, sync, verification, gateway, replies
     }
 
     init(from decoder: any Decoder) throws {
@@ -174,6 +192,7 @@ private struct App: Decodable {
         sync = try container.decodeIfPresent(SyncSettings.Section.self, forKey: .sync)
         verification = try container.decodeIfPresent(VerificationSettings.Section.self, forKey: .verification)
         gateway = try container.decodeIfPresent(GatewaySettings.Section.self, forKey: .gateway)
+        replies = try container.decodeIfPresent(String.self, forKey: .replies)
     }
 }
 

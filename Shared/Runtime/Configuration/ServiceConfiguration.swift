@@ -84,6 +84,11 @@ public struct ServiceConfiguration: Sendable {
             }
     }
 
+    /// The reply topics that apps have for themselves.
+    public func replyTopicSpecs(of apps: AppDirectory) -> [TopicSpec] {
+        apps.replyTopics.keys.sorted().map { spec(topics.prefix + $0) }
+    }
+
     private func commands(_ service: String) -> TopicSpec {
         input(topics.commands(service), ["max.message.bytes": "2000000"])
     }

@@ -65,9 +65,9 @@ struct BatchDecider<Service: CommandService> {
 
     /// What may have been decided before, in a log whose decisions are forgotten by now, is not decided again.
     private func withoutDoubt(_ intake: Incoming, _ known: [CommandKey: JournalEntry]) -> Incoming {
-        guard intake.isTooOldToTell, case .admitted(let command) = intake.verdict, known[command.key] == nil else {
-            return intake
-        }
+        guard intake.isTooOldToTell, case .admitted(let command) = intake.verdict, known[command.key] == nil,
+            !command.isDryRun
+        else { return intake }
         let rejection = Rejection(
             .internalError,
             "The record comes from a log that followed another one, and is older than what is remembered of that one: "
@@ -75,7 +75,7 @@ struct BatchDecider<Service: CommandService> {
         var intake = intake
         intake.verdict = .refused(
             reason: "TOO_OLD_TO_TELL", step: .decide, detail: rejection.message,
-            tell: command.isCommand ? Incoming.Notice(attributes: command.attributes, rejection: rejection) : nil)
+            tell: command.isCommand ? Incoming.Notice(command, rejection) : nil)
         return intake
     }
 
@@ -84,6 +84,8 @@ struct BatchDecider<Service: CommandService> {
     private enum Step {
         case passOn
         case decided(Command, Decision<Service.State.Change>)
+        /// A dry run: what the decision would have been.
+        case tried(Command, Decision<Service.State.Change>)
         /// Seen before; with the digest of the first time.
         case repeated(Command, first: [UInt8])
     }
@@ -95,6 +97,7 @@ struct BatchDecider<Service: CommandService> {
         return intakes.map { intake in
             guard case .admitted(let command) = intake.verdict else { return .passOn }
             if let first = digests[command.key] { return .repeated(command, first: first) }
+            if command.isDryRun { return .tried(command, decide(command, state, now)) }
             digests[command.key] = command.digest
             let decision = decide(command, state, now)
             decision.changes.forEach { state.apply($0) }
@@ -127,6 +130,8 @@ struct BatchDecider<Service: CommandService> {
         switch (intake.verdict, step) {
         case (_, .decided(let command, let decision)):
             return try conclude(command, decision, record, &book, now)
+        case (_, .tried(let command, let decision)):
+            return try conclude(tried: command, decision, record, now)
         case (_, .repeated(let command, let first)):
             return try conclude(repeated: command, first, record, book, now)
         case (.refused(let reason, let step, let detail, let attempts, let tell), _):
@@ -187,6 +192,18 @@ struct BatchDecider<Service: CommandService> {
         return conclusion
     }
 
+    /// A reply, and nothing else: not even the command's id is taken.
+    private func conclude(
+        tried command: Command, _ decision: Decision<Service.State.Change>, _ record: KafkaRecord, _ now: Timestamp
+    ) throws -> Conclusion {
+        let reply = try writer.preview(
+            decision.outcome, decision.events, of: command, record: record, cluster: cluster, now: now)
+        var conclusion = Conclusion(
+            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: "dry-run", [reply])
+        if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }
+        return conclusion
+    }
+
     /// The same command again: the same reply, to where this one asks for it, and no other effect.
     private func conclude(
         repeated command: Command, _ digest: [UInt8], _ record: KafkaRecord, _ book: AnswerBook, _ now: Timestamp
@@ -208,7 +225,7 @@ struct BatchDecider<Service: CommandService> {
             return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [])
         }
         if let answer = try book.answer(to: command.key) {
-            let reply = writer.readdressed(answer, to: command.attributes, key: record.key)
+            let reply = writer.again(answer, to: command, record: record, cluster: cluster)
             return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])
         }
         if book.isSilent(command.key),
@@ -227,14 +244,15 @@ struct BatchDecider<Service: CommandService> {
     private func refuse(
         _ command: Command, _ rejection: Rejection, _ record: KafkaRecord, _ now: Timestamp
     ) throws -> Conclusion {
-        let tell = Incoming.Notice(attributes: command.attributes, rejection: rejection)
+        let tell = Incoming.Notice(command, rejection)
         return Conclusion(
             record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: "rejected",
             reason: rejection.reason.rawValue, [try notice(tell, record, now)])
     }
 
     private func notice(_ tell: Incoming.Notice, _ record: KafkaRecord, _ now: Timestamp) throws -> OutboundMessage {
-        try writer.notice(tell.rejection, to: tell.attributes, record: record, cluster: cluster, now: now)
+        try writer.notice(
+            tell.rejection, to: tell.attributes, digest: tell.digest, record: record, cluster: cluster, now: now)
     }
 
     private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }

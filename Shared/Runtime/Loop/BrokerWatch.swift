@@ -23,14 +23,19 @@ final class BrokerWatch: Sendable {
         var partitions: [String: Int] = [:]
         var asked: Set<TopicPartition> = []
         var bounds: [TopicPartition: Bounds] = [:]
+        /// The reply topics of the apps, and whether they are still to be made.
+        var appTopics: [TopicSpec] = []
+        var areNew = false
         var isStopped = false
     }
 
     private let state: Mutex<State>
 
-    /// - Parameter partitions: of each topic, as far as they are known.
-    init(cluster: String, partitions: [String: Int]) {
-        state = Mutex(State(cluster: cluster, partitions: partitions))
+    /// - Parameters:
+    ///   - partitions: of each topic, as far as they are known.
+    ///   - appTopics: those that are made already and watched.
+    init(cluster: String, partitions: [String: Int], appTopics: [TopicSpec] = []) {
+        state = Mutex(State(cluster: cluster, partitions: partitions, appTopics: appTopics))
     }
 
     /// The id of the cluster that answered last. `nil` while nobody has said it.
@@ -47,6 +52,14 @@ final class BrokerWatch: Sendable {
             state.asked = places
             state.bounds = state.bounds.filter { places.contains($0.key) }
             return state.bounds
+        }
+    }
+
+    /// The apps file names these reply topics: they are made where they are missing, and watched from here on.
+    func want(appTopics specs: [TopicSpec]) {
+        state.withLock { state in
+            state.areNew = state.areNew || specs != state.appTopics
+            state.appTopics = specs
         }
     }
 
@@ -98,13 +111,16 @@ final class BrokerWatch: Sendable {
 
     private func look(_ admin: KafkaAdmin, _ topics: [String]) -> String? {
         do {
+            let (appTopics, areNew) = state.withLock { ($0.appTopics, $0.areNew) }
+            let topics = topics + appTopics.map(\.name)
+            if areNew { try make(appTopics, watching: topics, admin) }
             let states = try admin.topicStates(timeout: Self.timeout)
             let cluster = try admin.clusterID(timeout: Self.timeout)
             state.withLock { state in
                 state.cluster = cluster ?? state.cluster
                 for (topic, found) in states where found.exists { state.partitions[topic] = found.partitions }
             }
-            let problems = topics.compactMap { topic -> String? in
+            let problems = Set(topics).sorted().compactMap { topic -> String? in
                 guard let found = states[topic] else { return "topic \(topic) does not exist" }
                 if let error = found.error { return "topic \(topic) cannot be used: \(error)" }
                 return found.isUsable ? nil : "topic \(topic) has partitions without a leader: \(found.leaderless)"
@@ -113,5 +129,23 @@ final class BrokerWatch: Sendable {
         } catch {
             return "no broker answers: \(error)"
         }
+    }
+
+    private func make(_ appTopics: [TopicSpec], watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {
+        try admin.make(appTopics, watching: topics)
+        state.withLock { state in
+            // Not when the apps file was read again meanwhile.
+            if state.appTopics == appTopics { state.areNew = false }
+        }
+    }
+}
+
+extension KafkaAdmin {
+    /// Makes the apps' reply topics where they are missing. The embedded broker makes what is asked for.
+    func make(_ appTopics: [TopicSpec], watching topics: [String]) throws(KafkaError) {
+        try watch(topics: topics)
+        if appTopics.isEmpty { return }
+        _ = try topicStates(timeout: .seconds(4))
+        try ensureTopics(appTopics, timeout: .seconds(10))
     }
 }

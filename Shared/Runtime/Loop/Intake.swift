@@ -2,7 +2,6 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
-import Crypto
 import Messaging
 import Storage
 import WireJSON
@@ -30,13 +29,27 @@ struct Intake<Command: Sendable> {
     /// What to tell the sender of a record that is not admitted.
     struct Notice {
         var attributes: EventAttributes
+        var digest: [UInt8]
         var rejection: Rejection
+
+        init(_ event: CloudEvent<JSONValue>, _ rejection: Rejection) {
+            attributes = event.attributes
+            digest = CommandDigest.bytes(type: event.attributes.type, data: event.data)
+            self.rejection = rejection
+        }
+
+        init(_ command: Admitted<Command>, _ rejection: Rejection) {
+            attributes = command.attributes
+            digest = command.digest
+            self.rejection = rejection
+        }
     }
 }
 
 /// An authenticated command. A class, because it is handed around a lot and never changes: a copy is one reference
 /// instead of some thirty.
 final class Admitted<Command: Sendable>: Sendable {
+    /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``).
     let attributes: EventAttributes
     let key: CommandKey
     let digest: [UInt8]
@@ -65,6 +78,9 @@ final class Admitted<Command: Sendable>: Sendable {
         self.body = body
     }
 
+    /// Decided and told, but nothing is kept of it.
+    var isDryRun: Bool { isCommand && attributes.isDryRun }
+
     func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
         DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
     }
@@ -72,14 +88,16 @@ final class Admitted<Command: Sendable>: Sendable {
 
 /// Turns records into intakes: envelope, credential, scope, data. Pure.
 struct IntakeReader<Service: CommandService> {
-    var authenticator: Authenticator
-    var topics: Topics
+    let authenticator: Authenticator
+    let topics: Topics
+    private let replies: ReplyRule
     /// The types to read on each topic that is subscribed to.
     private let subscribed: [String: Set<String>]
 
     init(authenticator: Authenticator, topics: Topics) {
         self.authenticator = authenticator
         self.topics = topics
+        replies = ReplyRule(topics: topics, apps: authenticator.apps)
         subscribed = Service.subscriptions.reduce(into: [:]) { types, subscription in
             types[subscription.topic(topics, of: Service.name), default: []].formUnion(subscription.types)
         }
@@ -90,7 +108,7 @@ struct IntakeReader<Service: CommandService> {
     }
 
     private func verdict(_ record: KafkaRecord, _ now: Timestamp) -> Intake<Service.Command>.Verdict {
-        let event: CloudEvent<JSONValue>
+        var event: CloudEvent<JSONValue>
         do {
             event = try EnvelopeReader.read(
                 value: record.value, headers: record.headers.map { WireHeader($0.name, $0.value) })
@@ -102,16 +120,19 @@ struct IntakeReader<Service: CommandService> {
         }
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
-            guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event.attributes) }
-            do {
+            let misdirection = replies.direct(&event.attributes, app, principal)
+            guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event) }
+            do throws(Rejection) {
                 try principal.authorize(scope)
+                if let misdirection { throw misdirection }
+                try checkDryRun(event.attributes)
             } catch {
-                return .forbidden(Intake.Notice(attributes: event.attributes, rejection: error))
+                return .forbidden(Intake.Notice(event, error))
             }
             return .admitted(admit(event, app, principal, isCommand: true))
         } catch {
-            let notice = Intake<Service.Command>.Notice(
-                attributes: event.attributes, rejection: Rejection(.unauthenticated, error.messageForSender))
+            replies.directUnknown(&event.attributes)
+            let notice = Intake<Service.Command>.Notice(event, Rejection(.unauthenticated, error.messageForSender))
             return .refused(reason: error.reason.rawValue, step: .authenticate, detail: error.detail, tell: notice)
         }
     }
@@ -136,25 +157,29 @@ struct IntakeReader<Service: CommandService> {
     }
 
     /// Not remembered under the command's key: a later version may know the type, and the record may be sent again.
-    private func unknownType(_ attributes: EventAttributes) -> Intake<Service.Command>.Verdict {
+    private func unknownType(_ event: CloudEvent<JSONValue>) -> Intake<Service.Command>.Verdict {
         let rejection = Rejection(.unknownType, "The \(Service.name) service knows no command of this type.")
+        let notice = Intake<Service.Command>.Notice(event, rejection)
+        if event.attributes.isDryRun { return .forbidden(notice) }
         return .refused(
-            reason: ReasonCode.unknownType.rawValue, step: .decode, detail: rejection.message,
-            tell: Intake<Service.Command>.Notice(attributes: attributes, rejection: rejection))
+            reason: ReasonCode.unknownType.rawValue, step: .decode, detail: rejection.message, tell: notice)
+    }
+
+    private func checkDryRun(_ attributes: EventAttributes) throws(Rejection) {
+        switch attributes.dryRun {
+        case nil, "true", "false": return
+        default: throw Rejection(.invalidRequest, "dryrun is neither \"true\" nor \"false\".")
+        }
     }
 
     private func admit(
         _ event: CloudEvent<JSONValue>, _ app: AppSettings, _ principal: Principal, isCommand: Bool
     ) -> Admitted<Service.Command> {
         let attributes = event.attributes
-        var hash = SHA256()
-        hash.update(data: Array(attributes.type.utf8))
-        hash.update(data: [0])
-        hash.update(data: event.data.canonicalBytes())
         return Admitted(
             attributes: attributes,
             key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
-            digest: Array(hash.finalize()), app: app, principal: principal,
+            digest: CommandDigest.bytes(type: attributes.type, data: event.data), app: app, principal: principal,
             expiry: isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil, isCommand: isCommand,
             answers: isCommand ? nil : answers(event), body: body(event))
     }

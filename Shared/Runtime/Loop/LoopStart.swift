@@ -31,9 +31,8 @@ struct LoopStart {
         } until: {
             _ = try migrator.run(on: database)
         }
-        guard isMigrated != nil, let watch = try watch(Service.self, configuration, health, signals, logger) else {
-            return nil
-        }
+        guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
+        else { return nil }
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
             apps: apps, watch: watch)
@@ -41,18 +40,19 @@ struct LoopStart {
 
     /// Waits for the broker and the topics, and goes on watching them.
     private static func watch<Service: CommandService>(
-        _: Service.Type, _ configuration: ServiceConfiguration, _ health: LoopHealth, _ signals: LoopSignals,
-        _ logger: Logger
+        _: Service.Type, _ configuration: ServiceConfiguration, _ apps: AppDirectory, _ health: LoopHealth,
+        _ signals: LoopSignals, _ logger: Logger
     ) throws -> BrokerWatch? {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         let specs = configuration.topicSpecs(for: Service.name, reading: Service.subscriptions)
         let topics = Set(specs.map(\.name)).sorted()
+        let appTopics = configuration.replyTopicSpecs(of: apps)
         let cluster = try wait(signals, logger, "broker") { problem in
             health.turned()
             health.broker(problem)
         } until: {
             try admin.ensureTopics(specs, timeout: .seconds(10))
-            try admin.watch(topics: topics)
+            try admin.make(appTopics, watching: topics + appTopics.map(\.name))
             guard let cluster = try admin.clusterID(timeout: .seconds(10)) else {
                 throw KafkaError(code: KafkaError.Code.timedOut, message: "the cluster did not say its id")
             }
@@ -62,7 +62,7 @@ struct LoopStart {
             admin.close(timeout: .seconds(1))
             return nil
         }
-        let watch = BrokerWatch(cluster: cluster.0, partitions: cluster.1)
+        let watch = BrokerWatch(cluster: cluster.0, partitions: cluster.1, appTopics: appTopics)
         watch.start(admin, topics: topics, health: health, logger: logger)
         return watch
     }

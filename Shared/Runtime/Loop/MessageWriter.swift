@@ -13,6 +13,8 @@ struct MessageWriter {
     var topics: Topics
     private let gatewayReplies: String
     private let keys: [KeyPurpose: SymmetricKey]
+    /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
+    var appReplyTopics: Set<String> = []
     private let encoder = WireJSONEncoder()
 
     init(service: String, topics: Topics, keys: DeploymentKeys) {
@@ -91,7 +93,8 @@ struct MessageWriter {
         }
         var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
         attributes.id = id(command.key, index)
-        return try reply(outcome, attributes, to: command.attributes, key: record.key)
+        return try reply(
+            outcome, attributes, to: command.attributes, digest: CommandDigest.text(command.digest), key: record.key)
     }
 
     // MARK: Of a saga
@@ -99,34 +102,70 @@ struct MessageWriter {
     /// What the final reply will be written from.
     func saga(of command: Admitted<some Sendable>, record: KafkaRecord, now: Timestamp) throws -> Saga {
         Saga(
-            key: command.key, origin: try encoder.encode(command.attributes), recordKey: record.key,
-            begunAt: now.milliseconds)
+            key: command.key,
+            origin: try encoder.encode(
+                SagaOrigin(attributes: command.attributes, digest: CommandDigest.text(command.digest))),
+            recordKey: record.key, begunAt: now.milliseconds)
     }
 
     func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboundMessage {
-        let command = try WireJSONDecoder().decode(EventAttributes.self, from: saga.origin)
-        var attributes = follow(command, type: Reply<RawJSON>.type, now: now)
+        let origin = try WireJSONDecoder().decode(SagaOrigin.self, from: saga.origin)
+        var attributes = follow(origin.attributes, type: Reply<RawJSON>.type, now: now)
         attributes.id = DerivedID.settlement(
             app: saga.key.app, source: saga.key.source, commandID: saga.key.id, isFinal: outcome.isFinal)
-        return try reply(outcome, attributes, to: command, key: saga.recordKey)
+        return try reply(outcome, attributes, to: origin.attributes, digest: origin.digest, key: saga.recordKey)
     }
 
     // MARK: Of a record
 
     /// A reply whose id comes from the record's coordinates: its sender is not known, or its id is taken.
     func notice(
-        _ rejection: Rejection, to attributes: EventAttributes, record: KafkaRecord, cluster: String, now: Timestamp
-    )
-        throws -> OutboundMessage
-    {
+        _ rejection: Rejection, to attributes: EventAttributes, digest: [UInt8], record: KafkaRecord, cluster: String,
+        now: Timestamp
+    ) throws -> OutboundMessage {
         var answer = follow(attributes, type: Reply<RawJSON>.type, now: now)
-        answer.id = DerivedID.message(
+        answer.id = Self.id(of: record, cluster)
+        var notice = try reply(
+            .rejected(rejection), answer, to: attributes, digest: CommandDigest.text(digest), key: record.key)
+        // Who sent the record is not known for sure, so nobody waits for the topic that it names.
+        notice.mayBeGivenUp = !isOurs(notice.topic)
+        return notice
+    }
+
+    /// The reply to a dry run: what would have been answered, without secrets, and what would have been told. Its id
+    /// comes from the record's coordinates, so that the command's own stays free.
+    func preview(
+        _ outcome: Outcome, _ events: [any EventMessage], of command: Admitted<some Sendable>, record: KafkaRecord,
+        cluster: String, now: Timestamp
+    ) throws -> OutboundMessage {
+        var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
+        attributes.id = Self.id(of: record, cluster)
+        var (reply, isConfidential) = try body(
+            outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
+        if case .noted = outcome { reply.status = .succeeded }
+        if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0) } }
+        reply.events = try events.map { try preview($0) }
+        return try message(of: reply, .reply, attributes, to: command.attributes, key: record.key)
+    }
+
+    private func preview(_ event: any EventMessage) throws -> ReplyEvent {
+        func read<Event: EventMessage>(_ event: Event) throws -> ReplyEvent {
+            ReplyEvent(type: Event.type, data: try JSONValue(parsing: try encoder.encode(event)))
+        }
+        return try read(event)
+    }
+
+    /// - Returns: `nil` when it is not known which of the members are the secret.
+    private func withoutSecrets(_ result: RawJSON) throws -> RawJSON? {
+        let value = try JSONValue(parsing: result.bytes)
+        let open = SecretMembers.replaced(in: value, by: nil)
+        return open == value ? nil : RawJSON(open)
+    }
+
+    private static func id(of record: KafkaRecord, _ cluster: String) -> String {
+        DerivedID.message(
             cluster: cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
             offset: record.offset, index: 0)
-        var notice = try reply(.rejected(rejection), answer, to: attributes, key: record.key)
-        // Who sent the record is not known for sure, so nobody waits for the topic that it names.
-        notice.mayBeGivenUp = notice.topic != topics.replies
-        return notice
     }
 
     func deadLetter(
@@ -179,12 +218,19 @@ struct MessageWriter {
     }
 
     private func reply(
-        _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, key: [UInt8]?
+        _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String?, key: [UInt8]?
     ) throws -> OutboundMessage {
-        var attributes = attributes
-        attributes.subject = command.subject
-        attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
-        var reply = Reply<RawJSON>(commandId: command.id, commandType: command.type, status: .expired)
+        let (reply, isConfidential) = try body(outcome, of: command, digest: digest)
+        return try message(
+            of: reply, isConfidential ? .confidentialReply : .reply, attributes, to: command, key: key)
+    }
+
+    private func body(
+        _ outcome: Outcome, of command: EventAttributes, digest: String?
+    ) throws -> (Reply<RawJSON>, isConfidential: Bool) {
+        var reply = Reply<RawJSON>(
+            commandId: command.id, commandType: command.type, commandDigest: digest, status: .expired,
+            dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
         case .noted: break
@@ -205,9 +251,18 @@ struct MessageWriter {
         case .expired:
             reply.message = "The command's expirytime had passed before it could be decided."
         }
+        return (reply, isConfidential)
+    }
+
+    private func message(
+        of reply: Reply<RawJSON>, _ role: OutboundMessage.Role, _ attributes: EventAttributes,
+        to command: EventAttributes, key: [UInt8]?
+    ) throws -> OutboundMessage {
+        var attributes = attributes
+        attributes.subject = command.subject
+        attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
         var message = try message(
-            isConfidential ? .confidentialReply : .reply, topic: topics.replyTopic(command.replyTo) ?? topics.replies,
-            attributes, reply, key: key)
+            role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)
         message.mayBeGivenUp = isOutside(message.topic, command)
         return message
     }
@@ -215,8 +270,10 @@ struct MessageWriter {
     /// Whether a reply goes to a topic that an outsider named: not one of the deployment's own services, whose commands
     /// nobody else can write (``Authenticator``).
     private func isOutside(_ topic: String, _ command: EventAttributes) -> Bool {
-        topic != topics.replies && !command.source.hasPrefix(Topics.ownSources)
+        !isOurs(topic) && !command.source.hasPrefix(Topics.ownSources)
     }
+
+    private func isOurs(_ topic: String) -> Bool { topic == topics.replies || appReplyTopics.contains(topic) }
 
     struct NoSuchService: Error, CustomStringConvertible {
         var description: String
@@ -238,14 +295,43 @@ struct MessageWriter {
         return try write(command)
     }
 
-    /// The same reply, for where a repetition of its command asks for it.
-    func readdressed(_ reply: OutboundMessage, to command: EventAttributes, key: [UInt8]?) -> OutboundMessage {
-        let topic = topics.replyTopic(command.replyTo) ?? topics.replies
+    /// The same reply, for where a repetition of its command asks for it. A dry run is told what the reply says, and
+    /// not its secrets.
+    func again(
+        _ reply: OutboundMessage, to command: Admitted<some Sendable>, record: KafkaRecord, cluster: String
+    ) -> OutboundMessage {
+        let topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
         let headers = reply.headers.filter { $0.name != HeaderName.signature }
-        return signed(
-            OutboundMessage(
-                role: reply.role, topic: topic, key: key, headers: headers, value: reply.value,
-                mayBeGivenUp: isOutside(topic, command)))
+        var message = OutboundMessage(
+            role: reply.role, topic: topic, key: record.key, headers: headers, value: reply.value,
+            mayBeGivenUp: isOutside(topic, command.attributes))
+        change(&message) { envelope, data in
+            // Replies from before replies named it do not.
+            let hasDigest = data["commandDigest"] != nil
+            if !hasDigest { data["commandDigest"] = .string(CommandDigest.text(command.digest)) }
+            guard command.isDryRun else { return !hasDigest }
+            envelope["id"] = .string(Self.id(of: record, cluster))
+            data["dryRun"] = true
+            data["events"] = []
+            if reply.role == .confidentialReply, let result = data["result"] {
+                let open = SecretMembers.replaced(in: result, by: nil)
+                data["result"] = open == result ? nil : open
+            }
+            return true
+        }
+        if command.isDryRun { message.role = .reply }
+        return signed(message)
+    }
+
+    /// - Parameter edit: says whether it changed anything; only then is the message written anew.
+    private func change(
+        _ message: inout OutboundMessage, _ edit: (inout JSONObject, inout JSONObject) -> Bool
+    ) {
+        guard var envelope = message.value.flatMap({ try? JSONValue(parsing: $0) })?.objectValue,
+            var data = envelope["data"]?.objectValue, edit(&envelope, &data)
+        else { return }
+        envelope["data"] = .object(data)
+        message.value = JSONValue.object(envelope).serialized()
     }
 
     /// The same message, signed with the key of now: the one it was signed with may have gone.

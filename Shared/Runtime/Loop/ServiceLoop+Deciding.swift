@@ -119,7 +119,7 @@ extension ServiceLoop {
             intake.verdict = .refused(
                 reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
                 tell: command.isCommand
-                    ? Intake.Notice(attributes: command.attributes, rejection: Rejection(.internalError)) : nil)
+                    ? Intake.Notice(command, Rejection(.internalError)) : nil)
         }
         _ = persist { try commit([record], [intake]) }
     }

@@ -20,7 +20,7 @@ final class ServiceLoop<Service: CommandService> {
     let apps: AppsSource
     let topics: Topics
     let watch: BrokerWatch
-    let writer: MessageWriter
+    private(set) var writer: MessageWriter
     let vault: OutboxVault
     /// With the salt of the store that the partitions were claimed in.
     var secrets: DerivedSecrets
@@ -80,7 +80,8 @@ final class ServiceLoop<Service: CommandService> {
         topics = configuration.topics
         watch = start.watch
         cluster = start.watch.cluster ?? ""
-        let writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
+        var writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
+        writer.appReplyTopics = Set(configuration.replyTopicSpecs(of: start.apps.apps).map(\.name))
         self.writer = writer
         vault = OutboxVault(configuration.keys)
         secrets = DerivedSecrets(configuration.keys)
@@ -90,7 +91,7 @@ final class ServiceLoop<Service: CommandService> {
             makeProducer: {
                 try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .zero, batching: $0)
             },
-            substitute: writer.undeliverable, gaveUp: metrics.gaveUp)
+            substitute: { [writer] in writer.undeliverable($0, $1) }, gaveUp: metrics.gaveUp)
         publisher = try Publisher(logger: logger, hooks: hooks)
         reader = IntakeReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
     }
@@ -217,6 +218,9 @@ final class ServiceLoop<Service: CommandService> {
             lastReload = now
             if apps.reload() {
                 reader = IntakeReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
+                let appTopics = configuration.replyTopicSpecs(of: apps.apps)
+                writer.appReplyTopics = Set(appTopics.map(\.name))
+                watch.want(appTopics: appTopics)
             }
         }
         if now - lastPrune >= .seconds(5) {

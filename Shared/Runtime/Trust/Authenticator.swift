@@ -16,7 +16,7 @@ public struct Authenticator: Sendable {
     }
 
     private let trust: Trust
-    private let apps: AppDirectory
+    let apps: AppDirectory
     private let publications: Publications
     /// What signs commands under the id `internal`: the derived keys, and the internal keys themselves, since whoever
     /// holds one of those can derive the others.

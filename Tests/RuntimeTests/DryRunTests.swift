@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Messaging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// A dry run says what would happen, and nothing of it happens.
+@Suite struct DryRunTests {
+    private let world: World
+
+    init() throws { world = try World() }
+
+    private func put(_ value: String, id: String, offset: Int64, dryRun: String? = "true") throws -> KafkaRecord {
+        try world.put(value, id: id, offset: offset, dryRun: dryRun)
+    }
+
+    @Test func theReplySaysWhatWouldHaveHappened() throws {
+        _ = try world.decide([put("a", id: "c1", offset: 0, dryRun: "false")])
+        let conclusion = try #require(try world.decide([put("b", id: "c2", offset: 1)]).first)
+        #expect(conclusion.outcome == "dry-run" && conclusion.key == nil)
+        #expect(conclusion.messages.map(\.role) == [.reply])
+        let reply = try world.reply(conclusion.messages.first).data
+        #expect(reply.dryRun == true && reply.status == .succeeded && reply.result == ["before": "a"])
+        #expect(reply.commandDigest?.count == 64)
+        #expect(
+            reply.events == [
+                ReplyEvent(type: FakeService.Changed.type, data: ["key": "k", "value": "b"]),
+                ReplyEvent(type: FakeService.Changed.type, data: ["key": "k", "value": "again"]),
+            ])
+        #expect(try world.store.values() == ["k": "a"])
+    }
+
+    @Test func aRefusalIsToldToo() throws {
+        let conclusion = try #require(try world.decide([put("refuse", id: "c1", offset: 0)]).first)
+        let reply = try world.reply(conclusion.messages.first).data
+        #expect(reply.dryRun == true && reply.status == .rejected && reply.reason == .installNotFound)
+        #expect(reply.events?.count == 1 && conclusion.messages.count == 1)
+    }
+
+    @Test(arguments: [true, false]) func theIdIsNotTaken(_ inOneBatch: Bool) throws {
+        let records = [
+            try put("a", id: "c1", offset: 0), try put("b", id: "c1", offset: 1),
+            try put("b", id: "c1", offset: 2, dryRun: nil), try put("b", id: "c1", offset: 3),
+            try put("a", id: "c1", offset: 4),
+        ]
+        let conclusions = inOneBatch ? try world.decide(records) : try records.flatMap { try world.decide([$0]) }
+        #expect(conclusions.map(\.outcome) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
+        let replies = try conclusions.map { try world.reply($0.messages.last) }
+        #expect(replies.map { $0.data.dryRun ?? false } == [true, true, false, true, true])
+        // After the real one a dry run tells its answer: that is what would happen.
+        #expect(replies[3].data.result == replies[2].data.result && replies[3].data.status == .succeeded)
+        #expect(replies[4].data.reason == .idReused)
+        #expect(Set(replies.map(\.attributes.id)).count == 5)
+        #expect(try world.store.values() == ["k": "b"])
+    }
+
+    @Test(arguments: ["yes", "TRUE", "", "1"]) func anythingElseIsRefusedAndTakesNoId(_ text: String) throws {
+        let refused = try #require(try world.decide([put("a", id: "c1", offset: 0, dryRun: text)]).first)
+        #expect(refused.outcome == "rejected" && refused.key == nil)
+        #expect(try world.reply(refused.messages.last).data.reason == .invalidRequest)
+        #expect(try world.store.values() == [:])
+        #expect(try world.decide([put("a", id: "c1", offset: 1, dryRun: nil)])[0].outcome == "succeeded")
+    }
+
+    @Test func anUnknownTypeIsOnlyAnswered() throws {
+        var attributes = Fixture.attributes("identity.fake.unknown.v1")
+        attributes.dryRun = "true"
+        let conclusion = try #require(try world.decide([Fixture.record(attributes)]).first)
+        #expect(conclusion.messages.map(\.role) == [.reply])
+        #expect(try world.reply(conclusion.messages.last).data.reason == .unknownType)
+    }
+
+    /// Random dry runs among random commands: store, answers and events are as if they had not been there.
+    @Test(arguments: 0..<20 as Range<UInt64>) func nobodyElseNotices(_ seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let other = try World()
+        var batch: [KafkaRecord] = []
+        var real: [KafkaRecord] = []
+        var told: [[OutboundMessage]] = []
+        var expected: [[OutboundMessage]] = []
+        for offset in 0..<200 as Range<Int64> {
+            let isDryRun = Bool.random(using: &random)
+            let record = try put(
+                ["a", "b", "refuse"].randomElement(using: &random) ?? "a",
+                id: "c\(Int.random(in: 0..<60, using: &random))",
+                offset: offset, dryRun: isDryRun ? "true" : nil)
+            batch.append(record)
+            if !isDryRun { real.append(record) }
+            guard Int.random(in: 0..<8, using: &random) == 0 || offset == 199 else { continue }
+            let conclusions = try world.decide(batch)
+            #expect(zip(batch, conclusions).allSatisfy { $0.offset == $1.position.offset })
+            for conclusion in conclusions {
+                if real.contains(where: { $0.offset == conclusion.position.offset }) {
+                    told.append(conclusion.messages)
+                } else {
+                    #expect(conclusion.messages.count == 1 && conclusion.messages[0].isReply && conclusion.key == nil)
+                    #expect(try world.reply(conclusion.messages[0]).data.dryRun == true)
+                }
+            }
+            if !real.isEmpty { expected += try other.decide(real).map(\.messages) }
+            (batch, real) = ([], [])
+            #expect(try world.store.values() == other.store.values())
+        }
+        #expect(told == expected)
+        #expect(try world.remembered() == other.remembered())
+    }
+
+    // MARK: Secrets
+
+    @Test func secretsAreLeftAway() throws {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let record = try put("a", id: "c1", offset: 0)
+        let command = try #require(world.admitted(record))
+        let token = UserTokenResult(tokenId: "the-token", expiryDate: "2027-01-01T00:00:00.000Z")
+        let user = UserResult(
+            userId: "u", installId: "i", isLinked: false, isRemoteEnabled: true, token: token, configuration: [:])
+        for result in [AuthCodeResult(authenticationCode: "the-code", expiresAt: "x"), user] as [any CommandResult] {
+            let message = try writer.preview(
+                .succeeded(result), [], of: command, record: record, cluster: "cluster", now: Fixture.now)
+            let text = String(decoding: message.value ?? [], as: UTF8.self)
+            #expect(message.role == .reply && !text.contains("the-") && text.contains(#""dryRun":true"#))
+        }
+        let real = try #require(
+            try writer.reply(.succeeded(user), to: command, record: record, index: 0, now: Fixture.now))
+        #expect(real.role == .confidentialReply)
+        let again = writer.again(real, to: command, record: record, cluster: "cluster")
+        #expect(again.role == .reply)
+        #expect(try world.reply(again).data.result?["token"] == ["expiryDate": "2027-01-01T00:00:00.000Z"])
+    }
+
+    /// A confidential result whose secret has no known name is not told at all.
+    @Test func whatCannotBeToldApartIsLeftAway() throws {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let record = try put("a", id: "c1", offset: 0)
+        let command = try #require(world.admitted(record))
+        let outcome = Outcome.pending(SagaService.Secret(secret: "s"))
+        let message = try writer.preview(
+            outcome, [], of: command, record: record, cluster: "cluster", now: Fixture.now)
+        let reply = try world.reply(message).data
+        #expect(reply.status == .pending && reply.result == nil)
+    }
+}
+
+/// A store of the fake service, and batches on it.
+struct World {
+    let store: FakeStore
+    private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+    private let vault = OutboxVault(internalKey: Fixture.internalKey)
+
+    init() throws { store = try FakeStore() }
+
+    func decide(_ records: [KafkaRecord]) throws -> [Conclusion] {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let decider = BatchDecider(
+            service: FakeService(), writer: writer, vault: vault, secrets: .none, cluster: "cluster",
+            incarnations: [:])
+        return try store.database.transaction { transaction in
+            let conclusions = try decider.decide(
+                records.map { reader.read($0, now: Fixture.now) }, in: transaction, now: Fixture.now)
+            try Journal.append(
+                try conclusions.map { try $0.entry(now: Fixture.now, vault: vault) }, in: transaction)
+            return conclusions
+        }
+    }
+
+    func admitted(_ record: KafkaRecord) -> Admitted<FakeService.Put>? {
+        if case .admitted(let command) = reader.read(record, now: Fixture.now).verdict { command } else { nil }
+    }
+
+    func put(_ value: String, id: String, offset: Int64, dryRun: String?) throws -> KafkaRecord {
+        var attributes = Fixture.attributes(id: id)
+        attributes.dryRun = dryRun
+        return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
+    }
+
+    func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
+        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    }
+
+    /// What the journal knows commands by.
+    func remembered() throws -> [String: [UInt8]] {
+        try store.database.transaction { transaction in
+            let keys = (0..<60).map { CommandKey(app: "demo", source: "test", id: "c\($0)") }
+            let found = try Journal.find(keys, in: transaction)
+            return Dictionary(uniqueKeysWithValues: found.map { ($0.key.id, $0.value.digest) })
+        }
+    }
+}

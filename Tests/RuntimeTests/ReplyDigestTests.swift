@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// Every reply names the command that it answers by what that command said.
+@Suite struct ReplyDigestTests {
+    private let world: World
+
+    init() throws { world = try World() }
+
+    private func digest(_ value: String) -> String {
+        CommandDigest.text(type: FakeService.put, data: ["value": .string(value), "key": "k"])
+    }
+
+    @Test func theDigestIsThatOfTheCommandThatAsks() throws {
+        let conclusions = try world.decide([
+            world.put("a", id: "c1", offset: 0, dryRun: nil), world.put("a", id: "c1", offset: 1, dryRun: nil),
+            world.put("b", id: "c1", offset: 2, dryRun: nil),
+        ])
+        let replies = try conclusions.map { try world.reply($0.messages.last).data }
+        #expect(replies.map(\.commandDigest) == [digest("a"), digest("a"), digest("b")])
+        #expect(replies.map(\.reason) == [nil, nil, .idReused])
+    }
+
+    @Test func refusalsHaveItToo() throws {
+        for (offset, key) in ["demo-sdk", "demo-nobody"].enumerated() {
+            let record = try Fixture.record(signedBy: key, offset: Int64(offset))
+            let reply = try world.reply(try world.decide([record]).first?.messages.last).data
+            #expect(reply.status == .rejected && reply.commandDigest == digest("v"), "\(key)")
+        }
+        let unknown = try Fixture.record(Fixture.attributes("identity.fake.unknown.v1"), offset: 2)
+        let reply = try world.reply(try world.decide([unknown]).first?.messages.last).data
+        let expected = CommandDigest.text(type: "identity.fake.unknown.v1", data: ["key": "k", "value": "v"])
+        #expect(reply.reason == .unknownType && reply.commandDigest == expected)
+    }
+
+    /// A reply that a version before this one stored names no digest; whoever asks again waits for it.
+    @Test func anOldAnswerGetsItWhenItIsAskedForAgain() throws {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
+        let command = try #require(world.admitted(record))
+        let old = try #require(
+            try writer.reply(
+                .succeeded(FakeService.Before(before: "x")), to: command, record: record, index: 0, now: Fixture.now))
+        var envelope = try #require(try JSONValue(parsing: old.value ?? []).objectValue)
+        var data = try #require(envelope["data"]?.objectValue)
+        data["commandDigest"] = nil
+        envelope["data"] = .object(data)
+        var stored = old
+        stored.value = JSONValue.object(envelope).serialized()
+        let again = writer.again(stored, to: command, record: record, cluster: "cluster")
+        #expect(try world.reply(again) == world.reply(old))
+        // One that has it stays byte for byte.
+        #expect(writer.again(old, to: command, record: record, cluster: "cluster").value == old.value)
+    }
+
+    /// Sagas remember it until they end; those from before end without.
+    @Test func aSagaRemembersIt() throws {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
+        let command = try #require(world.admitted(record))
+        let saga = try writer.saga(of: command, record: record, now: Fixture.now)
+        let final = try world.reply(writer.settlement(.expired, of: saga, now: Fixture.now))
+        #expect(final.data.commandDigest == digest("a") && final.data.dryRun == nil)
+        let old = Saga(
+            key: saga.key, origin: try WireJSONEncoder().encode(command.attributes), recordKey: saga.recordKey,
+            begunAt: saga.begunAt)
+        #expect(try world.reply(writer.settlement(.expired, of: old, now: Fixture.now)).data.commandDigest == nil)
+    }
+}

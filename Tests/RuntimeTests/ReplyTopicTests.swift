@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Testing
+import WireJSON
+
+@testable import Runtime
+
+/// Where replies go, and who may have them sent where.
+@Suite struct ReplyTopicTests {
+    private static let apps = AppDirectory([
+        AppSettings(
+            id: "demo", keys: ["demo-backend": Fixture.key("demo-backend", [.userLink])],
+            replies: "identity.replies.demo"),
+        AppSettings(id: "other", keys: ["other-backend": Fixture.key("other-backend", [.userLink])]),
+    ])
+
+    private func reader(prefix: String = "") -> IntakeReader<FakeService> {
+        IntakeReader(
+            authenticator: Authenticator(trust: .signed, apps: Self.apps, internalKey: Fixture.internalKey),
+            topics: Topics(prefix: prefix))
+    }
+
+    /// The topic of the answer, and why the command is refused, if it is.
+    private func direct(
+        _ replyTo: String?, app: String = "demo", signedBy: String? = nil, source: String = "test", prefix: String = "",
+        change: (inout EventAttributes) -> Void = { _ in }
+    ) throws -> (topic: String?, reason: ReasonCode?) {
+        var attributes = Fixture.attributes(app: app)
+        attributes.replyTo = replyTo
+        attributes.source = source
+        change(&attributes)
+        let record = try Fixture.record(attributes, signedBy: signedBy ?? "\(app)-backend")
+        let topics = Topics(prefix: prefix)
+        switch reader(prefix: prefix).read(record, now: Fixture.now).verdict {
+        case .admitted(let command): return (topics.replyTopic(command.attributes.replyTo), nil)
+        case .forbidden(let notice):
+            return (topics.replyTopic(notice.attributes.replyTo), notice.rejection.reason)
+        case .refused(_, _, _, _, let notice):
+            return (topics.replyTopic(notice?.attributes.replyTo), notice?.rejection.reason)
+        case .ignored: return (nil, nil)
+        }
+    }
+
+    @Test func anAppsOwnTopicIsItsDefaultAndItsOnlyOne() throws {
+        for named in [nil, "identity.replies.demo"] {
+            #expect(try direct(named) == ("identity.replies.demo", nil))
+        }
+        for named in ["identity.replies.v1", "identity.replies.mine", "identity.replies.user.v1", "nonsense", ""] {
+            #expect(try direct(named) == ("identity.replies.demo", .invalidRequest), "\(named)")
+        }
+        #expect(try direct("p.identity.replies.demo", prefix: "p.") == ("p.identity.replies.demo", nil))
+        #expect(try direct("identity.replies.x", prefix: "p.") == ("p.identity.replies.demo", .invalidRequest))
+    }
+
+    @Test func anAppWithoutOneNamesNobodyElses() throws {
+        #expect(try direct(nil, app: "other") == ("identity.replies.v1", nil))
+        #expect(try direct("identity.replies.mine", app: "other") == ("identity.replies.mine", nil))
+        for named in ["identity.replies.demo", "identity.replies.user.v1", "identity.replies.gateway.v1"] {
+            #expect(try direct(named, app: "other") == ("identity.replies.v1", .invalidRequest), "\(named)")
+        }
+        let prefixed = try direct("p.identity.replies.demo", app: "other", prefix: "p.")
+        #expect(prefixed == ("p.identity.replies.v1", .invalidRequest))
+    }
+
+    @Test func theGatewayAndTheServicesKeepTheirs() throws {
+        let topic = "identity.replies.gateway.v1"
+        let vouched = try direct(topic, signedBy: Signature.internalKeyID, source: "identitybus/gateway") {
+            $0.authType = "api_key"
+            $0.authID = "demo-backend"
+        }
+        #expect(vouched == (topic, nil))
+        let service = try direct(
+            "identity.replies.user.v1", signedBy: Signature.internalKeyID, source: "identitybus/user")
+        #expect(service == ("identity.replies.user.v1", nil))
+    }
+
+    @Test func strangersAreNotAnsweredOnAnAppsTopic() throws {
+        let stranger = try direct("identity.replies.demo", app: "other", signedBy: "demo-backend")
+        #expect(stranger == ("identity.replies.v1", .unauthenticated))
+        // Its own app's key that does not check out is answered where the app looks.
+        #expect(try direct(nil, signedBy: "demo-nobody") == ("identity.replies.demo", .unauthenticated))
+    }
+
+    /// The deployment made an app's topic, so nothing for it is given up.
+    @Test func anAppsTopicIsWaitedFor() throws {
+        var attributes = Fixture.attributes()
+        attributes.replyTo = "identity.replies.demo"
+        let record = try Fixture.record(attributes)
+        var writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        func notice() throws -> OutboundMessage {
+            try writer.notice(
+                Rejection(.idReused), to: attributes, digest: [1], record: record, cluster: "c", now: Fixture.now)
+        }
+        #expect(try notice().mayBeGivenUp)
+        writer.appReplyTopics = ["identity.replies.demo"]
+        #expect(try !notice().mayBeGivenUp)
+    }
+
+    /// A code or a token that its topic refuses does not come to lie where operators read.
+    @Test func aSecretDoesNotGoIntoADeadLetter() throws {
+        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let reply = OutboundMessage(
+            role: .confidentialReply, topic: "identity.replies.typo", key: [1], headers: [],
+            value: Array("the-code".utf8), mayBeGivenUp: true)
+        let error = KafkaError(code: KafkaError.Code.unknownTopicOrPartition, message: "no such topic")
+        let letter = try #require(writer.undeliverable(reply, error))
+        #expect(letter.value == nil && letter.topic == "identity.fake.dlq.v1")
+        #expect(letter.headers.contains { $0.name == "dlq_value" })
+    }
+}
