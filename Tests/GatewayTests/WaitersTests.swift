@@ -9,8 +9,14 @@ import WireJSON
 @Suite struct WaitersTests {
     private let soon = ContinuousClock.now + .seconds(60)
 
-    private func reply(_ id: String, app: String = "demo", _ status: CommandReply.Status = .succeeded) -> CommandReply {
-        CommandReply(commandID: id, app: app, status: status)
+    private func reply(
+        _ id: String, app: String = "demo", digest: String? = "d", _ status: CommandReply.Status = .succeeded
+    ) -> CommandReply {
+        CommandReply(commandID: id, app: app, digest: digest, status: status)
+    }
+
+    private func question(_ id: String = "a", digest: String = "d", acceptsPending: Bool = false) -> Waiters.Question {
+        Waiters.Question(id: id, app: "demo", digest: digest, acceptsPending: acceptsPending)
     }
 
     private func status(_ answer: Answer) -> CommandReply.Status? {
@@ -19,7 +25,7 @@ import WireJSON
 
     @Test func aReplyThatComesBeforeSendReturnsIsNotLost() async {
         let waiters = Waiters(limit: 1)
-        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
+        let answer = await waiters.wait(for: question(), until: soon) {
             waiters.resolve(reply("a"))
         }
         #expect(status(answer) == .succeeded)
@@ -28,7 +34,7 @@ import WireJSON
 
     @Test func othersRepliesArePassedOver() async {
         let waiters = Waiters(limit: 1)
-        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
+        let answer = await waiters.wait(for: question(), until: soon) {
             waiters.resolve(reply("b"))
             waiters.resolve(reply("a", app: "other"))
             waiters.resolve(reply("a", .pending))
@@ -38,9 +44,87 @@ import WireJSON
         #expect(status(answer) == .rejected)
     }
 
+    /// Two commands may have one id: each request gets the answer to its own.
+    @Test func aReplyToWhatSomebodyElseSaidIsPassedOver() async {
+        let waiters = Waiters(limit: 2)
+        let answer = await waiters.wait(for: question(digest: "mine"), until: soon) {
+            waiters.resolve(reply("a", digest: "theirs"))
+            // From a service that does not name it yet: nobody can tell whose it is.
+            waiters.resolve(reply("a", digest: nil))
+            #expect(waiters.count == 1)
+            waiters.resolve(reply("a", digest: "mine", .rejected))
+        }
+        #expect(status(answer) == .rejected)
+    }
+
+    @Test func aDryRunAndTheRealOneHaveTheirOwnAnswers() async {
+        let waiters = Waiters(limit: 2)
+        var tried = reply("a", .pending)
+        tried.isDryRun = true
+        var question = question()
+        let real = await waiters.wait(for: question, until: soon) {
+            waiters.resolve(tried)
+            waiters.resolve(reply("a", .rejected))
+        }
+        #expect(status(real) == .rejected)
+        question.isDryRun = true
+        let answer = await waiters.wait(for: question, until: soon) {
+            waiters.resolve(reply("a"))
+            waiters.resolve(tried)
+        }
+        #expect(status(answer) == .pending)
+    }
+
+    // MARK: Idempotency-Keys
+
+    private let derived = "0a1b2c3d-0000-8000-8000-000000000000"
+
+    private func isRefused(_ answer: Answer) -> Bool { if case .keyReused = answer { true } else { false } }
+
+    @Test func aKeyThatStandsForAnotherRequestIsRefusedAtOnceAndLate() async {
+        let waiters = Waiters(limit: 4)
+        let other = question(derived, digest: "other")
+        let first = await waiters.wait(for: question(derived), until: soon) {
+            waiters.sweep(now: soon)
+        }
+        guard case .timedOut = first else {
+            Issue.record("\(first)")
+            return
+        }
+        let late = await waiters.wait(for: other, until: soon) { Issue.record("nothing may be sent") }
+        #expect(isRefused(late))
+        let again = await waiters.wait(for: question(derived), until: soon) { waiters.resolve(reply(derived)) }
+        #expect(status(again) == .succeeded)
+    }
+
+    /// Replicas read each other's replies.
+    @Test func aKeyThatAnotherReplicaWasAskedWithIsKnown() async {
+        let waiters = Waiters(limit: 4)
+        // Refused itself, so it says nothing about what the key stands for.
+        var refused = reply(derived, digest: "refused", .rejected)
+        refused.reason = "ID_REUSED"
+        #expect(waiters.wants(refused) && !waiters.wants(reply("a")))
+        waiters.resolve(refused)
+        waiters.resolve(reply(derived, digest: "theirs"))
+        #expect(isRefused(await waiters.wait(for: question(derived), until: soon) {}))
+    }
+
+    @Test func randomIdsAreNoKeys() {
+        #expect(!CommandID.isDerived(CommandID.random()) && CommandID.isDerived(derived) && !CommandID.isDerived("8"))
+    }
+
+    @Test func keysAreForgottenOldestFirst() {
+        var keys = UsedKeys(limit: 10)
+        let first = (0..<15).map { keys.use("k\($0)", for: "a") }
+        let again = (5..<15).map { keys.use("k\($0)", for: "b") }
+        let more = (100..<120).map { keys.use("k\($0)", for: "a") }
+        let forgotten = keys.use("k0", for: "b")
+        #expect(first.allSatisfy { $0 } && !again.contains(true) && more.allSatisfy { $0 } && forgotten)
+    }
+
     @Test func pendingIsAnAnswerWhereItAwaitsTheCaller() async {
         let waiters = Waiters(limit: 1)
-        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: true, until: soon) {
+        let answer = await waiters.wait(for: question(acceptsPending: true), until: soon) {
             var platform = reply("a", .pending)
             platform.result = ["awaiting": "platform"]
             waiters.resolve(platform)
@@ -54,7 +138,7 @@ import WireJSON
 
     @Test func theBoundHolds() async {
         let waiters = Waiters(limit: 0)
-        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
+        let answer = await waiters.wait(for: question(), until: soon) {
             Issue.record("nothing may be sent")
         }
         guard case .full = answer else {
@@ -65,7 +149,7 @@ import WireJSON
 
     @Test func timeOutsAndFailures() async {
         let waiters = Waiters(limit: 2)
-        let late = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
+        let late = await waiters.wait(for: question(), until: soon) {
             waiters.sweep(now: soon - .seconds(1))
             #expect(waiters.count == 1)
             waiters.sweep(now: soon)
@@ -74,7 +158,7 @@ import WireJSON
             Issue.record("\(late)")
             return
         }
-        let failed = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) { waiters.fail("a") }
+        let failed = await waiters.wait(for: question(), until: soon) { waiters.fail("a") }
         guard case .unavailable = failed else {
             Issue.record("\(failed)")
             return
@@ -84,8 +168,9 @@ import WireJSON
     /// The end did not come in time, but the beginning did.
     @Test func timeOutsOfWhatIsUnderWay() async {
         let waiters = Waiters(limit: 1)
-        let answer = await waiters.wait(for: "a", app: "demo", acceptsPending: false, until: soon) {
-            waiters.resolve(CommandReply(commandID: "a", app: "demo", status: .pending))
+        let answer = await waiters.wait(for: question(), until: soon) {
+            waiters.resolve(reply("a", digest: "theirs", .pending))
+            waiters.resolve(reply("a", .pending))
             waiters.sweep(now: soon)
         }
         guard case .stillPending = answer else {
@@ -103,7 +188,7 @@ import WireJSON
             for number in 0..<2000 {
                 let id = "c-\(number % 700)"
                 group.addTask {
-                    _ = await waiters.wait(for: id, app: "demo", acceptsPending: number % 2 == 0, until: soon) {
+                    _ = await waiters.wait(for: question(id, acceptsPending: number % 2 == 0), until: soon) {
                         Task { waiters.resolve(reply(id)) }
                     }
                 }

@@ -12,6 +12,8 @@ enum Answer: Sendable {
     case stillPending
     /// Kafka did not take the command, or the gateway is not connected.
     case unavailable
+    /// The caller's Idempotency-Key stands for another request.
+    case keyReused
     /// As many requests wait as may wait.
     case full
 }
@@ -22,6 +24,10 @@ struct CommandReply: Sendable {
 
     var commandID: String
     var app: String
+    /// Of the command that is answered. Services from before replies named it name none: nobody can tell then whose the
+    /// answer is, and nobody gets it.
+    var digest: String?
+    var isDryRun = false
     var status: Status
     var reason: String?
     var message: String?
@@ -39,16 +45,19 @@ struct CommandReply: Sendable {
             let status = data["status"]?.stringValue.flatMap(Status.init(rawValue:))
         else { return nil }
         self.init(
-            commandID: commandID, app: app, status: status, reason: data["reason"]?.stringValue,
+            commandID: commandID, app: app, digest: data["commandDigest"]?.stringValue,
+            isDryRun: data["dryRun"] == true, status: status, reason: data["reason"]?.stringValue,
             message: data["message"]?.stringValue, result: data["result"])
     }
 
     init(
-        commandID: String, app: String, status: Status, reason: String? = nil, message: String? = nil,
-        result: JSONValue? = nil
+        commandID: String, app: String, digest: String?, isDryRun: Bool = false, status: Status,
+        reason: String? = nil, message: String? = nil, result: JSONValue? = nil
     ) {
         self.commandID = commandID
         self.app = app
+        self.digest = digest
+        self.isDryRun = isDryRun
         self.status = status
         self.reason = reason
         self.message = message

@@ -42,10 +42,10 @@ final class Bus: CommandBus, Service, Sendable {
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
         guard health.canAsk else { return .unavailable }
         let record = try writer.record(command, now: .now)
-        return await waiters.wait(
-            for: command.id, app: command.caller.app.id, acceptsPending: acceptsPending,
-            until: .now + configuration.replyTimeout
-        ) {
+        let question = Waiters.Question(
+            id: command.id, app: command.caller.app.id, digest: command.digest, acceptsPending: acceptsPending,
+            isDryRun: command.isDryRun)
+        return await waiters.wait(for: question, until: .now + configuration.replyTimeout) {
             queue.add(SendQueue.Item(id: command.id, record: record))
         }
     }

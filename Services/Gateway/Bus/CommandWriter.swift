@@ -17,6 +17,11 @@ struct OutgoingCommand: Sendable {
     var trace: TraceContext
     /// `nil`: the command stays valid, because the caller can ask for its answer again.
     var expires: Timestamp?
+    /// Decided and told, and nothing is kept of it.
+    var isDryRun = false
+
+    /// What the reply has to name.
+    var digest: String { CommandDigest.text(type: type, data: data) }
 }
 
 /// Writes commands as records, signed on behalf of the caller with the gateway's key. Pure.
@@ -48,6 +53,7 @@ struct CommandWriter: Sendable {
         attributes.traceState = command.trace.state
         attributes.authType = command.caller.authType
         attributes.authID = command.caller.authID
+        if command.isDryRun { attributes.dryRun = "true" }
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: command.data))
         guard value.count <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
         var headers = [
@@ -78,6 +84,13 @@ struct CommandTooLarge: Error {}
 /// The id of a command: random, or derived from what the caller said identifies the request.
 enum CommandID {
     static func random() -> String { UUID().uuidString.lowercased() }
+
+    /// Whether the id was derived from an `Idempotency-Key`: random ones are of version 4.
+    static func isDerived(_ id: String) -> Bool {
+        let bytes = id.utf8
+        guard bytes.count == 36 else { return false }
+        return bytes[bytes.index(bytes.startIndex, offsetBy: 14)] == UInt8(ascii: "8")
+    }
 
     /// The same for the same app, API key or user, and `Idempotency-Key`, whichever replica is asked: the service then answers
     /// a repeated request from its journal. A UUID of version 8 over HMAC-SHA256.

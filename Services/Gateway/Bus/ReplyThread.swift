@@ -30,7 +30,7 @@ struct ReplyThread {
         while !health.isStopping {
             for record in tail.poll(maxRecords: 1000, timeout: Self.turn) {
                 guard let value = record.value, let reply = CommandReply(envelope: value),
-                    waiters.isAwaited(reply.commandID)
+                    waiters.wants(reply)
                 else { continue }
                 if !publications.canCheck(topic) || publications.isGenuine(record) {
                     waiters.resolve(reply)

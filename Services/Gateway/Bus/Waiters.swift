@@ -5,9 +5,27 @@ import Synchronization
 
 /// The requests that wait for a reply, by command id. Shared by the request handlers and the two Kafka threads.
 final class Waiters: Sendable {
-    private struct Waiter {
+    /// What a request waits for.
+    struct Question: Sendable {
+        /// Of the command.
+        var id: String
         var app: String
-        var acceptsPending: Bool
+        /// Of the command: another one may have the same id, and its answer is not for this request. The digest covers
+        /// the type too.
+        var digest: String
+        /// Whether the word that the command is pending is the answer; otherwise the final reply is.
+        var acceptsPending = false
+        var isDryRun = false
+
+        func isAnswered(by reply: CommandReply) -> Bool {
+            guard app == reply.app, digest == reply.digest, isDryRun == reply.isDryRun else { return false }
+            // Nothing follows the answer to a dry run.
+            return reply.status != .pending || isDryRun || acceptsPending && reply.awaitsCaller
+        }
+    }
+
+    private struct Waiter {
+        var question: Question
         var isPending = false
         var deadline: ContinuousClock.Instant
         var continuation: CheckedContinuation<Answer, Never>
@@ -17,6 +35,7 @@ final class Waiters: Sendable {
         /// Several for one id: the same Idempotency-Key may come twice at once.
         var waiters: [String: [Waiter]] = [:]
         var count = 0
+        var usedKeys = UsedKeys()
     }
 
     private let state = Mutex(State())
@@ -27,42 +46,50 @@ final class Waiters: Sendable {
     var count: Int { state.withLock(\.count) }
 
     /// Waits for the reply to a command.
-    /// - Parameters:
-    ///   - acceptsPending: whether the word that the command is pending is the answer; otherwise the final reply is.
-    ///   - send: called once the waiter is in place, so that no reply can come too early. Not called when full.
-    func wait(
-        for id: String, app: String, acceptsPending: Bool, until deadline: ContinuousClock.Instant, send: () -> Void
-    ) async -> Answer {
+    /// - Parameter send: called once the waiter is in place, so that no reply can come too early. Not called when the
+    ///   answer is known without.
+    func wait(for question: Question, until deadline: ContinuousClock.Instant, send: () -> Void) async -> Answer {
         await withCheckedContinuation { continuation in
-            let isAdmitted = state.withLock { state in
-                guard state.count < limit else { return false }
+            let refusal: Answer? = state.withLock { state in
+                guard state.count < limit else { return .full }
+                if CommandID.isDerived(question.id), !state.usedKeys.use(question.id, for: question.digest) {
+                    return .keyReused
+                }
                 state.count += 1
-                state.waiters[id, default: []].append(
-                    Waiter(
-                        app: app, acceptsPending: acceptsPending, deadline: deadline, continuation: continuation))
-                return true
+                state.waiters[question.id, default: []].append(
+                    Waiter(question: question, deadline: deadline, continuation: continuation))
+                return nil
             }
-            if isAdmitted { send() } else { continuation.resume(returning: .full) }
+            if let refusal { continuation.resume(returning: refusal) } else { send() }
         }
     }
 
-    func isAwaited(_ id: String) -> Bool { state.withLock { $0.waiters[id] != nil } }
+    /// Whether the reply matters here: somebody waits for it, or it tells of an Idempotency-Key that another replica was
+    /// asked with.
+    func wants(_ reply: CommandReply) -> Bool {
+        CommandID.isDerived(reply.commandID) || state.withLock { $0.waiters[reply.commandID] != nil }
+    }
 
     /// Hands a reply to those who wait for it. Others' replies are on the same topic and are passed over.
     func resolve(_ reply: CommandReply) {
-        if reply.status == .pending { note(reply) }
-        finish(reply.commandID, with: .reply(reply)) { waiter in
-            waiter.app == reply.app && (reply.status != .pending || waiter.acceptsPending && reply.awaitsCaller)
-        }
+        note(reply)
+        finish(reply.commandID, with: .reply(reply)) { $0.question.isAnswered(by: reply) }
     }
 
-    /// What they wait for has begun.
+    /// What they wait for has begun; and what the Idempotency-Key stands for.
     private func note(_ reply: CommandReply) {
+        guard let digest = reply.digest else { return }
         state.withLock { state in
-            for index in (state.waiters[reply.commandID] ?? []).indices {
-                if state.waiters[reply.commandID]?[index].app == reply.app {
+            if reply.status == .pending {
+                for index in (state.waiters[reply.commandID] ?? []).indices {
+                    guard let question = state.waiters[reply.commandID]?[index].question,
+                        question.app == reply.app, question.digest == digest
+                    else { continue }
                     state.waiters[reply.commandID]?[index].isPending = true
                 }
+            }
+            if CommandID.isDerived(reply.commandID), reply.reason != "ID_REUSED" {
+                _ = state.usedKeys.use(reply.commandID, for: digest)
             }
         }
     }

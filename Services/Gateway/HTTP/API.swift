@@ -29,6 +29,7 @@ struct API: Sendable {
         note.ref = CommandID.random()
         do {
             var response = try await answer(request, route, trace, &note)
+            Preference.confirm(in: &response, to: request)
             if route.surface == .sync || route.surface == .alias {
                 response.set("X-mp-rate-limit-percentage-used", String(Int((bus.load * 100).rounded(.up))))
             }
@@ -37,7 +38,9 @@ struct API: Sendable {
             var failure = error
             failure.message = route.translated(failure.message)
             note.code = failure.code
-            return ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
+            var response = ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
+            Preference.confirm(in: &response, to: request)
+            return response
         }
     }
 
@@ -49,7 +52,9 @@ struct API: Sendable {
         if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
         let body = try Self.object(request.body)
         guard let draft = try command(route, body, caller) else { throw .invalid("There is no such command.") }
-        let key = try Self.idempotencyKey(request)
+        let isDryRun = draft.isDryRun || Preference.isDryRun(request)
+        // A dry run takes no key: the request itself may come later under it.
+        let key = isDryRun ? nil : try Self.idempotencyKey(request)
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
@@ -57,7 +62,8 @@ struct API: Sendable {
             id: note.ref, type: draft.type, data: draft.data, caller: caller, trace: trace,
             // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
             // what waits for the app's linker takes the linker's time.
-            expires: key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil)
+            expires: isDryRun || key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil,
+            isDryRun: isDryRun)
         let answer: Answer
         do {
             answer = try await bus.ask(command, acceptsPending: draft.acceptsPending)
@@ -69,6 +75,7 @@ struct API: Sendable {
         case .timedOut, .stillPending: throw .timedOut
         case .unavailable: throw .unavailable
         case .full: throw .full
+        case .keyReused: throw .keyReused
         case .reply(let reply):
             switch reply.status {
             case .succeeded, .pending: return route.response(reply, caller: caller)

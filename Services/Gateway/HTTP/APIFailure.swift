@@ -28,7 +28,9 @@ struct APIFailure: Error, Sendable, Equatable {
         let reason = reply.reason.flatMap(ReasonCode.init(rawValue:))
         self.init(
             reason?.httpStatus ?? 400, Self.outwardCode(reason) ?? reply.reason ?? "INVALID_REQUEST",
-            reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
+            reason == .idReused
+                ? Self.keyReused.message
+                : reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
         // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
         if status == 429 { retryAfter = code == "THROTTLED" ? 1 : 60 }
     }
@@ -56,6 +58,9 @@ struct APIFailure: Error, Sendable, Equatable {
 
     static let unavailable = APIFailure(
         503, "SERVICE_UNAVAILABLE", "The gateway cannot reach its message bus at the moment.", retryAfter: 1)
+
+    static let keyReused = APIFailure(
+        Rejection(.idReused, "This Idempotency-Key was used for another request; use a new one."))
 
     static let full = APIFailure(
         503, "TOO_MANY_REQUESTS_IN_FLIGHT", "Too many requests wait for an answer; try again later.", retryAfter: 1)

@@ -11,14 +11,14 @@ enum CORS {
         headers: [
             .accessControlAllowOrigin: "*", .accessControlAllowMethods: "GET, POST",
             .accessControlAllowHeaders:
-                "authorization, content-type, date, idempotency-key, traceparent, tracestate, x-mp-key, x-mp-signature",
+                "authorization, content-type, date, idempotency-key, prefer, traceparent, tracestate, x-mp-key, x-mp-signature",
             .accessControlMaxAge: "86400",
         ])
 
     static func allow(_ response: inout APIResponse) {
         response.headers[.accessControlAllowOrigin] = "*"
         response.headers[.accessControlExposeHeaders] =
-            "Retry-After, X-MP-Max-Age, X-MP-Trace-Id, X-Request-Id, X-mp-rate-limit-exceeded, "
+            "Preference-Applied, Retry-After, X-MP-Max-Age, X-MP-Trace-Id, X-Request-Id, X-mp-rate-limit-exceeded, "
             + "X-mp-rate-limit-percentage-used"
     }
 }

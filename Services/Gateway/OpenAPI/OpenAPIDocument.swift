@@ -69,6 +69,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -154,6 +157,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -254,6 +260,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -319,6 +328,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -457,6 +469,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -554,6 +569,9 @@ enum OpenAPIDocument {
      },
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -714,6 +732,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -834,6 +855,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -912,6 +936,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -1045,6 +1072,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -1176,6 +1206,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -1305,6 +1338,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -1447,6 +1483,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -1576,6 +1615,9 @@ enum OpenAPIDocument {
      },
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -1718,6 +1760,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -1809,6 +1854,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -1904,6 +1952,9 @@ enum OpenAPIDocument {
       "$ref": "#/components/parameters/IdempotencyKey"
      },
      {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
       "$ref": "#/components/parameters/TraceParent"
      }
     ],
@@ -1994,6 +2045,9 @@ enum OpenAPIDocument {
     "parameters": [
      {
       "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
      },
      {
       "$ref": "#/components/parameters/TraceParent"
@@ -2156,6 +2210,15 @@ enum OpenAPIDocument {
     "in": "header",
     "required": false,
     "description": "W3C trace context; carried on into commands, events and the access log.",
+    "schema": {
+     "type": "string"
+    }
+   },
+   "Prefer": {
+    "name": "Prefer",
+    "in": "header",
+    "required": false,
+    "description": "`dry-run`: decided and answered as ever, and nothing is changed, sent on or remembered; secrets are left away, and an `Idempotency-Key` is not taken. The answer has `Preference-Applied: dry-run`. Other preferences are passed over.",
     "schema": {
      "type": "string"
     }
@@ -2570,6 +2633,10 @@ enum OpenAPIDocument {
         "microsoft_publisher_id"
        ]
       }
+     },
+     "read_only": {
+      "type": "boolean",
+      "description": "True: a dry run, as with `Prefer: dry-run`."
      }
     }
    },
@@ -2655,6 +2722,10 @@ enum OpenAPIDocument {
         }
        }
       }
+     },
+     "read_only": {
+      "type": "boolean",
+      "description": "True: a dry run, as with `Prefer: dry-run`."
      }
     }
    },

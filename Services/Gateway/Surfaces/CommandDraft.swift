@@ -12,6 +12,8 @@ struct CommandDraft: Sendable, Equatable {
     var data: JSONValue
     /// Whether "pending" is the answer to the request.
     var acceptsPending = false
+    /// Whether the body asks for a dry run.
+    var isDryRun = false
 
     var type: String { CommandCatalog.fullType(name) }
 }

@@ -32,7 +32,16 @@ enum SyncSurface {
         data["requestTimestampMs"] = body.member("request_timestamp_ms") { $0.int64Value != nil }
         // Clients send back odd ones, such as the text "null"; none is a reason to refuse.
         data["context"] = body.member("context") { 0...4096 ~= $0.stringValue?.utf8.count ?? -1 }
-        return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data))
+        return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data), isDryRun: try readOnly(body))
+    }
+
+    /// The vendor's word for a dry run. Of the wrong form it is not passed over: the request would be carried out.
+    private static func readOnly(_ body: JSONObject) throws(APIFailure) -> Bool {
+        switch body["read_only"] {
+        case .none, .null?: return false
+        case .bool(let flag)?: return flag
+        default: throw .invalid("read_only is neither true nor false.")
+        }
     }
 
     static func modify(mpid text: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
@@ -54,7 +63,7 @@ enum SyncSurface {
         }
         return CommandDraft(
             name: "sync.modify",
-            data: ["mpid": .string(String(mpid)), "changes": .array(changes)])
+            data: ["mpid": .string(String(mpid)), "changes": .array(changes)], isDryRun: try readOnly(body))
     }
 
     static func alias(apiKey: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {

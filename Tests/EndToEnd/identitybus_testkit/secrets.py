@@ -5,8 +5,9 @@
 import base64
 import hashlib
 import hmac
+import json
 from pathlib import Path
-from typing import Iterable
+from typing import Any, Iterable
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -55,6 +56,12 @@ def signing_string(topic: str, headers: Headers, value: bytes) -> bytes:
 def signature(key_id: str, topic: str, headers: Headers, value: bytes, secret: bytes | None = None) -> bytes:
     code = hmac.new(secret or secret_of(key_id), signing_string(topic, headers, value), hashlib.sha256).digest()
     return b"v1;kid=" + key_id.encode() + b";" + base64.b64encode(code)
+
+
+def digest(type: str, data: Any) -> str:
+    """What a reply names as `commandDigest` (contracts.md): equal for equal data, however it was written."""
+    text = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(type.encode() + b"\0" + text.encode()).hexdigest()
 
 
 def leaks(data: bytes) -> list[str]:

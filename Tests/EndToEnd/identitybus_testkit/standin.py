@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from .broker import Broker
 from .bus import Record
-from .secrets import derived, signature
+from .secrets import derived, digest, signature
 
 Script = Callable[[dict[str, Any]], "list[dict[str, Any]]"]
 
@@ -59,10 +59,13 @@ class StandIn:
         return self.commands[-1].envelope
 
     def answer(self, command: dict[str, Any], reply: dict[str, Any], signer: str | None = None) -> None:
+        data = {
+            "commandId": command["id"], "commandType": command["type"],
+            "commandDigest": digest(command["type"], command["data"]), **reply}
         envelope = {
             "specversion": "1.0", "id": str(uuid.uuid4()), "source": f"identitybus/{self.service}",
             "type": "identity.reply.v1", "appid": command["appid"], "datacontenttype": "application/json",
-            "data": {"commandId": command["id"], "commandType": command["type"], **reply}}
+            "data": {name: value for name, value in data.items() if value is not ...}}
         value = json.dumps(envelope).encode()
         if signer is None:
             signer = "gateway" if command["replyto"].endswith("identity.replies.gateway.v1") else "events"
