@@ -156,7 +156,7 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: [
-                "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
+                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "Verification", "WireJSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -74,6 +74,14 @@ struct Deployment: ParsableArguments {
         return key.secret
     }
 
+    /// Where commands of the key are answered.
+    func replyTopic(app: String, keyID: String) throws -> String {
+        guard keyID != Signature.internalKeyID, let own = try appDirectory()[app]?.replies else {
+            return topics.replies
+        }
+        return topics.prefix + own
+    }
+
     /// The apps of the apps file.
     /// - Throws: `ValidationError` with what is wrong with the file.
     func appDirectory() throws -> AppDirectory {

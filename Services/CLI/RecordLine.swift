@@ -3,12 +3,21 @@
 
 import Contracts
 import Messaging
+import Observability
 import WireJSON
 
-/// One record as one line.
-enum RecordLine {
+/// One record as one line. What stands in records was written by others: nothing of it reaches the terminal but text.
+struct RecordLine {
+    var showsSecrets = false
+
+    private static let hidden = JSONValue.string("\u{2039}hidden\u{203A}")
+
+    private func shown(_ value: JSONValue) -> JSONValue {
+        showsSecrets ? value : SecretMembers.replaced(in: value, by: Self.hidden)
+    }
+
     /// For programs: coordinates, key, headers, and the value as JSON (or as text when it is not JSON).
-    static func json(_ record: KafkaRecord) -> String {
+    func json(_ record: KafkaRecord) -> String {
         var members: [(String, JSONValue)] = [
             ("topic", .string(record.topicPartition.topic)),
             ("partition", .number(JSONNumber(record.topicPartition.partition))),
@@ -24,19 +33,21 @@ enum RecordLine {
             ),
         ]
         let value = record.value.map { bytes in
-            (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
+            (try? JSONValue(parsing: bytes)).map(shown) ?? .string(String(decoding: bytes, as: UTF8.self))
         }
         members.append(("value", value ?? .null))
-        return String(decoding: JSONValue.object(JSONObject(members)).serialized(), as: UTF8.self)
+        return String(decoding: JSONValue.object(JSONObject(members)).serialized(), as: UTF8.self).harmless
     }
 
     /// For people: time, what, app, about what, and the data.
-    static func text(_ record: KafkaRecord) -> String {
+    func text(_ record: KafkaRecord) -> String { line(record).harmless }
+
+    private func line(_ record: KafkaRecord) -> String {
         let headers = record.headers.map { WireHeader($0.name, $0.value) }
         if let reason = record.header("dlq_reason") {
             let step = record.header("dlq_step") ?? []
-            return "dead letter  \(text(reason)) (\(text(step)))  \(record.topicPartition)@\(record.offset)  "
-                + text(record.header("dlq_error") ?? [])
+            return "dead letter  \(Self.text(reason)) (\(Self.text(step)))  \(record.topicPartition)@\(record.offset)  "
+                + Self.text(record.header("dlq_error") ?? [])
         }
         guard let event = try? EnvelopeReader.read(value: record.value, headers: headers) else {
             return "?  \(record.topicPartition)@\(record.offset)  not an envelope"
@@ -47,19 +58,22 @@ enum RecordLine {
             let detail =
                 reply.reason.map { "\($0.rawValue): \(reply.message ?? "")" }
                 ?? reply.result.map { pairs($0) } ?? reply.message ?? ""
-            return "\(time)  \(pad("reply \(reply.status.rawValue)", 32))  \(attributes.appID ?? "-")  "
-                + "\(short(reply.commandType))  \(detail)"
+            let what = (reply.dryRun == true ? "dry run " : "reply ") + reply.status.rawValue
+            return "\(time)  \(Self.pad(what, 32))  \(attributes.appID ?? "-")  "
+                + "\(Self.short(reply.commandType))  \(detail)"
         }
-        return "\(time)  \(pad(short(attributes.type), 32))  \(attributes.appID ?? "-")  \(pairs(event.data))"
+        let name = Self.pad(Self.short(attributes.type), 32)
+        return "\(time)  \(name)  \(attributes.appID ?? "-")  \(pairs(event.data))"
     }
 
     private static func short(_ type: String) -> String {
         type.hasPrefix("identity.") && type.hasSuffix(".v1") ? String(type.dropFirst(9).dropLast(3)) : type
     }
 
-    private static func pairs(_ value: JSONValue) -> String {
-        guard let object = value.objectValue else { return text(value.serialized()) }
-        return object.members.map { "\($0.name)=\($0.value.stringValue ?? text($0.value.serialized()))" }
+    private func pairs(_ value: JSONValue) -> String {
+        let value = shown(value)
+        guard let object = value.objectValue else { return Self.text(value.serialized()) }
+        return object.members.map { "\($0.name)=\($0.value.stringValue ?? Self.text($0.value.serialized()))" }
             .joined(separator: " ")
     }
 

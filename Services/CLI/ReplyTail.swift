@@ -9,16 +9,29 @@ import WireJSON
 
 /// Waits for one reply on a reply topic.
 final class ReplyTail {
+    struct Question {
+        var commandID: String
+        /// Of the command that was sent.
+        var digest: String
+        var isDryRun: Bool
+
+        /// Nothing follows the answer to a dry run, so that `pending` is the last word. Services from before replies named
+        /// the digest name none.
+        func isAnswered(by reply: Reply<JSONValue>) -> Bool {
+            reply.commandId == commandID && reply.commandDigest ?? digest == digest
+                && (reply.dryRun ?? false) == isDryRun && (reply.status != .pending || isDryRun)
+        }
+    }
+
     private let tail: KafkaTail
     private let topic: String
     private let publications: Publications
 
     /// Made before the command is sent, so that the reply cannot be missed.
     /// - Parameter keys: with them, only what a service has signed is a reply.
-    init(kafka: KafkaConfiguration, keys: DeploymentKeys, topics: Topics) throws {
+    init(kafka: KafkaConfiguration, topic: String, keys: DeploymentKeys, topics: Topics) throws {
         publications = Publications(keys, topics: topics)
-        topic = topics.replies
-        let topic = topic
+        self.topic = topic
         let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
         defer { admin.close(timeout: .seconds(1)) }
         let partitions = try admin.existingTopics(timeout: .seconds(10))
@@ -26,15 +39,14 @@ final class ReplyTail {
             configuration: kafka, partitions: partitions.filter { $0.key == topic }, from: .end, logger: .quiet)
     }
 
-    /// - Returns: the first reply that is not `pending`, as it stands on the topic, and its status; `nil` when none came.
-    func reply(to commandID: String, within timeout: Duration) -> (line: String, status: Reply<JSONValue>.Status)? {
+    /// - Returns: the first reply that answers for good, as it stands on the topic, and its status; `nil` when none came.
+    func reply(to question: Question, within timeout: Duration) -> (line: String, status: Reply<JSONValue>.Status)? {
         let deadline = ContinuousClock.now + timeout
         while ContinuousClock.now < deadline {
             for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
                 guard let value = record.value,
                     let event = try? WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: value),
-                    event.data.commandId == commandID, event.data.status != .pending,
-                    !publications.canCheck(topic) || publications.isGenuine(record)
+                    question.isAnswered(by: event.data), !publications.canCheck(topic) || publications.isGenuine(record)
                 else { continue }
                 return (String(decoding: value, as: UTF8.self), event.data.status)
             }

@@ -7,6 +7,7 @@ import Crypto
 import Foundation
 import Logging
 import Messaging
+import Observability
 import Runtime
 import WireJSON
 
@@ -37,8 +38,11 @@ struct SendCommand: ParsableCommand {
     @Option(help: "The command's source.")
     var source = "identitybus-cli"
 
-    @Option(help: "Seconds to wait for the reply.")
+    @Option(help: "Seconds to wait for the reply. Default: not at all; with --dry-run 10.")
     var wait: Double?
+
+    @Flag(help: "Only ask what would happen: nothing is changed, the id is not taken, the reply names the events.")
+    var dryRun = false
 
     @OptionGroup var deployment: Deployment
 
@@ -46,18 +50,23 @@ struct SendCommand: ParsableCommand {
     private static let unanswered = ExitCode(4)
 
     func run() throws {
-        let record = try record()
+        let wait = wait ?? (dryRun ? 10 : nil)
+        let (record, digest) = try record()
         let kafka = try deployment.kafka()
+        let topic = try deployment.replyTopic(app: app, keyID: keyId)
         let keys = try deployment.keys()
-        let tail = try wait.map { _ in try ReplyTail(kafka: kafka, keys: keys, topics: deployment.topics) }
+        let tail = try wait.map { _ in
+            try ReplyTail(kafka: kafka, topic: topic, keys: keys, topics: deployment.topics)
+        }
         defer { tail?.close() }
         try deliver(record, kafka)
         guard let tail, let wait else { return }
-        guard let (line, status) = tail.reply(to: id, within: .seconds(wait)) else {
+        let question = ReplyTail.Question(commandID: id, digest: digest, isDryRun: dryRun)
+        guard let (line, status) = tail.reply(to: question, within: .seconds(wait)) else {
             FileHandle.standardError.write(Data("no reply within \(wait) s\n".utf8))
             throw Self.unanswered
         }
-        print(line)
+        print(line.harmless)
         switch status {
         case .succeeded, .pending: return
         case .rejected: throw Self.rejected
@@ -65,7 +74,8 @@ struct SendCommand: ParsableCommand {
         }
     }
 
-    private func record() throws -> ProducerRecord {
+    /// - Returns: the digest of the command too.
+    private func record() throws -> (ProducerRecord, String) {
         let type = CommandCatalog.fullType(type)
         guard let service = CommandCatalog.service(of: type) else {
             throw ValidationError("\(type) is not a type such as link.request or identity.link.request.v1")
@@ -82,15 +92,17 @@ struct SendCommand: ParsableCommand {
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
+        if dryRun { attributes.dryRun = "true" }
         let bytes = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: value))
         let secret = try deployment.secret(app: app, keyID: keyId)
         let signature = Signature(keyID: keyId, secret: secret, topic: topic, headers: [], value: bytes)
-        return ProducerRecord(
+        let record = ProducerRecord(
             topic: topic, key: Array(key.utf8), value: bytes,
             headers: [
                 KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8)),
                 KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)),
             ])
+        return (record, CommandDigest.text(type: type, data: value))
     }
 
     private func deliver(_ record: ProducerRecord, _ kafka: KafkaConfiguration) throws {

@@ -24,6 +24,9 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Print each record as one JSON line.")
     var json = false
 
+    @Flag(help: "Print authentication codes, tokens and the like too, in place of \u{2039}hidden\u{203A}.")
+    var showSecrets = false
+
     @Flag(help: "Start with what is there already.")
     var fromBeginning = false
 
@@ -50,13 +53,14 @@ struct WatchCommand: ParsableCommand {
             configuration: kafka, partitions: watched, from: fromBeginning ? .beginning : .end, logger: .quiet)
         FileHandle.standardError.write(
             Data("watching \(watched.keys.sorted().joined(separator: ", "))\n".utf8))
+        let line = RecordLine(showsSecrets: showSecrets)
         let interruption = Interruption()
         while !interruption.isRequested {
             for record in tail.poll(maxRecords: 500, timeout: .milliseconds(200)) {
                 if json {
-                    print(RecordLine.json(record))
+                    print(line.json(record))
                 } else {
-                    print((isForged(record, publications) ? "NOT SIGNED BY A SERVICE  " : "") + RecordLine.text(record))
+                    print((isForged(record, publications) ? "NOT SIGNED BY A SERVICE  " : "") + line.text(record))
                 }
             }
             fflush(nil)

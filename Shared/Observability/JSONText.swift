@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+extension String {
+    /// The text with `\\u…` in place of whatever could break a line, steer a terminal or deceive a reader. JSON stays the
+    /// same JSON.
+    public var harmless: String {
+        var bytes: [UInt8] = []
+        JSONText.appendEscaped(self, quotes: false, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
 /// Writes JSON strings byte by byte, for output that must be one line whatever it contains. Pure functions.
 ///
 /// Besides what JSON demands, everything is escaped that could break a line or deceive a reader of it: all control
@@ -44,7 +54,9 @@ enum JSONText {
 
     private static func isUnsafe(_ value: UInt32) -> Bool {
         switch value {
-        case 0..<0x20, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069, 0x200E...0x200F, 0xFEFF: true
+        case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x2028...0x202E,
+            0x2066...0x2069, 0xFEFF:
+            true
         default: false
         }
     }

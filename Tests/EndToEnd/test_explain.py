@@ -72,3 +72,13 @@ def test_what_is_not_known(story: Story) -> None:
     assert story.explain("").returncode == 64
     limited = story.explain(story.mpid, "fromlinks", "--limit=1").stdout
     assert "(1 command," in limited and "sync.modify" in limited
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(story: Story) -> None:
+    """Bidirectional controls and line separators are letters of an id as far as the services care."""
+    bus, install, nasty = story.deployment.bus, fresh("install"), fresh("a\u202eb\u2028c\u2066")
+    bus.ask(c.register(install, app="fromlinks"))
+    assert bus.ask(c.request(install, nasty, app="fromlinks"))["status"] == "succeeded"
+    answer = story.explain(install)
+    assert answer.returncode == 0 and "a\\u202eb\\u2028c\\u2066" in answer.stdout
+    assert not set("\u202e\u2028\u2066") & set(answer.stdout)

@@ -4,6 +4,7 @@
 import ArgumentParser
 import Contracts
 import Foundation
+import Observability
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -38,12 +39,12 @@ struct ExplainCommand: ParsableCommand {
         try walk.start(from: id)
         let story = try JournalStory(app: app, stores: stores).tell(walk.ids, limit: limit)
         guard !walk.facts.isEmpty || !story.isEmpty else {
-            FileHandle.standardError.write(Data("nothing is known about this id in app \(app)\n".utf8))
+            FileHandle.standardError.write(Data("nothing is known about this id in app \(app.harmless)\n".utf8))
             throw ExitCode(3)
         }
         print("NOW")
-        for fact in walk.facts { print("  \(fact)") }
+        for fact in walk.facts { print("  \(fact.harmless)") }
         print("\nHOW IT CAME TO BE  (\(story.count) command\(story.count == 1 ? "" : "s"), oldest first)")
-        for line in story.flatMap(\.lines) { print("  \(line)") }
+        for line in story.flatMap(\.lines) { print("  \(line.harmless)") }
     }
 }

@@ -76,7 +76,9 @@ struct JournalStory {
 
     /// `a=1 b=[..]`: an object's members on one line.
     private func members(_ value: JSONValue) -> String {
-        guard case .object(let object) = value else { return "" }
+        guard case .object(let object) = SecretMembers.replaced(in: value, by: "\u{2039}hidden\u{203A}") else {
+            return ""
+        }
         return object.members.map { member in
             if case .string(let text) = member.value { return "\(member.name)=\(text)" }
             return

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Testing
+import WireJSON
+
+@testable import CLI
+
+/// What people see of records that others wrote.
+@Suite struct RecordLineTests {
+    private func record(_ type: String, _ data: JSONValue) throws -> KafkaRecord {
+        let attributes = EventAttributes(id: "c1", source: "test", type: type, appID: "demo")
+        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        return KafkaRecord(
+            topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: nil, value: value)
+    }
+
+    private let secrets: [(String, JSONValue)] = [
+        (
+            "identity.reply.v1",
+            [
+                "commandId": "c1", "commandType": "identity.user.request-auth-code.v1", "status": "succeeded",
+                "result": ["authenticationCode": "the-secret", "expiresAt": "soon"],
+            ]
+        ),
+        (
+            "identity.reply.v1",
+            [
+                "commandId": "c1", "commandType": "identity.user.get.v1", "status": "succeeded",
+                "result": ["userId": "u", "token": ["tokenId": "the-secret", "expiryDate": "soon"]],
+            ]
+        ),
+        ("identity.user.create.v1", ["installId": "i", "appSecret": "the-secret", "authCode": "the-secret"]),
+    ]
+
+    @Test func secretsAreHiddenUnlessAskedFor() throws {
+        for (type, data) in secrets {
+            let record = try record(type, data)
+            for line in [RecordLine().text(record), RecordLine().json(record)] {
+                #expect(!line.contains("the-secret") && line.contains("\u{2039}hidden\u{203A}"))
+            }
+            let open = RecordLine(showsSecrets: true)
+            #expect(open.text(record).contains("the-secret") && open.json(record).contains("the-secret"))
+        }
+    }
+
+    @Test func nothingSteersTheTerminal() throws {
+        let nasty = "\u{1B}[2J\u{1B}]0;owned\u{7}\n\u{9B}31m\u{2028}\u{2029}\u{202E}\u{2066}\u{61C}"
+        let event = try record("identity.sync.x.v1", ["context": .string(nasty), "\(nasty)": "b"])
+        let letter = KafkaRecord(
+            topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: Array(nasty.utf8), value: nil,
+            headers: [
+                KafkaHeader(name: "dlq_reason", value: Array(nasty.utf8)),
+                KafkaHeader(name: "dlq_error", value: Array(nasty.utf8)),
+            ])
+        for record in [event, letter] {
+            for line in [RecordLine().text(record), RecordLine().json(record)] {
+                let isHarmless = line.unicodeScalars.allSatisfy { scalar in
+                    !(0..<0x20).contains(scalar.value) && !(0x7F..<0xA0).contains(scalar.value)
+                        && ![0x2028, 0x2029, 0x202E, 0x2066, 0x61C].contains(scalar.value)
+                }
+                #expect(isHarmless)
+            }
+            // Still the same JSON.
+            #expect(throws: Never.self) { try JSONValue(parsing: Array(RecordLine().json(record).utf8)) }
+        }
+        let value = try JSONValue(parsing: Array(RecordLine().json(event).utf8))["value"]
+        #expect(value?["data"]?["context"]?.stringValue == nasty)
+    }
+
+    @Test func aDryRunIsToldApart() throws {
+        let data: JSONValue = [
+            "commandId": "c1", "commandType": "identity.link.request.v1", "status": "succeeded", "dryRun": true,
+        ]
+        #expect(RecordLine().text(try record("identity.reply.v1", data)).contains("dry run succeeded"))
+    }
+}
