@@ -16,6 +16,7 @@ from identitybus_testkit.apps import APP_SECRET, CONFIGURATION
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.secrets import digest
 from identitybus_testkit.standin import StandIn, succeeded as done
 from identitybus_testkit.tokens import claims
 from identitybus_testkit.waiting import until
@@ -151,7 +152,8 @@ def test_seed_001_creating_responds_with_a_user_identifier_and_an_sdk_configurat
     bus.send(command)
     first, last = bus.reply_records(command.id, 2)
     assert first.data == {
-        "commandId": command.id, "commandType": "identity.user.create.v1", "status": "pending",
+        "commandId": command.id, "commandType": "identity.user.create.v1",
+        "commandDigest": digest("identity.user.create.v1", command.data), "status": "pending",
         "result": {"installId": install, "awaiting": "platform"}}
     assert first.envelope["id"] != last.envelope["id"]
     result = succeeded(last.data)
