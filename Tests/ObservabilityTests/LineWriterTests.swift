@@ -35,22 +35,42 @@ import Testing
         #expect(writer.droppedLines == 0)
     }
 
-    @Test func aStalledReaderCostsLinesNotTime() {
-        let pipe = LogPipe(nonBlocking: true)
-        let writer = LineWriter(fileDescriptor: pipe.writer, patience: .milliseconds(30))
-        let line = [UInt8](repeating: UInt8(ascii: "x"), count: 9_999) + [0x0A]
-        let clock = ContinuousClock()
-        let spent = clock.measure { for _ in 0..<200 { writer.write(line) } }
-        #expect(spent < .seconds(2))
-        #expect(writer.droppedLines > 150)
+    /// A collector that stalls: the pipe is full, and whoever logs goes on.
+    @Test(arguments: [false, true]) func aStalledReaderCostsLinesNotTime(_ nonBlocking: Bool) {
+        let pipe = LogPipe(nonBlocking: nonBlocking)
+        let writer = LineWriter(fileDescriptor: pipe.writer, capacity: 100_000)
+        let spent = ContinuousClock().measure {
+            for number in 0..<2000 { writer.write(line(number)) }
+        }
+        #expect(spent < .seconds(1))
+        let dropped = writer.droppedLines
+        #expect(dropped > 1500)
 
-        let before = pipe.drain()
-        writer.write(Array("after\n".utf8))
-        writer.write(Array("again\n".utf8))
-        let after = String(decoding: pipe.drain(), as: UTF8.self)
-        // The pipe holds 65,536 bytes: the last line in it was cut off, so the next one brings its own line feed.
-        #expect(before.last != 0x0A)
-        #expect(after == "\nafter\nagain\n")
+        // What got into the queue comes out whole and in order once it is read, and all lines after that.
+        var read = pipe.drain()
+        writer.write(line(2000))
+        read += pipe.drain()
+        let numbers = read.split(separator: 0x0A).map { Int(String(decoding: $0.prefix(4), as: UTF8.self)) ?? -1 }
+        #expect(numbers.count == 2001 - dropped && numbers == numbers.sorted() && numbers.last == 2000)
+        #expect(read.split(separator: 0x0A).allSatisfy { $0.count == 999 })
+        #expect(writer.droppedLines == dropped)
+    }
+
+    private func line(_ number: Int) -> [UInt8] {
+        let digits = String(number)
+        return Array((String(repeating: "0", count: 4 - digits.count) + digits).utf8)
+            + [UInt8](repeating: UInt8(ascii: "x"), count: 995) + [0x0A]
+    }
+
+    @Test func flushWaitsForTheLastLineAndNotForEver() {
+        let pipe = LogPipe()
+        let writer = LineWriter(fileDescriptor: pipe.writer)
+        for number in 0..<50 { writer.write(line(number)) }
+        writer.flush(within: .seconds(5))
+        #expect(pipe.readNow().count == 50_000)
+        for number in 0..<500 { writer.write(line(number)) }
+        #expect(ContinuousClock().measure { writer.flush(within: .milliseconds(50)) } < .seconds(1))
+        _ = pipe.drain()
     }
 
     @Test(.enabled(if: access("/dev/ptmx", R_OK | W_OK) == 0))
@@ -64,6 +84,7 @@ import Testing
     @Test func aClosedDescriptorIsNotFatal() {
         let writer = LineWriter(fileDescriptor: -1)
         writer.write(Array("lost\n".utf8))
+        writer.flush()
         #expect(writer.droppedLines == 1)
         #expect(!writer.colours)
     }

@@ -24,8 +24,20 @@ final class LogPipe: Sendable {
         close(writer)
     }
 
-    /// What can be read right now.
+    /// What can be read until nothing comes for a while: lines are written by a thread.
     func drain() -> [UInt8] {
+        var content: [UInt8] = []
+        while true {
+            var request = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+            guard poll(&request, 1, 100) > 0 else { return content }
+            let more = readNow()
+            if more.isEmpty { return content }
+            content += more
+        }
+    }
+
+    /// What can be read right now.
+    func readNow() -> [UInt8] {
         _ = fcntl(reader, F_SETFL, O_NONBLOCK)
         var content: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)

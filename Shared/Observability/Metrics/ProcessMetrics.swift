@@ -10,7 +10,7 @@ import Glibc
 struct ProcessMetrics: Sendable {
     static let names = [
         "process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes",
-        "process_start_time_seconds",
+        "process_start_time_seconds", "log_lines_dropped_total",
     ]
 
     private let ticksPerSecond = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
@@ -22,7 +22,7 @@ struct ProcessMetrics: Sendable {
         startTime = Self.startTime(ticksPerSecond: ticksPerSecond)
     }
 
-    /// The four metrics as finished text blocks.
+    /// The metrics as finished text blocks.
     func blocks() -> [(name: String, text: String)] {
         let stat = ProcessStat.current()
         let cpu = stat.map { Double($0.cpuTicks) / ticksPerSecond }
@@ -33,6 +33,10 @@ struct ProcessMetrics: Sendable {
             ("process_open_fds", .gauge, descriptors, "Open file descriptors."),
             ("process_resident_memory_bytes", .gauge, memory, "Resident memory."),
             ("process_start_time_seconds", .gauge, startTime, "Start of the process since the Unix epoch."),
+            (
+                "log_lines_dropped_total", .counter, Double(LineWriter.standardError.droppedLines),
+                "Log lines that were lost because standard error was not read."
+            ),
         ]
         return values.compactMap { name, kind, value, help in
             guard let value else { return nil }

@@ -38,6 +38,7 @@ public enum ServiceMain {
     public static func run(_ name: String, body: () async throws -> Void) async -> Never {
         do {
             try await body()
+            LineWriter.standardError.flush()
             exit(0)
         } catch let problem as any CustomStringConvertible & Error {
             let isConfiguration =
@@ -118,6 +119,7 @@ public enum ServiceMain {
     }
 
     private static func complain(_ line: String) {
-        FileHandle.standardError.write(Data("\(line)\n".utf8))
+        LineWriter.standardError.write(Array("\(line)\n".utf8))
+        LineWriter.standardError.flush()
     }
 }
