@@ -21,6 +21,12 @@ public struct GatewayConfiguration: Sendable {
     public var maxBodyBytes: Int
     /// How long a client may take to send a request, and stay connected without one.
     public var clientTimeout: Duration
+    /// Whose `X-Forwarded-For` is believed; `nil` when nothing is said about proxies.
+    var trustedProxies: [IPAddress.Network]?
+    /// Wrong credentials from one client address that are looked at; 0: any number.
+    public var wrongCredentialsPerMinute: Int
+    /// Whether the access log names clients' addresses.
+    public var logsClients: Bool
     /// PEM files; both or none.
     public var tls: TLSFiles?
 
@@ -41,11 +47,32 @@ public struct GatewayConfiguration: Sendable {
         maxConnections = try settings.integer("GATEWAY_MAX_CONNECTIONS", default: 4000, in: 1...1_000_000)
         maxBodyBytes = try settings.integer("GATEWAY_MAX_BODY_BYTES", default: 131_072, in: 1024...200_000)
         clientTimeout = .seconds(try settings.integer("GATEWAY_CLIENT_TIMEOUT_SECONDS", default: 15, in: 1...3600))
+        trustedProxies = try settings.text("GATEWAY_TRUSTED_PROXIES").map { try Self.networks($0) }
+        wrongCredentialsPerMinute = try settings.integer(
+            "GATEWAY_WRONG_CREDENTIALS_PER_MINUTE", default: 60, in: 0...1_000_000)
+        logsClients = try settings.choice("GATEWAY_LOG_CLIENTS", default: YesOrNo.yes) == .yes
         switch (settings.text("GATEWAY_TLS_CERTIFICATE"), settings.text("GATEWAY_TLS_KEY")) {
         case (nil, nil): tls = nil
         case (let chain?, let key?): tls = TLSFiles(certificateChain: chain, privateKey: key)
         case (nil, _): throw ConfigurationProblem("GATEWAY_TLS_CERTIFICATE", "is not set, but GATEWAY_TLS_KEY is")
         case (_, nil): throw ConfigurationProblem("GATEWAY_TLS_KEY", "is not set, but GATEWAY_TLS_CERTIFICATE is")
         }
+    }
+
+    private enum YesOrNo: String, CaseIterable { case yes, no }
+
+    /// Networks with commas between them, or `none`: every peer is a client.
+    private static func networks(_ text: String) throws(ConfigurationProblem) -> [IPAddress.Network] {
+        if text == "none" { return [] }
+        var networks: [IPAddress.Network] = []
+        for part in text.split(separator: ",") {
+            guard let network = IPAddress.Network(part.filter { $0 != " " }) else {
+                throw ConfigurationProblem(
+                    "GATEWAY_TRUSTED_PROXIES",
+                    "\(part) is no network; give addresses and networks such as 10.0.0.0/8,2001:db8::7, or none")
+            }
+            networks.append(network)
+        }
+        return networks
     }
 }

@@ -40,7 +40,9 @@ public enum GatewayProcess {
             }, logger: logger,
             onBound: { ServiceMain.healthIsBound(configuration.service, port: $0, logger: logger) })
         let secrets = configuration.service.keys.isEmpty ? nil : DerivedSecrets(configuration.service.keys)
-        let api = API(bus: bus, secrets: secrets, replyTimeout: configuration.replyTimeout, now: { .now })
+        let limits = RequestLimits(wrongCredentialsPerMinute: configuration.wrongCredentialsPerMinute)
+        let api = API(
+            bus: bus, secrets: secrets, limits: limits, replyTimeout: configuration.replyTimeout, now: { .now })
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var group = ServiceGroupConfiguration(
             services: [

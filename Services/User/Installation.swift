@@ -35,12 +35,16 @@ public struct Installation: Codable, Sendable, Hashable {
     public var appVersion: String?
     public var facts: LinkFacts
     public var redeemed: Redeemed?
+    /// Names the creation that brought what stands here; install tokens are bound to it. Nil in records of versions that
+    /// had none, and where there was only a reset.
+    public var creation: String?
     /// Nil when the phase is `present`.
     public var saga: InstallSaga?
 
     public init(
         app: String, id: String, phase: Phase, device: Device? = nil, sdkVersion: String? = nil,
-        appVersion: String? = nil, facts: LinkFacts = .nothing, redeemed: Redeemed? = nil, saga: InstallSaga? = nil
+        appVersion: String? = nil, facts: LinkFacts = .nothing, redeemed: Redeemed? = nil, creation: String? = nil,
+        saga: InstallSaga? = nil
     ) {
         self.app = app
         self.id = id
@@ -50,6 +54,7 @@ public struct Installation: Codable, Sendable, Hashable {
         self.appVersion = appVersion
         self.facts = facts
         self.redeemed = redeemed
+        self.creation = creation
         self.saga = saga
     }
 

@@ -83,7 +83,7 @@ extension UserDecider {
             if facts.userID != nil, install.saga?.wasCleaned == false { return cleanFirst(install, state, context) }
             install.saga?.forward = nil
             var decision = note(facts, of: install, state)
-            if decision.settlements.isEmpty { decision.settlements = settle(install, pending(install)) }
+            if decision.settlements.isEmpty { decision.settlements = settle(install, pending(install, context)) }
             return decision
         case .rejected(let rejection): return fail(install, failure(rejection), state, context)
         case .expired, .pending:

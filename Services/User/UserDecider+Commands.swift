@@ -13,7 +13,10 @@ extension UserDecider {
         }
         if let digest = command.authCode.map({ CodeDigest(of: $0) }) {
             if install.phase == .creating, digest == install.saga?.digest { return join(\.commands, install, context) }
-            if install.hasUser, install.redeemed == .init(digest: digest, purpose: .create) {
+            // No longer than the code could be redeemed: who finds it later gets nothing for it.
+            if install.hasUser, install.redeemed == .init(digest: digest, purpose: .create),
+                let code = state.code(digest), code.expires > context.now
+            {
                 return Decision(outcome(install, context))
             }
         }
@@ -52,12 +55,13 @@ extension UserDecider {
         saga.expiry = context.expiry?.milliseconds
         var install = Installation(
             app: context.app.id, id: command.installId, phase: .creating, device: command.device,
-            sdkVersion: command.sdkVersion, appVersion: command.appVersion, saga: saga)
+            sdkVersion: command.sdkVersion, appVersion: command.appVersion, creation: newCreation(command, context),
+            saga: saga)
         if saga.means == .linker { wait(&install, context) }
         let forward = askForUser(&install, context)
         // A linker may begin once the link service knows the install: see `registered`.
         return Decision(
-            saga.means == .linker ? .begun : pending(install), changes: changes + put(install),
+            saga.means == .linker ? .begun : pending(install, context), changes: changes + put(install),
             forwards: forward.map { [$0] } ?? [])
     }
 
@@ -110,11 +114,12 @@ extension UserDecider {
         install.saga = saga
         guard saga.means != .linker else {
             wait(&install, context)
-            return Decision(pending(install), changes: put(install))
+            return Decision(pending(install, context), changes: put(install))
         }
         install.phase = .linking
         let forward = askForUser(&install, context)
-        return Decision(pending(install), changes: changes + put(install), forwards: forward.map { [$0] } ?? [])
+        return Decision(
+            pending(install, context), changes: changes + put(install), forwards: forward.map { [$0] } ?? [])
     }
 
     /// The linker's turn begins.
@@ -138,7 +143,7 @@ extension UserDecider {
             install.phase = .confirming
             install.saga?.confirmations = [.init(context.command)]
             let forward = send(QueryInstall(installId: install.id), &install, context)
-            return Decision(pending(install), changes: put(install), forwards: [forward])
+            return Decision(pending(install, context), changes: put(install), forwards: [forward])
         }
         let failed = Rejection(.appSideLinkingFailed)
         guard install.saga?.purpose == .create else {
@@ -150,7 +155,7 @@ extension UserDecider {
         }
         install.saga?.confirmations = [.init(context.command)]
         let forward = clean(&install, .rejected(failed.reason, failed.message), context)
-        return Decision(pending(install), changes: put(install), forwards: [forward])
+        return Decision(pending(install, context), changes: put(install), forwards: [forward])
     }
 
     static func reset(_ command: ResetUser, _ state: UserState, _ context: DecisionContext) -> Decision {
@@ -163,7 +168,7 @@ extension UserDecider {
         }
         var decision = interrupt(&install, context)
         install.saga?.resets = [.init(context.command)]
-        decision.outcome = pending(install)
+        decision.outcome = pending(install, context)
         decision.changes = put(install)
         return decision
     }

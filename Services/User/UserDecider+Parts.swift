@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Contracts
+import Crypto
 import JSONWebTokens
 import Runtime
 import Storage
@@ -23,12 +24,36 @@ extension UserDecider {
                 token: UserTokenResult(
                     tokenId: token.signed(with: UserToken.key(of: context.app, secrets: context.secrets)),
                     expiryDate: token.expires.rfc3339),
-                configuration: context.app.sdk.configuration))
+                configuration: context.app.sdk.configuration, installToken: installToken(install, context)))
     }
 
-    static func pending(_ install: Installation) -> Outcome {
-        .pending(
-            PendingUser(installId: install.id, awaiting: install.phase == .awaitingLink ? .linker : .platform))
+    static func pending(_ install: Installation, _ context: DecisionContext) -> Outcome {
+        let isLinkersTurn = install.phase == .awaitingLink
+        return .pending(
+            PendingUser(
+                installId: install.id, awaiting: isLinkersTurn ? .linker : .platform,
+                installToken: isLinkersTurn ? installToken(install, context) : nil))
+    }
+
+    private static func installToken(_ install: Installation, _ context: DecisionContext) -> UserTokenResult? {
+        install.creation.map { creation in
+            let token = InstallToken(
+                app: install.app, installID: install.id, creation: creation, issued: context.now,
+                lifetime: context.app.sdk.tokenLifetime)
+            return UserTokenResult(
+                tokenId: token.signed(with: UserToken.key(of: context.app, secrets: context.secrets)),
+                expiryDate: token.expires.rfc3339)
+        }
+    }
+
+    /// The same for no other creation, also when the journal has forgotten this command and it comes again.
+    static func newCreation(_ command: CreateUser, _ context: DecisionContext) -> String {
+        var hash = SHA256()
+        let key = context.command
+        for part in [key.app, command.installId, key.source, key.id, String(context.now.milliseconds)] {
+            hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
+        }
+        return hash.finalize().prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
     static func outcome(_ failure: InstallSaga.Failure) -> Outcome {
@@ -63,7 +88,7 @@ extension UserDecider {
         saga[keyPath: list].append(.init(context.command))
         var joined = install
         joined.saga = saga
-        return Decision(pending(joined), changes: put(joined))
+        return Decision(pending(joined, context), changes: put(joined))
     }
 
     /// The final answer to the commands that began the saga, and to those that confirmed it.

@@ -41,7 +41,9 @@ public enum UserDecider {
     public typealias Decision = Runtime.Decision<UserState.Change>
 
     public static func decide(_ command: UserCommand, _ state: UserState, _ context: DecisionContext) -> Decision {
-        if let id = command.installID, let refusal = refusal(of: context.principal, state.install(context.app.id, id)) {
+        if let id = command.installID,
+            let refusal = refusal(of: command, state.install(context.app.id, id), context)
+        {
             return Decision(.rejected(refusal))
         }
         return switch command {
@@ -60,11 +62,25 @@ public enum UserDecider {
         }
     }
 
-    /// A user token opens the installs of its user, and no others.
-    private static func refusal(of principal: Principal, _ install: Installation?) -> Rejection? {
-        guard case .user(let userID) = principal.kind else { return nil }
-        if let own = install?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
-        return Rejection(.userTokenNotAllowed, "This user token is not of the user of this install.")
+    /// A user token opens the installs of its user, an install token the install that its creation made, and neither any
+    /// other. An API key may be told to open none: then it creates users, and that is all.
+    private static func refusal(
+        of command: UserCommand, _ install: Installation?, _ context: DecisionContext
+    ) -> Rejection? {
+        switch context.principal.kind {
+        case .service: return nil
+        case .user(let userID):
+            if let own = install?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
+            return Rejection(.userTokenNotAllowed, "This user token is not of the user of this install.")
+        case .install(let creation):
+            if let own = install?.creation, ExactText(own) == ExactText(creation) { return nil }
+            return Rejection(
+                .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
+        case .apiKey:
+            if context.app.sdk.keysOpenInstalls { return nil }
+            if case .create = command { return nil }
+            return Rejection(.userTokenRequired)
+        }
     }
 
     private static func get(_ command: GetUser, _ state: UserState, _ context: DecisionContext) -> Decision {

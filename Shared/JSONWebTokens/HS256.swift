@@ -17,15 +17,16 @@ public enum HS256 {
     }
 
     /// The same payload and key give the same token: members stand in the order of their names.
+    /// - Parameter type: the header's `typ`.
     /// - Returns: `nil` when the payload cannot be encoded.
-    public static func sign(_ payload: some Codable & Sendable, key: SymmetricKey) -> String? {
+    public static func sign(_ payload: some Codable & Sendable, key: SymmetricKey, type: String = "JWT") -> String? {
         let key = HMACKey(key: filled(key))
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let serializer = DefaultJWTSerializer(jsonEncoder: encoder)
         return InlineExecutor.run {
             let keys = await JWTKeyCollection().add(hmac: key, digestAlgorithm: .sha256, serializer: serializer)
-            return try? await keys.sign(Payload(claims: payload))
+            return try? await keys.sign(Payload(claims: payload), header: ["typ": .string(type)])
         }
     }
 

@@ -10,7 +10,8 @@ import Testing
     @Test func reasonCodesAndTheirStatuses() {
         let table: [(ReasonCode, String, Int)] = [
             (.unauthenticated, "UNAUTHENTICATED", 401), (.insufficientScope, "INSUFFICIENT_SCOPE", 403),
-            (.userTokenNotAllowed, "USER_TOKEN_NOT_ALLOWED", 403), (.invalidRequest, "INVALID_REQUEST", 400),
+            (.userTokenNotAllowed, "USER_TOKEN_NOT_ALLOWED", 403), (.userTokenRequired, "USER_TOKEN_REQUIRED", 403),
+            (.invalidRequest, "INVALID_REQUEST", 400),
             (.unknownType, "UNKNOWN_TYPE", 400), (.idReused, "ID_REUSED", 409), (.internalError, "INTERNAL_ERROR", 500),
             (.userLinkingNotConfigured, "USERLINKING_NOT_CONFIGURED", 403),
             (.installNotFound, "INSTALL_NOT_FOUND", 404),

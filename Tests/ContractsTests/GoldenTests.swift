@@ -182,6 +182,22 @@ import WireJSON
                 commandId: "c1", commandType: CreateUser.type, status: .pending,
                 result: PendingUser(installId: "i1", awaiting: .linker))),
         reply(
+            "reply-user-create-pending-token",
+            Reply(
+                commandId: "c1", commandType: CreateUser.type, status: .pending,
+                result: PendingUser(
+                    installId: "i1", awaiting: .linker,
+                    installToken: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z")))),
+        reply(
+            "reply-user-create-succeeded-token",
+            Reply(
+                commandId: "c1", commandType: CreateUser.type, status: .succeeded,
+                result: UserResult(
+                    userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
+                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z"),
+                    configuration: ["detections": true],
+                    installToken: UserTokenResult(tokenId: "h.q.s", expiryDate: "2026-11-28T10:24:04.123Z")))),
+        reply(
             "reply-user-create-succeeded",
             Reply(
                 commandId: "c1", commandType: CreateUser.type, status: .succeeded,

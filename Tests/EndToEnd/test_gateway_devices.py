@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from identitybus_testkit.gateway import Gateway, GatewayDeployment
-from identitybus_testkit.http import Client
+from identitybus_testkit.gateway import TOKEN_SECRET, Gateway, GatewayDeployment
+from identitybus_testkit.http import Answer, Client, bearer
 from identitybus_testkit.standin import StandIn, pending, rejected, succeeded
+from identitybus_testkit.tokens import install_token, shown, user_token
 
 SDK = "demo-sdk"
 DEVICE = {"kind": "phone", "platform": "ios"}
@@ -19,6 +20,15 @@ USER = {
     "token": {"tokenId": "t", "expiryDate": "2030-01-01T00:00:00.000Z"}, "configuration": {}}
 CREATE = {"installId": "i-1", "device": DEVICE, "sdkVersion": "6.1", "appVersion": "1", "authCode": "c" * 128}
 LINKER = {"installId": "i-1", "device": DEVICE, "appSecret": "s", "linking": "linker"}
+
+
+INSTALL_TOKEN = {"tokenId": "i.n.s", "expiryDate": "2030-01-01T00:00:00.000Z"}
+
+
+def ask(client: Client, path: str, body: Any = None, method: str = "POST") -> Answer:
+    """As a device asks about its install: with its user's token. A user is created with the app's key."""
+    token = user_token(TOKEN_SECRET, USER["userId"], "i-1")
+    return client.send(method, path, body, bearer(SDK) if path == "/sdk/v1/users" else shown(token))
 
 
 class Scripted:
@@ -65,19 +75,42 @@ def test_requests_become_commands(
     client: Client, user: StandIn, script: Scripted, path: str, body: Any, name: str, data: dict[str, Any]
 ) -> None:
     script.replies = [succeeded(USER)]
-    key = "demo-backend" if name == "request-auth-code" else SDK
-    answer = client.post(path, body, key)
+    is_backend = name == "request-auth-code"
+    answer = client.post(path, body, "demo-backend") if is_backend else ask(client, path, body)
     assert answer.status == 200
     assert (user.last["type"], user.last["data"]) == (f"identity.user.{name}.v1", data)
-    assert (user.last["authtype"], user.last["authid"]) == ("api_key", key)
+    caller = ("api_key", "demo-backend") if is_backend else ("api_key", SDK) if name == "create" else (
+        "app_user", USER["userId"])
+    assert (user.last["authtype"], user.last["authid"]) == caller
     if name != "request-auth-code":
         assert answer.json == USER
 
 
 def test_reading_an_install(client: Client, user: StandIn, script: Scripted) -> None:
     script.replies = [succeeded(USER)]
-    assert client.get("/sdk/v1/installs/i-1", SDK).json == USER
+    assert ask(client, "/sdk/v1/installs/i-1", method="GET").json == USER
     assert (user.last["type"], user.last["data"]) == ("identity.user.get.v1", {"installId": "i-1"})
+
+
+def test_an_install_speaks_for_itself(client: Client, user: StandIn, script: Scripted) -> None:
+    script.replies = [succeeded(USER)]
+    token = shown(install_token(TOKEN_SECRET, "i-1", "life-1"))
+    for method, call in [("GET", ""), ("POST", "/link"), ("POST", "/confirm-link"), ("POST", "/reset")]:
+        assert client.send(method, f"/sdk/v1/installs/i-1{call}", None, token).status == 200
+        assert (user.last["authtype"], user.last["authid"]) == ("app_install", "life-1")
+
+
+def test_tokens_that_do_not_check_out(client: Client, user: StandIn, script: Scripted) -> None:
+    script.replies = [succeeded(USER)]
+    count = len(user.commands)
+    secret = "another-secret-of-thirty-two-bytes-or-so"
+    for token in [
+        user_token(TOKEN_SECRET, "u", "i-1", age=601), install_token(TOKEN_SECRET, "i-1", "life-1", age=601),
+        user_token(secret, "u", "i-1"), install_token(secret, "i-1", "life-1"),
+        user_token(TOKEN_SECRET, "u", "i-1", app="other"), install_token(TOKEN_SECRET, "i-1", "c", app="nobody"),
+    ]:
+        assert client.send("GET", "/sdk/v1/installs/i-1", headers=shown(token)).status == 401
+    assert len(user.commands) == count
 
 
 def test_an_authentication_code(client: Client, script: Scripted) -> None:
@@ -91,7 +124,7 @@ def test_the_final_reply_is_waited_for(client: Client, user: StandIn, script: Sc
     script.replies = [pending({"installId": "i-1", "awaiting": "platform"}), succeeded(USER)]
     assert client.post("/sdk/v1/users", CREATE, SDK).json == USER
     script.replies = [pending({"installId": "i-1", "awaiting": "platform"}), rejected("USER_ALREADY_LINKED")]
-    answer = client.post("/sdk/v1/installs/i-1/link", {"authCode": "c"}, SDK)
+    answer = ask(client, "/sdk/v1/installs/i-1/link", {"authCode": "c"})
     assert answer.json["code"] == "USER_ALREADY_LINKED"
 
 
@@ -99,14 +132,15 @@ def test_the_final_reply_is_waited_for(client: Client, user: StandIn, script: Sc
 def test_while_the_linker_has_its_turn_the_device_is_told(
     client: Client, user: StandIn, script: Scripted, path: str, body: Any
 ) -> None:
-    script.replies = [pending({"installId": "i-1", "awaiting": "linker"})]
+    waiting = {"installId": "i-1", "awaiting": "linker", "installToken": INSTALL_TOKEN}
+    script.replies = [pending(waiting)]
     start = time.monotonic()
-    answer = client.post(path, body, SDK)
-    assert answer.status == 202 and answer.json == {"installId": "i-1", "awaiting": "linker"}
+    answer = ask(client, path, body)
+    assert answer.status == 202 and answer.json == waiting
     assert time.monotonic() - start < 1
     assert "expirytime" not in user.last, "the linker may take its time"
     script.replies = [pending({"installId": "i-1", "awaiting": "platform"}), rejected("USER_ALREADY_EXISTS")]
-    assert client.post(path, body, SDK).status == 409
+    assert ask(client, path, body).status == 409
 
 
 def test_pending_for_good_times_out(client: Client, user: StandIn, script: Scripted) -> None:
@@ -121,7 +155,7 @@ def test_pending_for_good_times_out(client: Client, user: StandIn, script: Scrip
     ("INTERNAL_ERROR", 500)])
 def test_problems(client: Client, script: Scripted, reason: str, status: int) -> None:
     script.replies = [rejected(reason, "data.installId is not right.")]
-    answer = client.post("/sdk/v1/installs/i-1/reset", None, SDK)
+    answer = ask(client, "/sdk/v1/installs/i-1/reset")
     assert answer.status == status
     assert answer.headers["Content-Type"] == "application/problem+json"
     problem = answer.json

@@ -216,7 +216,7 @@ def test_row_2_a_key_without_the_scope_gets_403_without_a_body(client: Client) -
 
 def test_row_2_alias_with_two_different_keys(client: Client) -> None:
     assert post(client, "/v1/identity/demo-sdk/alias", ALIAS, {"x-mp-key": "linked-sdk"}).status == 401
-    answer = post(client, "/v1/identity/linked-sdk/alias", ALIAS, {})
+    answer = post(client, "/v1/identity/linked-sdk/alias", ALIAS, basic("linked-sdk"))
     assert answer.status == 400 and answer.json["code"] == "ALIAS_ERROR"
 
 

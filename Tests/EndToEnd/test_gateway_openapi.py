@@ -16,8 +16,10 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance, response_schema_conformance, status_code_conformance)
 
+from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, basic, bearer
+from identitybus_testkit.tokens import shown
 
 DOCUMENT = json.loads((Path(__file__).resolve().parents[2] / "docs" / "openapi.json").read_text())
 EXAMPLES = int(os.environ.get("E2E_EXAMPLES", "4"))
@@ -51,6 +53,14 @@ def credentials(path: str) -> dict[str, str]:
     return basic("demo-sdk")
 
 
+def an_install(client: Client) -> tuple[str, dict[str, str]]:
+    """A new one with a user, and what opens it: requests may reset it, so each has its own."""
+    install = fresh("install")
+    body = {"installId": install, "device": PHONE, "appSecret": "demo-app-secret", "linking": "none"}
+    user = client.post("/sdk/v1/users", body, "demo-sdk").json
+    return install, shown(user["installToken"]["tokenId"])
+
+
 @schema.parametrize()
 @seed(int(os.environ.get("E2E_SEED", "1")))
 @settings(
@@ -65,7 +75,11 @@ def test_made_up_requests(case: schemathesis.Case, client: Client) -> None:
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
     if case.path.startswith("/v1/identity/"):
         case.path_parameters = {"api_key": "demo-sdk"}
-    answer = case.call(base_url=client.address, headers=credentials(case.path), timeout=20)
+    headers = credentials(case.path)
+    if case.path.startswith("/sdk/v1/installs/"):
+        install, headers = an_install(client)
+        case.path_parameters = {"install_id": install}
+    answer = case.call(base_url=client.address, headers=headers, timeout=20)
     case.validate_response(answer, checks=[
         not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance])
 

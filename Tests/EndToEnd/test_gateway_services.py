@@ -14,8 +14,9 @@ import pytest
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
-from identitybus_testkit.http import Answer, Client, signed
+from identitybus_testkit.http import Answer, Client, bearer, signed
 from identitybus_testkit.places import REPOSITORY
+from identitybus_testkit.tokens import shown
 from identitybus_testkit.waiting import until
 
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -49,6 +50,18 @@ def create(client: Client, install: str, device: dict[str, str] = PHONE, **more:
     return client.post("/sdk/v1/users", {"installId": install, "device": device} | more, "demo-sdk")
 
 
+def of_user(client: Client, method: str, user: Any, call: str = "", body: Any = None) -> Answer:
+    """A call about an install with its user's token."""
+    return client.send(
+        method, f"/sdk/v1/installs/{user['installId']}{call}", body, shown(user["token"]["tokenId"]))
+
+
+def of_install(client: Client, method: str, answer: Any, call: str = "", body: Any = None) -> Answer:
+    """A call about an install with its own token."""
+    return client.send(
+        method, f"/sdk/v1/installs/{answer['installId']}{call}", body, shown(answer["installToken"]["tokenId"]))
+
+
 def test_a_user_is_created_with_a_code_and_restored_on_the_next_device(client: Client) -> None:
     external_id, first, second = fresh("ext"), fresh("install"), fresh("install")
     user = good(create(client, first, authCode=code_for(client, external_id)))
@@ -57,7 +70,7 @@ def test_a_user_is_created_with_a_code_and_restored_on_the_next_device(client: C
     assert restored["userId"] == user["userId"] and restored["isRemoteEnabled"]
 
     def deactivated() -> bool:
-        return not good(client.get(f"/sdk/v1/installs/{first}", "demo-sdk"))["isRemoteEnabled"]
+        return not good(of_user(client, "GET", user))["isRemoteEnabled"]
 
     until(deactivated, 10, "the first device is told")
     tablet = good(create(client, fresh("install"), TABLET, authCode=code_for(client, external_id)))
@@ -77,7 +90,8 @@ def test_a_code_works_once_and_only_once(client: Client) -> None:
 def test_a_linker_links_through_the_backend(client: Client) -> None:
     install, external_id = fresh("install"), fresh("ext")
     pending = create(client, install, appSecret="demo-app-secret", linking="linker")
-    assert pending.status == 202 and pending.json == {"installId": install, "awaiting": "linker"}
+    assert pending.status == 202 and pending.json.keys() == {"installId", "awaiting", "installToken"}
+    assert (pending.json["installId"], pending.json["awaiting"]) == (install, "linker")
 
     def linked() -> Answer | None:
         answer = client.post(f"/v2/users/{install}/link", {"external_id": external_id}, "demo-backend")
@@ -85,14 +99,17 @@ def test_a_linker_links_through_the_backend(client: Client) -> None:
         return None if answer.status == 404 else answer
 
     user = good(until(linked, 5, "the install is registered"))
-    confirmed = good(client.post(f"/sdk/v1/installs/{install}/confirm-link", {"success": True}, "demo-sdk"))
+    by_key = client.post(f"/sdk/v1/installs/{install}/confirm-link", {"success": True}, "demo-sdk")
+    assert by_key.status == 403 and by_key.json["code"] == "USER_TOKEN_REQUIRED"
+    confirmed = good(of_install(client, "POST", pending.json, "/confirm-link", {"success": True}))
     assert confirmed["userId"] == user["id"] and confirmed["isLinked"]
+    assert good(of_install(client, "GET", pending.json))["userId"] == user["id"]
 
 
 def test_a_linker_that_fails(client: Client) -> None:
     install = fresh("install")
-    assert create(client, install, appSecret="demo-app-secret", linking="linker").status == 202
-    answer = client.post(f"/sdk/v1/installs/{install}/confirm-link", {"success": False}, "demo-sdk")
+    pending = create(client, install, appSecret="demo-app-secret", linking="linker")
+    answer = of_install(client, "POST", pending.json, "/confirm-link", {"success": False})
     assert answer.status == 409 and answer.json["code"] == "APP_SIDE_LINKING_FAILED"
 
 
@@ -108,12 +125,12 @@ def test_reset_and_link_later(client: Client) -> None:
     install, external_id = fresh("install"), fresh("ext")
     user = good(create(client, install, appSecret="demo-app-secret", linking="none"))
     assert not user["isLinked"]
-    linked = good(client.post(
-        f"/sdk/v1/installs/{install}/link", {"authCode": code_for(client, external_id)}, "demo-sdk"))
+    linked = good(of_install(client, "POST", user, "/link", {"authCode": code_for(client, external_id)}))
     assert linked["userId"] == user["userId"] and linked["isLinked"]
-    assert good(client.post(f"/sdk/v1/installs/{install}/reset", None, "demo-sdk")) == {"installId": install}
-    gone = client.get(f"/sdk/v1/installs/{install}", "demo-sdk")
-    assert gone.status == 404 and gone.json["code"] == "NO_USER"
+    assert good(of_user(client, "POST", linked, "/reset")) == {"installId": install}
+    # Nobody is there, and the tokens of who was there open nothing any more.
+    for gone in [of_user(client, "GET", linked), of_install(client, "GET", linked), of_install(client, "GET", user)]:
+        assert gone.status == 403 and gone.json["code"] == "USER_TOKEN_NOT_ALLOWED"
     restored = good(create(client, install, authCode=code_for(client, external_id)))
     assert restored["userId"] == user["userId"]
 
@@ -131,6 +148,44 @@ def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
         assert answer.status == 403 and answer.json["errorCode"] == "USER_TOKEN_NOT_ALLOWED"
     forged = {"Authorization": f"Bearer {token[:-4]}AAAA"}
     assert client.send("GET", f"/sdk/v1/installs/{mine}", headers=forged).status == 401
+
+
+def test_the_sdks_key_opens_no_install(client: Client) -> None:
+    """It is in every copy of the app: who has it must not read, link or reset a stranger's phone."""
+    install, code = fresh("install"), code_for(client, fresh("ext"))
+    user = good(create(client, install, authCode=code))
+    for method, call, body in [
+        ("GET", "", None), ("POST", "/reset", None), ("POST", "/link", {"linking": "linker"}),
+        ("POST", "/confirm-link", {"success": True}),
+    ]:
+        for path in [install, fresh("unknown")]:
+            answer = client.send(method, f"/sdk/v1/installs/{path}{call}", body, bearer("demo-sdk"))
+            assert answer.status == 403 and answer.json["code"] == "USER_TOKEN_REQUIRED", call
+            assert "token" in answer.json["detail"]
+    # Nor does creating again tell who is there; but the device may ask again with its code.
+    for means in [{"appSecret": "demo-app-secret", "linking": "none"}, {"appSecret": "demo-app-secret", "linking": "linker"},
+                  {"authCode": code_for(client, fresh("ext"))}, {"authCode": "0" * 128}]:
+        again = create(client, install, **means)
+        assert again.status == 409 and again.json["code"] == "USER_ALREADY_EXISTS"
+        assert user["userId"] not in again.body.decode() and "oken" not in again.body.decode()
+    assert good(create(client, install, authCode=code))["userId"] == user["userId"]
+    assert good(of_user(client, "GET", user))["userId"] == user["userId"]
+
+
+def test_the_next_users_data_is_not_opened_by_what_was_issued_before(client: Client) -> None:
+    install = fresh("install")
+    first = good(create(client, install, authCode=code_for(client, fresh("ext"))))
+    good(of_install(client, "POST", first, "/reset"))
+    second = good(create(client, install, authCode=code_for(client, fresh("ext"))))
+    assert second["userId"] != first["userId"]
+    for ask in (of_user, of_install):
+        for method, call in [("GET", ""), ("POST", "/reset")]:
+            answer = ask(client, method, first, call)
+            assert answer.status == 403 and answer.json["code"] == "USER_TOKEN_NOT_ALLOWED"
+        assert good(ask(client, "GET", second))["userId"] == second["userId"]
+    # Nor does an install token open anything but installs.
+    for path, body in [("/v1/verification/login", {"deviceId": "d"}), ("/users/auth-code", {"external_id": "ada"})]:
+        assert client.send("POST", path, body, shown(second["installToken"]["tokenId"])).status == 403
 
 
 def test_the_lines_of_the_documentation(client: Client) -> None:
@@ -176,6 +231,44 @@ def test_the_worked_table_of_profile_conversion(client: Client) -> None:
     assert good(sync(client, "login", {"customerid": customer, "email": jekyll, "roku_aid": roku}))["mpid"] == known["mpid"]
     found = good(sync(client, "search", {"email": jekyll}))
     assert found["mpid"] == known["mpid"] and found["matched_identities"] == {"email": jekyll}
+
+
+def test_the_web_sdk_runs_unchanged(client: Client) -> None:
+    """Init, login, modify, logout, search and alias, as the vendor's web SDK sends them from a page: with the key's id
+    alone. All of it in the app `demo`; in an app with the default `keyOnly` all but what docs/gateway.md says."""
+    for key, is_demo in [("demo-sdk", True), ("linked-sdk", False)]:
+        stamp, customer, mail = fresh("stamp"), fresh("customer"), f"{fresh('mail')}@example.com"
+        page = {"x-mp-key": key, "Origin": "https://shop.example", "Content-Type": "text/plain;charset=UTF-8"}
+
+        def send(path: str, body: dict[str, Any]) -> Answer:
+            preflight = client.send("OPTIONS", path, headers={
+                "Origin": page["Origin"], "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "x-mp-key"})
+            assert preflight.status == 204 and preflight.headers["Access-Control-Allow-Origin"] == "*"
+            answer = client.send("POST", path, body, page)
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+            return answer
+
+        def identities(**known: str) -> dict[str, Any]:
+            return {
+                "client_sdk": {"platform": "web", "sdk_vendor": "mparticle", "sdk_version": "2.71.2"}, "context": None,
+                "environment": "development", "request_id": str(uuid.uuid4()), "request_timestamp_ms": 1795251794133,
+                "previous_mpid": None, "known_identities": {"device_application_stamp": stamp} | known}
+
+        anonymous = good(send("/v1/identify", identities()))
+        known = good(send("/v1/login", identities(customerid=customer)))
+        assert known["is_logged_in"] and not anonymous["is_logged_in"]
+        modify = send(f"/v1/{known['mpid']}/modify", identities() | {"identity_changes": [
+            {"old_value": None, "new_value": mail, "identity_type": "email"}]})
+        search = send("/v1/search", identities(customerid=customer))
+        alias = send(f"/v1/identity/{key}/Alias", {"request_type": "alias", "api_key": key, "data": {
+            "source_mpid": good(send("/v1/identify", {"known_identities": {"ios_idfv": fresh("idfv")}}))["mpid"],
+            "destination_mpid": known["mpid"]}})
+        assert not good(send("/v1/logout", identities()))["is_logged_in"]
+        if is_demo:
+            assert good(modify)["mpid"] == known["mpid"] == good(search)["mpid"] and alias.status == 202
+        else:
+            assert [(answer.status, answer.body) for answer in (modify, search, alias)] == [(401, b"")] * 3
 
 
 def test_row_11_mpids_are_random(client: Client) -> None:

@@ -190,6 +190,61 @@ def test_a_user_token_opens_the_installs_of_its_user_only(bus: Bus) -> None:
     assert succeeded(bus.settle(by_user(c.reset(install)))) == {"installId": install}
 
 
+def by(command: Command, kind: str, id: str) -> Command:
+    """What the gateway sends for who shows a token."""
+    return command.but(signer="internal", attributes={"authtype": kind, "authid": id})
+
+
+def life(answer: dict[str, Any]) -> str:
+    return str(claims(answer["installToken"]["tokenId"], "install+jwt")["creation"])
+
+
+def test_an_install_token_opens_its_install_and_ends_with_a_reset(bus: Bus) -> None:
+    external_id = fresh("ext")
+    install, result = created(bus, external_id)
+    other, others = created(bus, external_id)
+    token = claims(result["installToken"]["tokenId"], "install+jwt")
+    assert (token["aud"], token["install"]) == ("demo", install) and "sub" not in token
+    assert succeeded(bus.ask(by(c.get(install), "app_install", life(result))))["userId"] == result["userId"]
+    for command in (c.get(other), c.reset(other), c.link(other, linking="linker"), c.confirm(other), c.get("unknown")):
+        rejected(bus.ask(by(command, "app_install", life(result))), "USER_TOKEN_NOT_ALLOWED")
+    creation = c.create(fresh("install"), appSecret=APP_SECRET, linking="none")
+    rejected(bus.ask(by(creation, "app_install", life(others))), "USER_TOKEN_NOT_ALLOWED")
+    rejected(bus.ask(by(c.request_code(external_id), "app_install", life(result))), "USER_TOKEN_NOT_ALLOWED")
+    assert succeeded(bus.settle(by(c.reset(install), "app_install", life(result)))) == {"installId": install}
+    # Another person's life on the same phone is not opened by what is left of the one before.
+    next_user = succeeded(bus.settle(c.create(install, authCode=code_for(bus, fresh("ext")))))
+    assert next_user["userId"] != result["userId"] and life(next_user) != life(result)
+    for command in (c.get(install), c.reset(install), c.confirm(install), c.link(install, linking="linker")):
+        rejected(bus.ask(by(command, "app_install", life(result))), "USER_TOKEN_NOT_ALLOWED")
+        rejected(bus.ask(by(command, "app_user", result["userId"])), "USER_TOKEN_NOT_ALLOWED")
+    assert succeeded(bus.ask(by(c.get(install), "app_install", life(next_user))))["userId"] == next_user["userId"]
+
+
+def test_the_tokens_of_an_erased_user_open_nothing(bus: Bus) -> None:
+    install, result = created(bus, fresh("ext"))
+    succeeded(bus.ask(c.erase(result["userId"])))
+    until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 10, "the user is gone")
+    for kind, id in [("app_install", life(result)), ("app_user", result["userId"])]:
+        for command in (c.get(install), c.reset(install), c.confirm(install)):
+            rejected(bus.ask(by(command, kind, id)), "USER_TOKEN_NOT_ALLOWED")
+
+
+def test_an_app_may_close_its_installs_to_its_keys(bus: Bus) -> None:
+    install = fresh("install")
+    code = code_for(bus, fresh("ext"), app="guarded")
+    result = succeeded(bus.settle(c.create(install, app="guarded", authCode=code)))
+    for command in (
+        c.get(install, "guarded"), c.reset(install, "guarded"), c.confirm(install, app="guarded"),
+        c.link(install, "guarded", linking="linker"), c.get("unknown", "guarded"),
+    ):
+        rejected(bus.ask(command), "USER_TOKEN_REQUIRED")
+        assert bus.ask(by(command.again(), "api_key", "guarded-sdk"))["reason"] == "USER_TOKEN_REQUIRED"
+    assert succeeded(bus.ask(by(c.get(install, "guarded"), "app_user", result["userId"])))
+    assert succeeded(bus.settle(by(c.reset(install, "guarded"), "app_install", life(result))))
+    assert succeeded(bus.settle(c.create(install, app="guarded", authCode=code_for(bus, fresh("ext"), "guarded"))))
+
+
 # Seed 001 "Multi-User Support"
 
 
@@ -280,6 +335,7 @@ def begin_linker(bus: Bus, install: str, app: str = "demo") -> Command:
     command = c.create(install, app=app, appSecret=APP_SECRET, linking="linker")
     reply = bus.ask(command)
     assert reply["status"] == "pending"
+    assert reply["result"].pop("installToken").keys() == {"tokenId", "expiryDate"}
     assert reply["result"] == {"installId": install, "awaiting": "linker"}
     until(lambda: bus.ask(c.query(install, app))["status"] == "succeeded", 10, "the install at the link service")
     return command
@@ -367,7 +423,7 @@ def test_seed_002_an_unlinked_user_can_be_linked_later_with_an_auth_code(bus: Bu
 def test_seed_002_an_unlinked_user_can_be_linked_later_with_a_linker(bus: Bus) -> None:
     install, result = created_unlinked(bus)
     command = c.link(install, linking="linker")
-    assert bus.ask(command)["result"] == {"installId": install, "awaiting": "linker"}
+    assert bus.ask(command)["result"]["awaiting"] == "linker"
     succeeded(bus.ask(c.request(install, fresh("ext"))))
     succeeded(bus.settle(c.confirm(install)))
     linked = succeeded(bus.final(command.id))
@@ -419,7 +475,7 @@ def test_a_code_works_once(bus: Bus) -> None:
     assert told(bus, second, "creation-failed")["reason"] == "AUTH_CODE_USED"
     # The same install repeating the same create gets the same answer.
     again = succeeded(bus.ask(c.create(first, authCode=code)))
-    assert {**again, "token": None} == {**result, "token": None}
+    assert {**again, "token": None, "installToken": None} == {**result, "token": None, "installToken": None}
     succeeded(bus.settle(c.reset(first)))
     rejected(bus.ask(c.create(first, authCode=code)), "AUTH_CODE_USED")
 

@@ -10,10 +10,13 @@ import Testing
 
 @testable import Gateway
 
-func testApp(_ id: String, keyOnly: Bool, _ keys: [APIKey]) -> AppSettings {
+func testApp(
+    _ id: String, keyOnly: Set<GatewaySettings.Operation> = [], origins: Set<String>? = nil,
+    limits: GatewaySettings.Limits = .init(), _ keys: [APIKey]
+) -> AppSettings {
     AppSettings(
         id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }),
-        gateway: GatewaySettings(acceptsKeyOnly: keyOnly))
+        gateway: GatewaySettings(keyOnly: keyOnly, origins: origins, limits: limits))
 }
 
 func testKey(
@@ -39,9 +42,9 @@ func testRequest(
     private var credentials: Credentials {
         Credentials(
             apps: AppDirectory([
-                testApp("open", keyOnly: true, [testKey("open-key")]),
+                testApp("open", keyOnly: [.identify, .login, .alias], [testKey("open-key")]),
                 testApp(
-                    "closed", keyOnly: false,
+                    "closed",
                     [
                         testKey("closed-key"), testKey("revoked", isRevoked: true),
                         testKey("old", expires: Timestamp(milliseconds: 1_700_000_000_000)),
@@ -51,7 +54,14 @@ func testRequest(
     private let secrets = DerivedSecrets(
         DeploymentKeys(internalKeys: [SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))]))
 
-    private func status(_ work: () throws(APIFailure) -> Caller) -> Int {
+    /// The whole check of an identity call, with its body.
+    private func caller(
+        _ request: APIRequest, _ operation: GatewaySettings.Operation = .login, pathKey: String? = nil
+    ) throws(APIFailure) -> Caller {
+        try credentials.confirm(try credentials.identity(request, operation, pathKey: pathKey), request)
+    }
+
+    private func status<Checked>(_ work: () throws(APIFailure) -> Checked) -> Int {
         do throws(APIFailure) {
             _ = try work()
             return 200
@@ -79,20 +89,20 @@ func testRequest(
             "x-mp-key": "closed-key", "Date": "20170712T224127Z",
             "x-mp-signature": "b795bc485a38e1aff3c4897be8120a7c87d27b359005e59b815db817268c9655",
         ]
-        #expect(try credentials.identity(testRequest("/v1/identify", headers, body: body)).authID == "closed-key")
+        #expect(try caller(testRequest("/v1/identify", headers, body: body)).authID == "closed-key")
     }
 
     @Test func theKnownAnswerVerifies() throws {
-        #expect(try credentials.identity(testRequest(path, signed, body: body)).authID == "closed-key")
+        #expect(try caller(testRequest(path, signed, body: body)).authID == "closed-key")
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest("/identity\(path)", signed, body: body))
+                try caller(testRequest("/identity\(path)", signed, body: body))
             } == 200, "the prefix is not signed")
         var upper = signed
         upper["x-mp-signature"] = signed["x-mp-signature"]?.uppercased()
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest(path, upper, body: body))
+                try caller(testRequest(path, upper, body: body))
             } == 200)
     }
 
@@ -106,41 +116,49 @@ func testRequest(
         headers[change.name] = change.value
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest(path, headers, body: body))
+                try caller(testRequest(path, headers, body: body))
             } == 401)
     }
 
     @Test func anotherPathBodyOrMethod() {
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest("/v1/7/modify", signed, body: body))
+                try caller(testRequest("/v1/7/modify", signed, body: body))
             } == 401)
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest(path, signed, body: body + " "))
+                try caller(testRequest(path, signed, body: body + " "))
             } == 401)
         var request = testRequest(path, signed, body: body)
         request.method = "PUT"
-        #expect(status { () throws(APIFailure) in try credentials.identity(request) } == 401)
+        #expect(status { () throws(APIFailure) in try caller(request) } == 401)
     }
 
     @Test func keyOnlyIsASwitchOfTheApp() {
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest("/v1/login", ["x-mp-key": "open-key"]))
+                try caller(testRequest("/v1/login", ["x-mp-key": "open-key"]))
             } == 200)
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest("/v1/login", ["x-mp-key": "closed-key"]))
+                try caller(testRequest("/v1/login", ["x-mp-key": "closed-key"]))
             } == 401)
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(testRequest("/v1/identity/open-key/alias"), pathKey: "open-key")
+                try caller(testRequest("/v1/identity/open-key/alias"), .alias, pathKey: "open-key")
             } == 200)
+        for (operation, expected) in [
+            (GatewaySettings.Operation.identify, 200), (.alias, 200), (.logout, 401), (.modify, 401), (.search, 401),
+        ] {
+            #expect(
+                status { () throws(APIFailure) in
+                    try caller(testRequest("/v1/x", ["x-mp-key": "open-key"]), operation)
+                } == expected, "\(operation)")
+        }
         // A wrong signature is not forgiven where none would have been needed.
         #expect(
             status { () throws(APIFailure) in
-                try credentials.identity(
+                try caller(
                     testRequest("/v1/login", ["x-mp-key": "open-key", "Date": "x", "x-mp-signature": "00"]))
             } == 401)
     }
@@ -174,14 +192,14 @@ func testRequest(
     }
 
     @Test func aUserTokenOpensDevicesCallsAndNoOthers() throws {
-        let app = testApp("open", keyOnly: true, [])
+        let app = testApp("open", [])
         let key = UserToken.key(of: app, secrets: secrets)
         func request(_ lifetime: Int64, _ issued: Timestamp, signedWith key: SymmetricKey) -> APIRequest {
             let token = UserToken(app: "open", userID: "u", installID: "i", issued: issued, lifetime: lifetime)
             return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
         }
         let good = request(60_000, now, signedWith: key)
-        let caller = try credentials.device(good)
+        let caller = try credentials.device(good).caller
         #expect(caller.authType == "app_user" && caller.authID == "u" && caller.app.id == "open")
         #expect(caller.principal.scopes == [.sdk])
         #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
@@ -192,5 +210,53 @@ func testRequest(
         var without = credentials
         without.secrets = nil
         #expect(status { () throws(APIFailure) in try without.device(good) } == 401)
+    }
+
+    @Test func anInstallTokenOpensDevicesCallsAndNoOthers() throws {
+        let key = UserToken.key(of: testApp("open", []), secrets: secrets)
+        func request(_ issued: Timestamp) -> APIRequest {
+            let token = InstallToken(
+                app: "open", installID: "i", creation: "life-1", issued: issued, lifetime: 60_000)
+            return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
+        }
+        let good = request(now)
+        let caller = try credentials.device(good).caller
+        #expect(caller.authType == "app_install" && caller.authID == "life-1" && caller.app.id == "open")
+        #expect(caller.principal.scopes == [.sdk])
+        #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
+        let expired = request(Timestamp(milliseconds: now.milliseconds - 60_000))
+        #expect(status { () throws(APIFailure) in try credentials.device(expired) } == 401)
+    }
+
+    /// Only what can be guessed counts as a guess: a token cannot, and a key's id is no secret.
+    @Test func whatIsAGuess() {
+        func isGuess(_ headers: [String: String]) -> Bool? {
+            let request = testRequest("/v1/login", headers)
+            do throws(APIFailure) {
+                _ = headers["x-mp-key"] == nil ? try credentials.device(request).caller : try caller(request)
+                return nil
+            } catch {
+                return error.isGuess
+            }
+        }
+        #expect(isGuess(["Authorization": "Bearer closed-key.wrong"]) == true)
+        #expect(isGuess(["Authorization": "Bearer nobody.wrong"]) == true)
+        var wrong = signed
+        wrong["Date"] = "x"
+        #expect(isGuess(wrong) == true)
+        #expect(isGuess(["Authorization": "Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln"]) == false)
+        #expect(isGuess(["x-mp-key": "closed-key"]) == false)
+        #expect(isGuess(["Authorization": "Bearer old.example-api-secret"]) == false)
+        #expect(isGuess([:]) == false)
+    }
+
+    @Test func theKeyThatARequestNames() {
+        let basic = ["Authorization": "Basic Y2xvc2VkLWtleTp4"]
+        #expect(Credentials.namedKey(testRequest("/", basic), .sync(.login)) == "closed-key")
+        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Bearer a.b"]), .authCode) == "a")
+        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Bearer eyJh.b.c"]), .createUser) == nil)
+        #expect(Credentials.namedKey(testRequest("/", ["x-mp-key": "k"]), .modify(mpid: "7")) == "k")
+        #expect(Credentials.namedKey(testRequest("/"), .alias(apiKey: "k")) == "k")
+        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Basic %%"]), .sync(.login)) == nil)
     }
 }

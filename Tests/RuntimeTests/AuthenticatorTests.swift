@@ -281,6 +281,7 @@ import Testing
         #expect(try principal(speaking(nil, nil), cluster, signedBy: nil).kind == .service)
         #expect(try principal(speaking("api_key", "demo-sdk"), cluster, signedBy: nil).kind == .apiKey("demo-sdk"))
         #expect(try principal(speaking("app_user", "u1"), cluster, signedBy: nil).kind == .user("u1"))
+        #expect(try principal(speaking("app_install", "c1"), cluster, signedBy: nil).kind == .install("c1"))
         let unknown = Fixture.attributes(app: "unknown")
         #expect(reason(try Fixture.record(unknown, signedBy: nil), unknown, cluster) == .appUnknown)
     }
@@ -328,10 +329,12 @@ import Testing
         }
         let backend = Principal(kind: .apiKey("k"), scopes: [.userLink])
         let user = Principal(kind: .user("u"), scopes: [.sdk])
+        let install = Principal(kind: .install("c"), scopes: [.sdk])
         let service = Principal(kind: .service, scopes: Set(Scope.allCases))
         for scope in Scope.allCases {
             #expect(refusal(backend, scope) == (scope == .userLink ? nil : .insufficientScope))
             #expect(refusal(user, scope) == (scope == .sdk ? nil : .userTokenNotAllowed))
+            #expect(refusal(install, scope) == (scope == .sdk ? nil : .userTokenNotAllowed))
             #expect(refusal(service, scope) == nil)
         }
     }

@@ -74,7 +74,8 @@ struct NaiveUserModel {
         switch (command, devices[device] ?? .none) {
         case (.create(let command), .none): return create(command, id, device, app, now)
         case (.create(let command), .present)
-        where command.authCode != nil && redeemed["\(device) create"] == command.authCode:
+        where command.authCode != nil && redeemed["\(device) create"] == command.authCode
+            && codes[command.authCode ?? ""].map { $0.expires > now } == true:
             return Told(user(installID))
         case (.create, .present), (.create, .awaiting(_, false, _)): return .no(.userAlreadyExists)
         case (.create, .awaiting): return .no(.userCreationInProgress)

@@ -14,13 +14,51 @@ struct Caller: Sendable {
 
     /// What services are told, under the gateway's key, about whom the command is from.
     var authType: String {
-        if case .user = principal.kind { "app_user" } else { "api_key" }
+        switch principal.kind {
+        case .user: "app_user"
+        case .install: "app_install"
+        case .apiKey, .service: "api_key"
+        }
     }
 
     var authID: String {
         switch principal.kind {
-        case .apiKey(let id), .user(let id): id
+        case .apiKey(let id), .user(let id), .install(let id): id
         case .service: ""
+        }
+    }
+}
+
+/// What a request shows, as far as it can be checked before its body is there.
+struct Credential: Sendable {
+    enum Proof: Sendable {
+        /// A secret or a token, which checked out.
+        case held
+        /// A key's id, which everybody knows who reads the page.
+        case none
+        /// A signature over the body too, still to be checked.
+        case signature(RequestSignature)
+    }
+
+    /// Who it is; with a signature, if that checks out.
+    var caller: Caller
+    var proof: Proof
+}
+
+/// The identity vendor's signature, with the key that it names.
+struct RequestSignature: Sendable {
+    var code: [UInt8]
+    /// The `Date` text as received.
+    var date: String
+    var key: APIKey
+
+    /// Over the date, the path without a CNAME prefix and the body before compression. Android signs the query too.
+    func isValid(_ request: APIRequest) -> Bool {
+        let path = Route.signedPath(request.path)
+        let paths = [path] + (request.query.map { ["\(path)?\($0)"] } ?? [])
+        return paths.contains { path in
+            let signed = Array("\(request.method)\n\(date)\n\(path)".utf8) + request.body
+            return HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: key.secret)
         }
     }
 }
@@ -30,89 +68,133 @@ struct Caller: Sendable {
 /// A caller learns that a key is expired or revoked only after showing that it holds the key.
 struct Credentials: Sendable {
     var apps: AppDirectory
-    /// Checks user tokens. `nil` without keys: then none checks out.
+    /// Checks user and install tokens. `nil` without keys: then none checks out.
     var secrets: DerivedSecrets?
     var now: Timestamp
 
-    // MARK: Bearer API keys and user tokens
+    // MARK: Bearer API keys and tokens
 
-    /// An API key, or the token of a user of the app, who may then see to that user's own installs.
-    func device(_ request: APIRequest) throws(APIFailure) -> Caller {
-        guard let token = Self.credential("bearer", of: request), Self.isUserToken(token) else {
+    /// An API key, the token of a user of the app, or that of an install.
+    func device(_ request: APIRequest) throws(APIFailure) -> Credential {
+        guard let token = Self.credential("bearer", of: request), Self.isToken(token) else {
             return try bearer(request)
         }
-        guard let secrets, let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now),
-            let app = apps[user.app]
-        else { throw Self.unknown }
-        return Caller(app: app, principal: Principal(kind: .user(user.userID), scopes: [.sdk]))
+        guard let secrets else { throw Self.noToken }
+        if InstallToken.isMeant(by: token) {
+            guard let install = InstallToken.verified(token, apps: apps, secrets: secrets, now: now),
+                let app = apps[install.app]
+            else { throw Self.noToken }
+            return Credential(
+                caller: Caller(app: app, principal: Principal(kind: .install(install.creation), scopes: [.sdk])),
+                proof: .held)
+        }
+        guard let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now), let app = apps[user.app]
+        else { throw Self.noToken }
+        return Credential(
+            caller: Caller(app: app, principal: Principal(kind: .user(user.userID), scopes: [.sdk])), proof: .held)
     }
 
     /// `Authorization: Bearer <key id>.<secret>`.
-    func bearer(_ request: APIRequest) throws(APIFailure) -> Caller {
+    func bearer(_ request: APIRequest) throws(APIFailure) -> Credential {
         guard let token = Self.credential("bearer", of: request) else {
             throw .unauthenticated("Send an API key: Authorization: Bearer <key id>.<secret>.")
         }
-        guard !Self.isUserToken(token) else { throw APIFailure(Rejection(.userTokenNotAllowed)) }
+        guard !Self.isToken(token) else { throw APIFailure(Rejection(.userTokenNotAllowed)) }
         guard let dot = token.firstIndex(of: ".") else { throw Self.unknown }
         return try check(String(token[..<dot]), secret: String(token[token.index(after: dot)...]))
     }
 
     // MARK: The identity vendor's three ways (facts/idsync.md 1.2)
 
-    /// - Parameter pathKey: the API key in an alias request's path, which then needs no `x-mp-key`.
-    func identity(_ request: APIRequest, pathKey: String? = nil) throws(APIFailure) -> Caller {
+    /// - Parameters:
+    ///   - operation: what the call is, for keys that are shown alone.
+    ///   - pathKey: the API key in an alias request's path, which then needs no `x-mp-key`.
+    func identity(
+        _ request: APIRequest, _ operation: GatewaySettings.Operation, pathKey: String? = nil
+    ) throws(APIFailure) -> Credential {
         let headerKey = request.header("x-mp-key")
         if let pathKey, let headerKey, pathKey != headerKey { throw Self.unknown }
-        if let encoded = Self.credential("basic", of: request) {
-            guard let text = Data(base64Encoded: encoded).flatMap({ String(validating: $0, as: UTF8.self) }),
-                let colon = text.firstIndex(of: ":")
-            else { throw Self.unknown }
-            let id = String(text[..<colon])
+        if let (id, secret) = try Self.pair(request) {
             guard (pathKey ?? headerKey ?? id) == id else { throw Self.unknown }
-            return try check(id, secret: String(text[text.index(after: colon)...]))
+            return try check(id, secret: secret)
         }
         guard let id = pathKey ?? headerKey else {
             throw .unauthenticated("Send x-mp-key with x-mp-signature, or Basic authentication.")
         }
         guard let (app, key) = apps.key(id) else { throw Self.unknown }
+        let caller = Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
         if let signature = request.header("x-mp-signature") {
-            guard let date = request.header("Date"), isValid(signature, of: request, date: date, key: key) else {
-                throw Self.unknown
-            }
-        } else if !app.gateway.acceptsKeyOnly {
-            throw Self.unknown
+            guard let code = Self.bytes(hex: signature), let date = request.header("Date") else { throw Self.unknown }
+            return Credential(caller: caller, proof: .signature(RequestSignature(code: code, date: date, key: key)))
         }
-        return try usable(key, of: app)
+        guard app.gateway.keyOnly.contains(operation) else {
+            throw .unauthenticated("The app does not let a key alone ask for \(operation.rawValue).")
+        }
+        try checkUsable(key)
+        return Credential(caller: caller, proof: .none)
     }
 
-    /// Over the `Date` text as received, the path without a CNAME prefix and the body before compression. Android
-    /// signs the query too.
-    private func isValid(_ signature: String, of request: APIRequest, date: String, key: APIKey) -> Bool {
-        guard let code = Self.bytes(hex: signature) else { return false }
-        let path = Route.signedPath(request.path)
-        let paths = [path] + (request.query.map { ["\(path)?\($0)"] } ?? [])
-        return paths.contains { path in
-            let signed = Array("\(request.method)\n\(date)\n\(path)".utf8) + request.body
-            return HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: key.secret)
+    /// The rest of the check, when the body is there.
+    func confirm(_ credential: Credential, _ request: APIRequest) throws(APIFailure) -> Caller {
+        if case .signature(let signature) = credential.proof {
+            guard signature.isValid(request) else { throw Self.unknown }
+            try checkUsable(signature.key)
         }
+        return credential.caller
+    }
+
+    // MARK: What a request says about itself
+
+    /// The id of the key that a request names, whether or not it holds it.
+    static func namedKey(_ request: APIRequest, _ route: Route) -> String? {
+        if let token = credential("bearer", of: request) {
+            return isToken(token) ? nil : token.firstIndex(of: ".").map { String(token[..<$0]) }
+        }
+        if let (id, _) = try? pair(request) { return id }
+        switch route {
+        case .alias(let key), .events(let key): return key
+        default: return request.header("x-mp-key")
+        }
+    }
+
+    /// Whether a request shows something that could be guessed.
+    static func showsSecret(_ request: APIRequest) -> Bool {
+        request.header("Authorization") != nil || request.header("x-mp-signature") != nil
     }
 
     // MARK: Parts
 
-    private static let unknown = APIFailure.unauthenticated("The credential does not check out.")
+    private static let noToken = APIFailure.unauthenticated("The credential does not check out.")
 
-    private func check(_ keyID: String, secret: String) throws(APIFailure) -> Caller {
+    /// The same words, but it counts: a key's secret can be guessed, a token cannot.
+    private static let unknown = {
+        var failure = noToken
+        failure.isGuess = true
+        return failure
+    }()
+
+    private func check(_ keyID: String, secret: String) throws(APIFailure) -> Credential {
         // SymmetricKey compares in constant time.
         guard let (app, key) = apps.key(keyID), key.secret == SymmetricKey(data: Array(secret.utf8)) else {
             throw Self.unknown
         }
-        return try usable(key, of: app)
+        try checkUsable(key)
+        return Credential(
+            caller: Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes)), proof: .held)
     }
 
-    private func usable(_ key: APIKey, of app: AppSettings) throws(APIFailure) -> Caller {
+    private func checkUsable(_ key: APIKey) throws(APIFailure) {
         if key.isRevoked { throw .unauthenticated("The API key is revoked.") }
         if let expires = key.expires, expires <= now { throw .unauthenticated("The API key has expired.") }
-        return Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
+    }
+
+    /// What Basic authentication shows.
+    private static func pair(_ request: APIRequest) throws(APIFailure) -> (id: String, secret: String)? {
+        guard let encoded = credential("basic", of: request) else { return nil }
+        guard let text = Data(base64Encoded: encoded).flatMap({ String(validating: $0, as: UTF8.self) }),
+            let colon = text.firstIndex(of: ":")
+        else { throw unknown }
+        return (String(text[..<colon]), String(text[text.index(after: colon)...]))
     }
 
     /// What follows the scheme's name in `Authorization`.
@@ -124,7 +206,7 @@ struct Credentials: Sendable {
     }
 
     /// A JWT: three parts of which the first is a JSON object in base64. Whether it is valid makes no difference.
-    private static func isUserToken(_ token: String) -> Bool {
+    private static func isToken(_ token: String) -> Bool {
         token.hasPrefix("eyJ") && token.split(separator: ".", omittingEmptySubsequences: false).count == 3
     }
 

@@ -18,17 +18,22 @@ protocol CommandBus: Sendable {
 /// Answers requests: credential, command, reply, response.
 struct API: Sendable {
     let bus: any CommandBus
-    /// Checks user tokens; `nil` without keys.
+    /// Checks user and install tokens; `nil` without keys.
     let secrets: DerivedSecrets?
+    let limits: RequestLimits
     let replyTimeout: Duration
     let now: @Sendable () -> Timestamp
 
-    /// - Parameter note: collects what the access log says.
-    func respond(to request: APIRequest, route: Route, trace: TraceContext, note: inout AccessNote) async -> APIResponse
-    {
+    /// - Parameters:
+    ///   - credential: what ``admit(_:_:_:)`` said of the request.
+    ///   - note: collects what the access log says.
+    func respond(
+        to request: APIRequest, of credential: Credential, route: Route, trace: TraceContext, note: inout AccessNote
+    ) async -> APIResponse {
         note.ref = CommandID.random()
         do {
-            var response = try await answer(request, route, trace, &note)
+            let caller = try confirm(credential, request, route, &note)
+            var response = try await answer(request, caller, route, trace, &note)
             Preference.confirm(in: &response, to: request)
             if route.surface == .sync || route.surface == .alias {
                 response.set("X-mp-rate-limit-percentage-used", String(Int((bus.load * 100).rounded(.up))))
@@ -45,11 +50,8 @@ struct API: Sendable {
     }
 
     private func answer(
-        _ request: APIRequest, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: APIRequest, _ caller: Caller, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws(APIFailure) -> APIResponse {
-        let caller = try authenticate(request, route)
-        note.app = caller.app.id
-        if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
         let body = try Self.object(request.body)
         guard let draft = try command(route, body, caller) else { throw .invalid("There is no such command.") }
         let isDryRun = draft.isDryRun || Preference.isDryRun(request)
@@ -83,26 +85,6 @@ struct API: Sendable {
             case .expired: throw .timedOut
             }
         }
-    }
-
-    private func authenticate(_ request: APIRequest, _ route: Route) throws(APIFailure) -> Caller {
-        let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
-        return switch route {
-        case .sync, .modify: try credentials.identity(request)
-        case .alias(let apiKey): try credentials.identity(request, pathKey: apiKey)
-        case .createUser, .readInstall, .linkInstall, .confirmLink, .resetInstall: try credentials.device(request)
-        default: try credentials.bearer(request)
-        }
-    }
-
-    /// The scope before the body's form, as services check it too (table A5 rows 2 and 3).
-    private func command(_ route: Route, _ body: JSONObject, _ caller: Caller) throws(APIFailure) -> CommandDraft? {
-        do {
-            try caller.principal.authorize(route.scope)
-        } catch {
-            throw APIFailure(error)
-        }
-        return try route.command(body)
     }
 
     private static func object(_ body: [UInt8]) throws(APIFailure) -> JSONObject {

@@ -11,6 +11,10 @@ struct APIFailure: Error, Sendable, Equatable {
     var message: String
     /// Seconds.
     var retryAfter: Int?
+    /// A secret that was shown is not right: too many of these are not looked at.
+    var isGuess = false
+    /// The limit of the gateway that was reached.
+    var limit: RequestLimits.Limit?
 
     init(_ status: Int, _ code: String, _ message: String, retryAfter: Int? = nil) {
         self.status = status
@@ -48,6 +52,22 @@ struct APIFailure: Error, Sendable, Equatable {
     static func unauthenticated(_ message: String) -> APIFailure {
         APIFailure(401, ReasonCode.unauthenticated.rawValue, message)
     }
+
+    static func throttled(_ limit: RequestLimits.Limit, retryAfter: Int) -> APIFailure {
+        let what =
+            switch limit {
+            case .key: "requests with this API key"
+            case .address: "requests from this address"
+            case .credentials: "wrong credentials from this address"
+            }
+        var failure = APIFailure(
+            429, ReasonCode.throttled.rawValue, "Too many \(what); try again later.", retryAfter: retryAfter)
+        failure.limit = limit
+        return failure
+    }
+
+    static let originNotAllowed = APIFailure(
+        403, "ORIGIN_NOT_ALLOWED", "The app does not let pages of this origin call; see gateway.origins.")
 
     static let tooLarge = APIFailure(413, "REQUEST_TOO_LARGE", "The request is larger than this gateway takes.")
 

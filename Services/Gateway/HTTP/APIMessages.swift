@@ -10,8 +10,9 @@ struct APIRequest: Sendable {
     var path: String
     var query: String?
     var headers: HTTPFields
-    /// After decompression.
+    /// After decompression. Empty until it is read.
     var body: [UInt8] = []
+    var client = Client.unknown
 
     func header(_ name: String) -> String? {
         HTTPField.Name(name).flatMap { headers[$0] }

@@ -28,7 +28,9 @@ struct APIServer: Service {
         let (host, logger) = (configuration.host, logger)
         try await Application(
             responder: GatewayResponder(
-                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), logger: logger),
+                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes),
+                clients: Clients(proxies: configuration.trustedProxies), logsClients: configuration.logsClients,
+                logger: logger),
             server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: configuration.port), backlog: 1024,

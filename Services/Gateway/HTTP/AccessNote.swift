@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 import Logging
+import Runtime
 
 /// What the access log says about a request: no path with ids, no body, no credential.
 struct AccessNote: Sendable {
@@ -10,6 +11,10 @@ struct AccessNote: Sendable {
     var keyID: String?
     /// Why there was no result.
     var code: String?
+    /// The client's address, where the log may have it.
+    var client: String?
+    /// Of the app that the request is for, as far as it is known. Not in the log.
+    var settings: GatewaySettings?
 
     func metadata(
         method: String, route: String, status: Int, duration: Duration, trace: TraceContext
@@ -23,6 +28,7 @@ struct AccessNote: Sendable {
         if let app { metadata["app"] = "\(app)" }
         if let keyID { metadata["key"] = "\(keyID)" }
         if let code { metadata["code"] = "\(code)" }
+        if let client { metadata["client"] = "\(client)" }
         return metadata
     }
 }

@@ -9,11 +9,19 @@ struct BodyReader: Sendable {
     /// Bytes, before and after decompression.
     let limit: Int
 
+    /// Whether a request says that it has a body.
+    static func isExpected(_ request: Request) -> Bool {
+        request.headers[.transferEncoding] != nil || (request.headers[.contentLength] ?? "0") != "0"
+    }
+
+    /// Refuses a body that says itself that it is too large.
+    func check(_ request: Request) throws(APIFailure) {
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit { throw .tooLarge }
+    }
+
     /// - Throws: `APIFailure`, or what the connection throws: its HTTP error must reach the server.
     func read(_ request: Request) async throws -> [UInt8] {
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit {
-            throw APIFailure.tooLarge
-        }
+        try check(request)
         var bytes: [UInt8] = []
         do {
             for try await buffer in request.body {

@@ -13,16 +13,16 @@ enum ErrorFormat {
         case .linking: response = json(failure.status, linking(failure, ref))
         case .own: response = json(failure.status, problem(failure, ref), type: "application/problem+json")
         case .sync, .alias:
-            // The vendor answers these two without a body (facts/idsync.md 1.5).
+            // The vendor answers these two without a body (facts/idsync.md 1.5); origins are ours.
             response =
-                failure.status == 401 || failure.status == 403
+                failure.status == 401 || failure.status == 403 && failure != .originNotAllowed
                 ? APIResponse(status: failure.status)
                 : json(failure.status, sync(failure, ref, isAlias: surface == .alias))
         }
         if let seconds = failure.retryAfter { response.headers[.retryAfter] = String(seconds) }
-        // Our limits are per device and per login identity; the message names the one.
+        // Services limit devices and login identities; the message names the one.
         if failure.status == 429, surface == .sync || surface == .alias {
-            response.set("X-mp-rate-limit-exceeded", "user")
+            response.set("X-mp-rate-limit-exceeded", failure.limit == .key ? "app" : "user")
         }
         if failure.status == 401 {
             response.headers[.wwwAuthenticate] =

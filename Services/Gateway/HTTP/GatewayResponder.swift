@@ -6,20 +6,46 @@ import Hummingbird
 import Logging
 import Metrics
 import NIOHTTP1
+import Synchronization
+
+/// The context of one request: who is at the other end.
+struct GatewayContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    let peer: IPAddress?
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = .init(source: source)
+        peer = source.channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+    }
+}
 
 /// Answers every request of the API's port: static ones itself, the others through ``API``. Writes the access log.
 struct GatewayResponder: HTTPResponder {
-    typealias Context = BasicRequestContext
+    typealias Context = GatewayContext
 
     let api: API
     let bodies: BodyReader
+    let clients: Clients
+    /// Whether the access log names clients' addresses.
+    let logsClients: Bool
     let logger: Logger
+    private let proxyWarning = Once()
 
-    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+    init(api: API, bodies: BodyReader, clients: Clients, logsClients: Bool, logger: Logger) {
+        self.api = api
+        self.bodies = bodies
+        self.clients = clients
+        self.logsClients = logsClients
+        self.logger = logger
+    }
+
+    func respond(to request: Request, context: GatewayContext) async throws -> Response {
         let start = ContinuousClock.now
         let trace = TraceContext(parent: request.header("traceparent"), state: request.header("tracestate"))
         var note = AccessNote()
-        let (route, response) = try await answer(request, trace, &note)
+        let client = client(request, context)
+        if logsClients { note.client = client.address?.text }
+        let (route, response) = try await answer(request, client, trace, &note)
         let name = route?.template ?? "other"
         let duration = ContinuousClock.now - start
         logger.info(
@@ -28,49 +54,72 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
+        // The document is one buffer, which is not copied.
+        let isDocument = route == .openAPI && response.status == 200
+        let body = isDocument ? OpenAPIDocument.buffer : ByteBuffer(bytes: response.body)
         return Response(
-            status: .init(code: response.status), headers: response.headers,
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: response.body)))
+            status: .init(code: response.status), headers: response.headers, body: ResponseBody(byteBuffer: body))
+    }
+
+    private func client(_ request: Request, _ context: GatewayContext) -> Client {
+        let forwarded = HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []
+        if clients.isUnnamedProxy(peer: context.peer, forwarded: forwarded), proxyWarning.isFirst() {
+            logger.warning(
+                """
+                requests come through a proxy that GATEWAY_TRUSTED_PROXIES does not name: limits for each client address \
+                do not count, and the log shows the proxy's address
+                """,
+                metadata: ["proxy": "\(context.peer?.text ?? "")"])
+        }
+        return clients.client(peer: context.peer, forwarded: forwarded)
     }
 
     private func answer(
-        _ request: Request, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: Request, _ client: Client, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws -> (Route?, APIResponse) {
         let routes = Route.at(request.uri.path)
-        if request.method == .options, routes.contains(where: \.isForBrowsers) { return (routes.first, CORS.preflight) }
+        let origin = request.headers[.origin]
+        if request.method == .options, let route = routes.first(where: \.isForBrowsers) {
+            return (routes.first, CORS.preflight(origin: origin, api.settings(route)))
+        }
         guard let route = routes.first(where: { $0.method == request.method.rawValue }) else {
             return (routes.first, await refused(request, routes))
         }
         var response: APIResponse
         switch route {
-        case .openAPI:
-            response = APIResponse(
-                status: 200, headers: [.contentType: "application/json"], body: Array(OpenAPIDocument.text.utf8))
+        case .openAPI: response = OpenAPIDocument.response(knownAs: request.headers[.ifNoneMatch])
         default:
-            response = try await answer(request, route, trace, &note)
+            response = try await answer(request, route, client, trace, &note)
             response.headers[.cacheControl] = "no-store"
         }
-        if route.isForBrowsers { CORS.allow(&response) }
+        if route.isForBrowsers { CORS.allow(&response, origin: origin, note.settings) }
         return (route, response)
     }
 
     private func answer(
-        _ request: Request, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: Request, _ route: Route, _ client: Client, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws -> APIResponse {
+        var apiRequest = APIRequest(
+            method: request.method.rawValue, path: request.uri.path, query: request.uri.query,
+            headers: request.headers, client: client)
         var response: APIResponse
         do {
-            let body = try await bodies.read(request)
-            if route == .events { return APIResponse(status: 202) }
-            let apiRequest = APIRequest(
-                method: request.method.rawValue, path: request.uri.path, query: request.uri.query,
-                headers: request.headers, body: body)
-            response = await api.respond(to: apiRequest, route: route, trace: trace, note: &note)
+            if case .events(let apiKey) = route {
+                // The server passes over the body by itself.
+                try api.admitEvents(apiRequest, apiKey: apiKey, &note)
+                try bodies.check(request)
+                return APIResponse(status: 202)
+            }
+            // A stranger's body is not read.
+            let credential = try api.admit(apiRequest, route, &note)
+            apiRequest.body = try await bodies.read(request)
+            response = await api.respond(to: apiRequest, of: credential, route: route, trace: trace, note: &note)
         } catch let failure as APIFailure {
             note.ref = CommandID.random()
             note.code = failure.code
             response = ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
             // The rest of the body is not wanted.
-            response.headers[.connection] = "close"
+            if BodyReader.isExpected(request) { response.headers[.connection] = "close" }
         }
         response.set("X-Request-Id", note.ref)
         if route.surface == .sync || route.surface == .alias { response.set("X-MP-Trace-Id", trace.id) }
@@ -105,4 +154,11 @@ struct GatewayResponder: HTTPResponder {
 
 extension Request {
     fileprivate func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
+}
+
+/// Says "yes" once.
+private final class Once: Sendable {
+    private let isUsed = Atomic(false)
+
+    func isFirst() -> Bool { isUsed.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged }
 }

@@ -20,7 +20,7 @@ enum Route: Sendable, Equatable {
     case modify(mpid: String)
     case alias(apiKey: String)
     /// Event batches of its web SDK: accepted and thrown away.
-    case events
+    case events(apiKey: String)
     // Our own calls for verification
     case verification(VerificationCall)
     case openAPI
@@ -85,6 +85,31 @@ enum Route: Sendable, Equatable {
     /// Whether what was begun is done, however long it takes: then nobody has to repeat it.
     var goesOn: Bool {
         if case .eraseUser = self { true } else { false }
+    }
+
+    /// Whether an API key opens it. The key of an SDK is in every copy of the app: an install is opened by its own tokens.
+    var opensByKey: Bool {
+        switch self {
+        case .readInstall, .linkInstall, .confirmLink, .resetInstall: false
+        default: true
+        }
+    }
+
+    /// Whether anybody who has the app, or reads its page, can send it: then each address gets its share.
+    var isForDevices: Bool {
+        switch self {
+        case .createUser, .readInstall, .linkInstall, .confirmLink, .resetInstall, .events: true
+        case .verification(let call): call != .check
+        default: false
+        }
+    }
+
+    /// Whether clients with a domain of their own may put one of the vendor's prefixes in front.
+    var takesPrefix: Bool {
+        switch self {
+        case .sync, .modify, .alias, .events: true
+        default: false
+        }
     }
 
     /// Whether browsers on other origins may call it. Backends' calls carry secrets that have no place in a browser.

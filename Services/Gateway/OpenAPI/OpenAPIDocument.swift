@@ -30,7 +30,7 @@ enum OpenAPIDocument {
   },
   {
    "name": "devices",
-   "description": "For SDKs: bearer API keys with the scope `sdk`, or the user's own token."
+   "description": "For SDKs. Bearer API keys with the scope `sdk` create users. An install is opened by its user's token or its install token, which creation returns; an API key gets 403 `USER_TOKEN_REQUIRED` there."
   },
   {
    "name": "identity",
@@ -353,7 +353,11 @@ enum OpenAPIDocument {
           "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.c2ln",
           "expiryDate": "2030-01-31T12:00:00.000Z"
          },
-         "configuration": {}
+         "configuration": {},
+         "installToken": {
+          "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6Imluc3RhbGwrand0In0.e30.c2ln",
+          "expiryDate": "2030-01-31T12:00:00.000Z"
+         }
         }
        }
       }
@@ -367,7 +371,11 @@ enum OpenAPIDocument {
         },
         "example": {
          "installId": "demo-install-1",
-         "awaiting": "linker"
+         "awaiting": "linker",
+         "installToken": {
+          "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6Imluc3RhbGwrand0In0.e30.c2ln",
+          "expiryDate": "2030-01-31T12:00:00.000Z"
+         }
         }
        }
       }
@@ -449,7 +457,7 @@ enum OpenAPIDocument {
    "get": {
     "operationId": "readInstall",
     "summary": "Read the device's user",
-    "description": "With a fresh token.",
+    "description": "With fresh tokens.",
     "tags": [
      "devices"
     ],
@@ -492,7 +500,11 @@ enum OpenAPIDocument {
           "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.c2ln",
           "expiryDate": "2030-01-31T12:00:00.000Z"
          },
-         "configuration": {}
+         "configuration": {},
+         "installToken": {
+          "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6Imluc3RhbGwrand0In0.e30.c2ln",
+          "expiryDate": "2030-01-31T12:00:00.000Z"
+         }
         }
        }
       }
@@ -539,10 +551,10 @@ enum OpenAPIDocument {
     },
     "security": [
      {
-      "bearerAPIKey": []
+      "userToken": []
      },
      {
-      "userToken": []
+      "installToken": []
      }
     ]
    }
@@ -594,7 +606,11 @@ enum OpenAPIDocument {
           "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.c2ln",
           "expiryDate": "2030-01-31T12:00:00.000Z"
          },
-         "configuration": {}
+         "configuration": {},
+         "installToken": {
+          "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6Imluc3RhbGwrand0In0.e30.c2ln",
+          "expiryDate": "2030-01-31T12:00:00.000Z"
+         }
         }
        }
       }
@@ -700,10 +716,10 @@ enum OpenAPIDocument {
     },
     "security": [
      {
-      "bearerAPIKey": []
+      "userToken": []
      },
      {
-      "userToken": []
+      "installToken": []
      }
     ]
    }
@@ -755,7 +771,11 @@ enum OpenAPIDocument {
           "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.c2ln",
           "expiryDate": "2030-01-31T12:00:00.000Z"
          },
-         "configuration": {}
+         "configuration": {},
+         "installToken": {
+          "tokenId": "eyJhbGciOiJIUzI1NiIsInR5cCI6Imluc3RhbGwrand0In0.e30.c2ln",
+          "expiryDate": "2030-01-31T12:00:00.000Z"
+         }
         }
        }
       }
@@ -823,10 +843,10 @@ enum OpenAPIDocument {
     },
     "security": [
      {
-      "bearerAPIKey": []
+      "userToken": []
      },
      {
-      "userToken": []
+      "installToken": []
      }
     ]
    }
@@ -917,10 +937,10 @@ enum OpenAPIDocument {
     },
     "security": [
      {
-      "bearerAPIKey": []
+      "userToken": []
      },
      {
-      "userToken": []
+      "installToken": []
      }
     ]
    }
@@ -1722,14 +1742,17 @@ enum OpenAPIDocument {
      "400": {
       "$ref": "#/components/responses/Problem400"
      },
+     "403": {
+      "$ref": "#/components/responses/Problem403"
+     },
      "404": {
       "$ref": "#/components/responses/Problem404"
      },
      "413": {
       "$ref": "#/components/responses/Problem413"
      },
-     "415": {
-      "$ref": "#/components/responses/Problem415"
+     "429": {
+      "$ref": "#/components/responses/Problem429"
      }
     },
     "requestBody": {
@@ -2148,7 +2171,17 @@ enum OpenAPIDocument {
          "type": "object"
         }
        }
+      },
+      "headers": {
+       "ETag": {
+        "schema": {
+         "type": "string"
+        }
+       }
       }
+     },
+     "304": {
+      "description": "What `If-None-Match` names. No body."
      }
     },
     "security": []
@@ -2168,6 +2201,12 @@ enum OpenAPIDocument {
     "bearerFormat": "JWT",
     "description": "`token.tokenId` of a user: reads and changes that user's own installs."
    },
+   "installToken": {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "JWT",
+    "description": "`installToken.tokenId` of an install: reads and changes that install until it is reset."
+   },
    "basic": {
     "type": "http",
     "scheme": "basic",
@@ -2177,7 +2216,7 @@ enum OpenAPIDocument {
     "type": "apiKey",
     "in": "header",
     "name": "x-mp-key",
-    "description": "The key's id. Alone it is enough where the app's `gateway.keyOnly` says so."
+    "description": "The key's id. Alone it is enough for the calls that the app's `gateway.keyOnly` names."
    },
    "signature": {
     "type": "apiKey",
@@ -2497,12 +2536,15 @@ enum OpenAPIDocument {
      },
      "configuration": {
       "description": "`sdk.configuration` of the apps file."
+     },
+     "installToken": {
+      "$ref": "#/components/schemas/InstallToken"
      }
     }
    },
    "Pending": {
     "type": "object",
-    "description": "The app's backend has its turn: `POST /v2/users/{install_id}/link`, then `confirm-link` by the device.",
+    "description": "The app's backend has its turn: `POST /v2/users/{install_id}/link`, then `confirm-link` by the device, with the install token.",
     "required": [
      "installId",
      "awaiting"
@@ -2516,6 +2558,9 @@ enum OpenAPIDocument {
       "enum": [
        "linker"
       ]
+     },
+     "installToken": {
+      "$ref": "#/components/schemas/InstallToken"
      }
     }
    },
@@ -3029,6 +3074,24 @@ enum OpenAPIDocument {
       "type": "string"
      }
     }
+   },
+   "InstallToken": {
+    "type": "object",
+    "description": "Opens this install, and no other, until it is reset: also while there is no user on it whose token the device could show.",
+    "required": [
+     "tokenId",
+     "expiryDate"
+    ],
+    "properties": {
+     "tokenId": {
+      "type": "string",
+      "description": "`Authorization: Bearer <tokenId>`."
+     },
+     "expiryDate": {
+      "type": "string",
+      "format": "date-time"
+     }
+    }
    }
   },
   "responses": {
@@ -3116,7 +3179,7 @@ enum OpenAPIDocument {
     }
    },
    "Empty403": {
-    "description": "The credential is right and does not allow this, or the domain forbids it. No body."
+    "description": "The credential is right and does not allow this: no body. With a body: `ORIGIN_NOT_ALLOWED`, a web page that the app's `gateway.origins` does not name."
    },
    "Linking404": {
     "description": "What it is about is not known; or there is no such path.",

@@ -28,10 +28,10 @@ enum SyncSurface {
         data["environment"] = body.member("environment") { $0 != .null }
         data["requestId"] =
             ["request_id", "requestId", "source_request_id"].lazy
-            .compactMap { body.member($0) { 1...255 ~= $0.stringValue?.utf8.count ?? 0 } }.first
+            .compactMap { body.member($0) { isPlain($0, 1...255) } }.first
         data["requestTimestampMs"] = body.member("request_timestamp_ms") { $0.int64Value != nil }
         // Clients send back odd ones, such as the text "null"; none is a reason to refuse.
-        data["context"] = body.member("context") { 0...4096 ~= $0.stringValue?.utf8.count ?? -1 }
+        data["context"] = body.member("context") { isPlain($0, 0...4096) }
         return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data), isDryRun: try readOnly(body))
     }
 
@@ -42,6 +42,12 @@ enum SyncSurface {
         case .bool(let flag)?: return flag
         default: throw .invalid("read_only is neither true nor false.")
         }
+    }
+
+    /// A text of so many bytes that does nothing to a terminal.
+    private static func isPlain(_ value: JSONValue, _ size: ClosedRange<Int>) -> Bool {
+        guard let text = value.stringValue, size.contains(text.utf8.count) else { return false }
+        return !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
     }
 
     static func modify(mpid text: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {

@@ -9,6 +9,8 @@ public enum ReasonCode: String, WireEnum {
     case unauthenticated = "UNAUTHENTICATED"
     case insufficientScope = "INSUFFICIENT_SCOPE"
     case userTokenNotAllowed = "USER_TOKEN_NOT_ALLOWED"
+    /// An API key asks for what only the install's own tokens open.
+    case userTokenRequired = "USER_TOKEN_REQUIRED"
     case invalidRequest = "INVALID_REQUEST"
     case unknownType = "UNKNOWN_TYPE"
     case idReused = "ID_REUSED"
@@ -73,8 +75,9 @@ public enum ReasonCode: String, WireEnum {
     public var httpStatus: Int {
         switch self {
         case .unauthenticated: 401
-        case .insufficientScope, .userTokenNotAllowed, .userLinkingNotConfigured, .installDoesNotBelongToApp,
-            .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
+        case .insufficientScope, .userTokenNotAllowed, .userTokenRequired, .userLinkingNotConfigured,
+            .installDoesNotBelongToApp, .installDeleted, .installDisabled, .installDeactivated,
+            .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .userDisabledRemotely, .authCodeInvalid, .authCodeExpired,
             .authCodeUsed, .appSecretInvalid, .aliasingNotProvisioned, .verificationRequired:
             403
@@ -101,6 +104,8 @@ public enum ReasonCode: String, WireEnum {
         case .unauthenticated: "The credential does not check out."
         case .insufficientScope: "The API key lacks the scope that this command needs."
         case .userTokenNotAllowed: "User tokens are rejected here; use an API key."
+        case .userTokenRequired:
+            "An API key does not open an install; show its user's token, or the install token that its creation returned."
         case .invalidRequest: "The request is not valid."
         case .unknownType: "This command type is not known here."
         case .idReused: "A command with this source and id but other content was received before; use a new id."

@@ -32,10 +32,12 @@ public struct UserResult: CommandResult {
     public var token: UserTokenResult
     /// The app's `sdk.configuration`, as it stands in the apps file.
     public var configuration: JSONValue
+    /// Opens this install, and no other, until it is reset.
+    public var installToken: UserTokenResult?
 
     public init(
         userId: String, installId: String, isLinked: Bool, isRemoteEnabled: Bool, token: UserTokenResult,
-        configuration: JSONValue
+        configuration: JSONValue, installToken: UserTokenResult? = nil
     ) {
         self.userId = userId
         self.installId = installId
@@ -43,10 +45,11 @@ public struct UserResult: CommandResult {
         self.isRemoteEnabled = isRemoteEnabled
         self.token = token
         self.configuration = configuration
+        self.installToken = installToken
     }
 }
 
-/// What the SDK shows when it reads its own user's data.
+/// What the SDK shows to speak for its user, or for its install.
 public struct UserTokenResult: Codable, Sendable, Hashable {
     /// The bearer token itself, a JWT.
     public var tokenId: String
@@ -75,12 +78,17 @@ public struct PendingUser: CommandResult {
         case linker
     }
 
+    public static var isConfidential: Bool { true }
+
     /// What the app's linker hands to its backend.
     public var installId: String
     public var awaiting: Awaiting
+    /// With which the device confirms, while its linker has its turn: there is no user yet whose token it could show.
+    public var installToken: UserTokenResult?
 
-    public init(installId: String, awaiting: Awaiting) {
+    public init(installId: String, awaiting: Awaiting, installToken: UserTokenResult? = nil) {
         self.installId = installId
         self.awaiting = awaiting
+        self.installToken = installToken
     }
 }

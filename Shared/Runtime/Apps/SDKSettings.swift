@@ -19,11 +19,14 @@ public struct SDKSettings: Sendable {
     public var tokenLifetime: Int64
     /// Given to every SDK with its user: a JSON object of any members.
     public var configuration: JSONValue
+    /// Whether commands that an API key signs itself, over Kafka, read and change installs. The gateway asks for a token
+    /// of the install in any case: its key is in every copy of the app.
+    public var keysOpenInstalls: Bool
 
     public init(
         appSecret: AppSecret? = nil, tokenSecret: TokenSecret? = nil, authCodeLifetime: Int64 = 600_000,
         maxOutstandingCodes: Int = 10, linkerTimeout: Int64 = 600_000, tokenLifetime: Int64 = 7 * 86_400_000,
-        configuration: JSONValue = .object(JSONObject())
+        configuration: JSONValue = .object(JSONObject()), keysOpenInstalls: Bool = true
     ) {
         self.appSecret = appSecret
         self.tokenSecret = tokenSecret
@@ -32,6 +35,7 @@ public struct SDKSettings: Sendable {
         self.linkerTimeout = linkerTimeout
         self.tokenLifetime = tokenLifetime
         self.configuration = configuration
+        self.keysOpenInstalls = keysOpenInstalls
     }
 }
 
@@ -47,10 +51,11 @@ extension SDKSettings {
         var linkerTimeoutSeconds: Int64?
         var tokenLifetimeSeconds: Int64?
         var configuration: YAMLValue?
+        var keysOpenInstalls: Bool?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case appSecret, appSecretFile, tokenSecret, tokenSecretFile, authCodeLifetimeSeconds, maxOutstandingCodes,
-                linkerTimeoutSeconds, tokenLifetimeSeconds, configuration
+                linkerTimeoutSeconds, tokenLifetimeSeconds, configuration, keysOpenInstalls
         }
 
         init(from decoder: any Decoder) throws {
@@ -65,6 +70,7 @@ extension SDKSettings {
             linkerTimeoutSeconds = try container.decodeIfPresent(Int64.self, forKey: .linkerTimeoutSeconds)
             tokenLifetimeSeconds = try container.decodeIfPresent(Int64.self, forKey: .tokenLifetimeSeconds)
             configuration = try container.decodeIfPresent(YAMLValue.self, forKey: .configuration)
+            keysOpenInstalls = try container.decodeIfPresent(Bool.self, forKey: .keysOpenInstalls)
         }
     }
 
@@ -111,6 +117,7 @@ extension SDKSettings {
             }
             settings.configuration = configuration
         }
+        settings.keysOpenInstalls = section.keysOpenInstalls ?? true
         return settings
     }
 }

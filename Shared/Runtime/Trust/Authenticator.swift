@@ -148,9 +148,12 @@ public struct Authenticator: Sendable {
             return try principal(of: key, now)
         case ("app_user", let id?) where !id.isEmpty:
             return Principal(kind: .user(id), scopes: [.sdk])
+        case ("app_install", let id?) where !id.isEmpty:
+            return Principal(kind: .install(id), scopes: [.sdk])
         default:
             throw AuthenticationFailure(
-                .principalInvalid, "authtype is api_key or app_user, together with authid, or both are absent")
+                .principalInvalid,
+                "authtype is api_key, app_user or app_install, together with authid, or both are absent")
         }
     }
 }

@@ -12,6 +12,8 @@ public struct Principal: Sendable, Hashable {
         case service
         /// An SDK user's token, vouched for by the gateway.
         case user(String)
+        /// An install's token, vouched for by the gateway: the creation that it is from, which a reset ends.
+        case install(String)
     }
 
     public var kind: Kind
@@ -25,7 +27,10 @@ public struct Principal: Sendable, Hashable {
     /// Checks that the principal may send a command that needs `scope` (table A5 row 2).
     public func authorize(_ scope: Scope) throws(Rejection) {
         if scopes.contains(scope) { return }
-        if case .user = kind, scope != .sdk { throw Rejection(.userTokenNotAllowed) }
+        switch kind {
+        case .user where scope != .sdk, .install where scope != .sdk: throw Rejection(.userTokenNotAllowed)
+        default: break
+        }
         throw Rejection(
             .insufficientScope,
             scope == .internal

@@ -43,6 +43,12 @@ def apps() -> list[dict[str, object]]:
             "sdk": {"appSecret": APP_SECRET, "authCodeLifetimeSeconds": 2, "linkerTimeoutSeconds": 2,
                     "maxOutstandingCodes": 3},
         },
+        # Installs are opened by tokens alone.
+        {
+            "id": "guarded",
+            "keys": [key("guarded-backend", "user.link"), key("guarded-sdk", "sdk")],
+            "sdk": {"keysOpenInstalls": False},
+        },
         {"id": "unlinked", "linking": {"enabled": False}, "keys": [key("unlinked-backend", "user.link")]},
         {
             "id": "strict",

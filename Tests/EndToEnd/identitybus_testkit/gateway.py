@@ -3,7 +3,6 @@
 """A deployment with the HTTP gateway, with the demo apps of config/apps.yaml."""
 
 import json
-import shutil
 from pathlib import Path
 
 from .broker import Broker
@@ -11,11 +10,13 @@ from .databases import Database
 from .deployment import Deployment
 from .http import Client
 from .places import REPOSITORY
-from .secrets import gateway_keys
+from .secrets import SECRET_PREFIX, gateway_keys
 from .service import Service
 from .standin import Script, StandIn
 from .waiting import until
 
+# So that tests can make tokens of the app `demo`.
+TOKEN_SECRET = SECRET_PREFIX + "of-the-tokens-of-demo"
 SERVICES = ["link", "user", "sync", "verification"]
 
 
@@ -49,7 +50,10 @@ class GatewayDeployment(Deployment):
                  names: tuple[str, ...] = ("link",)) -> None:
         super().__init__(broker, directory, database, prefix, names)
         broker.make_known([self.prefix + topic for topic in topics()])
-        shutil.copy(REPOSITORY / "config" / "apps.yaml", self.apps_file)
+        demo = (REPOSITORY / "config" / "apps.yaml").read_text()
+        secret = "      appSecret: demo-app-secret\n"
+        assert demo.count(secret) == 1
+        self.apps_file.write_text(demo.replace(secret, f"{secret}      tokenSecret: {TOKEN_SECRET}\n"))
         self.stand_ins: list[StandIn] = []
 
     def gateway(self, **more: str) -> Gateway:

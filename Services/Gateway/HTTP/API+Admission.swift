@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Metrics
+import Runtime
+
+/// What is looked at before a request's body is read: who sends it, whether that may be, and whether it is too much.
+extension API {
+    /// - Parameter request: without its body.
+    /// - Throws: why the rest of it is not wanted.
+    func admit(_ request: APIRequest, _ route: Route, _ note: inout AccessNote) throws(APIFailure) -> Credential {
+        let apps = bus.apps
+        let named = Credentials.namedKey(request, route).flatMap { apps.key($0) }
+        if Credentials.showsSecret(request) { try limits.checkGuessing(request.client) }
+        let credential = try counted(request, named?.key.id) { () throws(APIFailure) in
+            try authenticate(request, route, apps)
+        }
+        // What a signature proves is not known yet: until then it is told nothing about the key that it names.
+        if case .signature = credential.proof {} else { try permit(credential.caller, request, route, &note) }
+        try takeShares(credential, request, route)
+        return credential
+    }
+
+    private func permit(
+        _ caller: Caller, _ request: APIRequest, _ route: Route, _ note: inout AccessNote
+    ) throws(APIFailure) {
+        note.app = caller.app.id
+        if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
+        note.settings = caller.app.gateway
+        // The scope before the body's form, as services check it too (table A5 rows 2 and 3).
+        do {
+            try caller.principal.authorize(route.scope)
+        } catch {
+            throw APIFailure(error)
+        }
+        guard caller.app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
+        if case .apiKey = caller.principal.kind, !route.opensByKey { throw APIFailure(Rejection(.userTokenRequired)) }
+    }
+
+    /// The address first: who sends too much takes nothing from others with the same key.
+    private func takeShares(
+        _ credential: Credential, _ request: APIRequest, _ route: Route
+    ) throws(APIFailure) {
+        let app = credential.caller.app
+        var isAnybodys = route.isForDevices
+        if case .none = credential.proof { isAnybodys = true }
+        if isAnybodys { try limits.takeAddress(request.client, of: app) }
+        guard case .apiKey(let id) = credential.caller.principal.kind else { return }
+        switch credential.proof {
+        case .held: try limits.takeKey(id, isProved: true, of: app)
+        case .none: try limits.takeKey(id, isProved: false, of: app)
+        // Taken when it has proved to be of this key.
+        case .signature: try limits.lookAtKey(id, of: app)
+        }
+    }
+
+    /// Event batches: nobody reads them, whoever sends them.
+    func admitEvents(_ request: APIRequest, apiKey: String, _ note: inout AccessNote) throws(APIFailure) {
+        guard let app = bus.apps.key(apiKey)?.app else { return }
+        note.settings = app.gateway
+        guard app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
+        try limits.takeAddress(request.client, of: app)
+    }
+
+    /// The settings of the app that a path names by a key.
+    func settings(_ route: Route) -> GatewaySettings? {
+        switch route {
+        case .alias(let key), .events(let key): bus.apps.key(key)?.app.gateway
+        default: nil
+        }
+    }
+
+    /// The rest of the credential, which the body was needed for.
+    func confirm(
+        _ credential: Credential, _ request: APIRequest, _ route: Route, _ note: inout AccessNote
+    ) throws(APIFailure) -> Caller {
+        guard case .signature(let signature) = credential.proof else { return credential.caller }
+        let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
+        let caller = try counted(request, signature.key.id) { () throws(APIFailure) in
+            try credentials.confirm(credential, request)
+        }
+        try permit(caller, request, route, &note)
+        try limits.takeKey(signature.key.id, isProved: true, of: caller.app)
+        return caller
+    }
+
+    private func authenticate(
+        _ request: APIRequest, _ route: Route, _ apps: AppDirectory
+    ) throws(APIFailure) -> Credential {
+        let credentials = Credentials(apps: apps, secrets: secrets, now: now())
+        return switch route {
+        case .sync(let call): try credentials.identity(request, call.operation)
+        case .modify: try credentials.identity(request, .modify)
+        case .alias(let apiKey): try credentials.identity(request, .alias, pathKey: apiKey)
+        case .createUser, .readInstall, .linkInstall, .confirmLink, .resetInstall: try credentials.device(request)
+        default: try credentials.bearer(request)
+        }
+    }
+
+    /// - Parameter key: the id of the key that the request names; only those that there are, or anybody could make up
+    ///   labels.
+    private func counted<Checked>(
+        _ request: APIRequest, _ key: String?, _ check: () throws(APIFailure) -> Checked
+    ) throws(APIFailure) -> Checked {
+        do throws(APIFailure) {
+            return try check()
+        } catch {
+            count(error, request, key)
+            throw error
+        }
+    }
+
+    private func count(_ failure: APIFailure, _ request: APIRequest, _ key: String?) {
+        guard failure.status == 401 else { return }
+        Counter(label: "gateway_unauthorized", dimensions: [("key", key ?? "unknown")]).increment()
+        if failure.isGuess { limits.countGuess(request.client) }
+    }
+}
+
+extension Route.SyncCall {
+    fileprivate var operation: GatewaySettings.Operation {
+        switch self {
+        case .identify: .identify
+        case .login: .login
+        case .logout: .logout
+        case .search: .search
+        }
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Crypto
+import HTTPTypes
+import JSONWebTokens
+import Runtime
+import Synchronization
+import Testing
+
+@testable import Gateway
+
+/// What is decided before a body is read.
+@Suite struct AdmissionTests {
+    private struct NoBus: CommandBus {
+        var apps: AppDirectory
+        var load: Double { 0 }
+        func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer { .unavailable }
+    }
+
+    /// A clock that stands still until it is moved.
+    private final class Clock: Sendable {
+        private let instant = Mutex(ContinuousClock.now)
+        var now: ContinuousClock.Instant { instant.withLock { $0 } }
+        func move(_ duration: Duration) { instant.withLock { $0 += duration } }
+    }
+
+    private let clock = Clock()
+    private let secrets = DerivedSecrets(internalKey: SymmetricKey(data: Array("an-internal-key-of-a-test".utf8)))
+    private let limited = GatewaySettings.Limits(
+        key: .init(perSecond: 1, burst: 3), address: .init(perSecond: 1, burst: 2))
+
+    private func api(wrongCredentials: Int = 5) -> API {
+        let clock = clock
+        return API(
+            bus: NoBus(
+                apps: AppDirectory([
+                    testApp(
+                        "web", keyOnly: [.login], origins: ["https://shop.example"],
+                        [testKey("web-key", scopes: [.identitySync, .sdk])]),
+                    testApp("limited", keyOnly: [.login], limits: limited, [testKey("limited-key")]),
+                    testApp("backend", [testKey("backend-key", scopes: [.userLink])]),
+                ])), secrets: secrets,
+            limits: RequestLimits(wrongCredentialsPerMinute: wrongCredentials, now: { clock.now }),
+            replyTimeout: .seconds(1), now: { Timestamp(milliseconds: 1_800_000_000_000) })
+    }
+
+    private func request(_ headers: [String: String], from address: String? = nil) -> APIRequest {
+        var request = testRequest("/v1/login", headers)
+        request.client = Client(address: address.flatMap { IPAddress($0) }, isLimited: address != nil)
+        return request
+    }
+
+    private func answer(_ api: API, _ route: Route, _ request: APIRequest) -> APIFailure? {
+        var note = AccessNote()
+        do throws(APIFailure) {
+            _ = try api.admit(request, route, &note)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Origins
+
+    @Test func aPageOfAnotherOriginIsRefused() {
+        let api = api()
+        for (origin, isLetIn) in [
+            ("https://shop.example", true), ("https://evil.example", false), ("null", false), (nil, true),
+        ] {
+            var headers = ["x-mp-key": "web-key"]
+            headers["Origin"] = origin
+            #expect(
+                answer(api, .sync(.login), request(headers)) == (isLetIn ? nil : .originNotAllowed), "\(origin ?? "")")
+        }
+        let token = UserToken(
+            app: "web", userID: "u", installID: "i", issued: Timestamp(milliseconds: 1_800_000_000_000),
+            lifetime: 60_000
+        ).signed(with: UserToken.key(of: testApp("web", []), secrets: secrets))
+        let shown = ["Authorization": "Bearer \(token)", "Origin": "https://evil.example"]
+        #expect(answer(api, .readInstall(installID: "i"), request(shown)) == .originNotAllowed)
+        var note = AccessNote()
+        #expect(throws: APIFailure.originNotAllowed) {
+            try api.admitEvents(request(["Origin": "https://evil.example"]), apiKey: "web-key", &note)
+        }
+    }
+
+    @Test func preflightsNameTheOriginOfAnAppThatHasOne() {
+        let settings = api().settings(.alias(apiKey: "web-key"))
+        let good = CORS.preflight(origin: "https://shop.example", settings)
+        #expect(good.status == 204 && good.headers[.accessControlAllowOrigin] == "https://shop.example")
+        #expect(good.headers[.vary] == "Origin")
+        let bad = CORS.preflight(origin: "https://evil.example", settings)
+        #expect(bad.status == 403 && bad.headers[.accessControlAllowOrigin] == nil && bad.headers[.vary] == "Origin")
+        let unknown = CORS.preflight(origin: "https://evil.example", nil)
+        #expect(unknown.status == 204 && unknown.headers[.accessControlAllowOrigin] == "*")
+        #expect(api().settings(.sync(.login)) == nil && api().settings(.alias(apiKey: "nobody")) == nil)
+    }
+
+    // MARK: Who may
+
+    @Test func anAPIKeyOpensNoInstall() {
+        let secret = ["Authorization": "Bearer web-key.example-api-secret"]
+        for route in [
+            Route.readInstall(installID: "i"), .linkInstall(installID: "i"), .confirmLink(installID: "i"),
+            .resetInstall(installID: "i"),
+        ] {
+            #expect(answer(api(), route, request(secret))?.code == "USER_TOKEN_REQUIRED")
+            let other = ["Authorization": "Bearer backend-key.example-api-secret"]
+            #expect(answer(api(), route, request(other))?.code == "INSUFFICIENT_SCOPE")
+        }
+        #expect(answer(api(), .createUser, request(secret)) == nil)
+    }
+
+    /// One answer, whether or not there is such a key and whatever it may.
+    @Test func aWrongSignatureIsToldNothingAboutTheKey() throws {
+        let api = api()
+        for key in ["web-key", "backend-key", "nobody"] {
+            let wrong = request([
+                "x-mp-key": key, "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
+                "Origin": "https://evil.example",
+            ])
+            var note = AccessNote()
+            let failure = #expect(throws: APIFailure.self) {
+                let credential = try api.admit(wrong, .sync(.login), &note)
+                _ = try api.confirm(credential, wrong, .sync(.login), &note)
+            }
+            #expect(failure?.status == 401 && failure?.message == "The credential does not check out.")
+        }
+    }
+
+    // MARK: Limits
+
+    private let secretOfLimited = ["Authorization": "Basic bGltaXRlZC1rZXk6ZXhhbXBsZS1hcGktc2VjcmV0"]
+
+    @Test func aKeyHasItsShareAndSoHasWhoShowsItAlone() {
+        let api = api()
+        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(["x-mp-key": "limited-key"])) == nil) }
+        let refused = answer(api, .sync(.login), request(["x-mp-key": "limited-key"]))
+        #expect(refused?.status == 429 && refused?.limit == .key && refused?.retryAfter == 1)
+        // Whoever reads the page has not used up what is for those who hold the secret.
+        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil) }
+        #expect(answer(api, .sync(.login), request(secretOfLimited))?.limit == .key)
+        clock.move(.seconds(1))
+        #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil)
+    }
+
+    /// Nobody empties a key's bucket with signatures that are wrong.
+    @Test func aWrongSignatureTakesNothingFromTheKey() throws {
+        let api = api(wrongCredentials: 0)
+        var wrong = request([
+            "x-mp-key": "limited-key", "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
+        ])
+        wrong.body = Array("{}".utf8)
+        for _ in 0..<20 {
+            var note = AccessNote()
+            let credential = try api.admit(wrong, .sync(.login), &note)
+            #expect(note.keyID == nil && note.settings == nil, "nobody has proved to be this key")
+            #expect(throws: APIFailure.self) { try api.confirm(credential, wrong, .sync(.login), &note) }
+        }
+        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil) }
+        #expect(answer(api, .sync(.login), wrong)?.limit == .key, "and there is no room for what may be of a full one")
+    }
+
+    @Test func anAddressHasItsShareOfWhatAnybodyCanSend() {
+        let api = api()
+        func send(_ address: String?) -> APIFailure? {
+            answer(api, .sync(.login), request(["x-mp-key": "limited-key"], from: address))
+        }
+        #expect(send("192.0.2.1") == nil && send("192.0.2.1") == nil)
+        #expect(send("192.0.2.1")?.limit == .address)
+        #expect(
+            answer(api, .sync(.login), request(secretOfLimited, from: "192.0.2.1")) == nil,
+            "a backend has no such share")
+        clock.move(.seconds(2))
+        #expect(send("2001:db8::1") == nil && send("2001:db8::2") == nil)
+        #expect(send("2001:db8::3")?.limit == .address, "one network of IPv6 is one client")
+    }
+
+    @Test func afterTooManyWrongSecretsARightOneIsNotLookedAt() {
+        let api = api()
+        func send(_ secret: String, from address: String?) -> APIFailure? {
+            answer(api, .authCode, request(["Authorization": "Bearer backend-key.\(secret)"], from: address))
+        }
+        for _ in 0..<5 { #expect(send("wrong", from: "192.0.2.1")?.status == 401) }
+        let refused = send("example-api-secret", from: "192.0.2.1")
+        #expect(refused?.status == 429 && refused?.limit == .credentials)
+        #expect(send("example-api-secret", from: "192.0.2.2") == nil)
+        // A key alone cannot be guessed, and page after page may come from one address.
+        #expect(answer(api, .sync(.login), request(["x-mp-key": "web-key"], from: "192.0.2.1")) == nil)
+        clock.move(.seconds(12))
+        #expect(send("example-api-secret", from: "192.0.2.1") == nil)
+        // Where addresses are not told apart, nobody is locked out.
+        for _ in 0..<20 { #expect(send("wrong", from: nil)?.status == 401) }
+    }
+}

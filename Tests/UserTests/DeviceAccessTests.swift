@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+
+@testable import Runtime
+@testable import User
+
+/// Who may do what with an install: its user's token, its own token, an API key.
+@Suite struct DeviceAccessTests {
+    private static let commands: [UserCommand] = [
+        .get(GetUser(installId: "i1")), .reset(ResetUser(installId: "i1")),
+        .link(LinkUser(installId: "i1", authCode: "fresh")), .confirmLink(ConfirmLink(installId: "i1", success: true)),
+    ]
+
+    private func state(_ phase: Installation.Phase = .present, creation: String? = "life-1") -> UserState {
+        var install = Installation(
+            app: "demo", id: "i1", phase: phase, device: Fixture.phone, facts: Fixture.facts(isLinked: false),
+            creation: creation)
+        if phase != .present { install.saga = InstallSaga(.create, by: .linker) }
+        return UserState(installs: [install], codes: [Fixture.code("fresh", "bert")])
+    }
+
+    private func isRefused(
+        _ command: UserCommand, _ kind: Principal.Kind, in state: UserState, _ app: AppSettings = Fixture.app
+    ) -> ReasonCode? {
+        guard case .rejected(let reason) = UserDecider.decide(command, state, Fixture.context(app, as: kind)).answer
+        else { return nil }
+        return [.userTokenNotAllowed, .userTokenRequired].contains(reason) ? reason : nil
+    }
+
+    @Test func anInstallTokenOpensItsInstallInThisLife() {
+        for command in Self.commands {
+            for phase in [Installation.Phase.present, .awaitingLink] {
+                #expect(isRefused(command, .install("life-1"), in: state(phase)) == nil)
+                #expect(isRefused(command, .install("life-2"), in: state(phase)) == .userTokenNotAllowed)
+                #expect(isRefused(command, .install(""), in: state(phase, creation: nil)) == .userTokenNotAllowed)
+            }
+            #expect(isRefused(command, .install("life-1"), in: UserState()) == .userTokenNotAllowed)
+        }
+        let create = CreateUser(installId: "i2", device: Fixture.phone, authCode: "fresh")
+        #expect(isRefused(.create(create), .install("life-1"), in: state()) == .userTokenNotAllowed)
+        let code = RequestAuthCode(externalId: "anna")
+        #expect(UserCommand.requestAuthCode(code).installID == nil)
+    }
+
+    @Test func aUserTokenOpensTheInstallsOfItsUser() {
+        for command in Self.commands {
+            #expect(isRefused(command, .user(Fixture.userID), in: state()) == nil)
+            #expect(isRefused(command, .user("5a18fc4b0962209e0000000e"), in: state()) == .userTokenNotAllowed)
+            #expect(isRefused(command, .user(Fixture.userID), in: UserState()) == .userTokenNotAllowed)
+        }
+    }
+
+    @Test func anAppCanCloseItsInstallsToKeys() {
+        let closed = AppSettings(
+            id: "demo", sdk: SDKSettings(appSecret: AppSecret(Fixture.secret), keysOpenInstalls: false))
+        for command in Self.commands {
+            #expect(isRefused(command, .apiKey("k"), in: state()) == nil)
+            for state in [state(), UserState()] {
+                #expect(isRefused(command, .apiKey("k"), in: state, closed) == .userTokenRequired)
+            }
+            #expect(isRefused(command, .service, in: state(), closed) == nil)
+            #expect(isRefused(command, .install("life-1"), in: state(), closed) == nil)
+        }
+        let create = CreateUser(installId: "i2", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker)
+        #expect(isRefused(.create(create), .apiKey("k"), in: UserState(), closed) == nil)
+    }
+
+    /// Two creations are two lives, also when the same command comes again after the journal has forgotten it.
+    @Test func eachCreationIsALifeOfItsOwn() throws {
+        let create = UserCommand.create(
+            CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker))
+        func creation(_ id: String, now: Timestamp = Fixture.start) throws -> String {
+            let decision = UserDecider.decide(create, UserState(), Fixture.context(id: id, now: now))
+            return try #require(UserState().after(decision).install("demo", "i1")?.creation)
+        }
+        #expect(try creation("c1") == creation("c1"), "deciding twice gives the same")
+        let later = Timestamp(milliseconds: Fixture.start.milliseconds + 1)
+        #expect(try Set([creation("c1"), creation("c2"), creation("c1", now: later)]).count == 3)
+    }
+
+    @Test func theAnswersCarryTheInstallToken() throws {
+        let told = UserDecider.decide(.get(GetUser(installId: "i1")), state(), Fixture.context())
+        guard case .succeeded(let result as UserResult) = told.outcome else { throw Unexpected() }
+        #expect(result.installToken != nil && result.installToken?.tokenId != result.token.tokenId)
+        let old = UserDecider.decide(.get(GetUser(installId: "i1")), state(creation: nil), Fixture.context())
+        guard case .succeeded(let result as UserResult) = old.outcome else { throw Unexpected() }
+        #expect(result.installToken == nil, "a record of an earlier version")
+        guard
+            case .pending(let turn as PendingUser) = UserDecider.pending(
+                try #require(state(.awaitingLink).install("demo", "i1")), Fixture.context())
+        else { throw Unexpected() }
+        #expect(turn.awaiting == .linker && turn.installToken != nil)
+        guard
+            case .pending(let wait as PendingUser) = UserDecider.pending(
+                try #require(state(.creating).install("demo", "i1")), Fixture.context())
+        else { throw Unexpected() }
+        #expect(wait.awaiting == .platform && wait.installToken == nil)
+    }
+
+    /// Who finds a code after its time gets nobody's user for it, also on the install that redeemed it.
+    @Test func aRedeemedCodeIsGoodNoLongerThanItsTime() throws {
+        var install = try #require(state().install("demo", "i1"))
+        install.redeemed = .init(digest: CodeDigest(of: "held"), purpose: .create)
+        let again = UserCommand.create(CreateUser(installId: "i1", device: Fixture.phone, authCode: "held"))
+        let state = UserState(installs: [install], codes: [Fixture.code("held", use: .used(installID: "i1"))])
+        func answer(_ state: UserState, _ minutes: Int64) -> Answer {
+            let now = Timestamp(milliseconds: Fixture.start.milliseconds + minutes * Fixture.minute)
+            return UserDecider.decide(again, state, Fixture.context(now: now, as: .apiKey("k"))).answer
+        }
+        #expect(answer(state, 9) == .user(Fixture.userID, isLinked: false, isRemoteEnabled: true))
+        #expect(answer(state, 10) == .rejected(.userAlreadyExists))
+        #expect(answer(UserState(installs: [install]), 9) == .rejected(.userAlreadyExists), "it is forgotten")
+    }
+
+    private struct Unexpected: Error {}
+}
