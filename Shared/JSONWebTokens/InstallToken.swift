@@ -64,7 +64,7 @@ public struct InstallToken: Sendable, Hashable {
         // As `UserToken.verified`: one algorithm, one spelling, and the app says whose key to check it with.
         guard text.utf8.count <= 4096, isMeant(by: text), !text.utf8.contains(UInt8(ascii: "=")),
             let claims = HS256.payload(of: text, as: Claims.self), let app = apps[claims.aud],
-            HS256.isValid(text, key: key(UserToken.key(of: app, secrets: secrets))),
+            UserToken.keys(of: app, secrets: secrets).contains(where: { HS256.isValid(text, key: key($0)) }),
             claims.exp > now.milliseconds / 1000
         else { return nil }
         return InstallToken(

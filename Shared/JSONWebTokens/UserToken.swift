@@ -43,7 +43,7 @@ public struct UserToken: Sendable, Hashable {
     }
 
     /// The keys that a token may be signed with: while the internal key is changed, those of each.
-    private static func keys(of app: AppSettings, secrets: DerivedSecrets) -> [SymmetricKey] {
+    static func keys(of app: AppSettings, secrets: DerivedSecrets) -> [SymmetricKey] {
         app.sdk.tokenSecret.map { [$0.key] } ?? secrets.tokenKeys(of: app.id)
     }
 
@@ -66,7 +66,8 @@ public struct UserToken: Sendable, Hashable {
         // signature is checked, because it says whose key to check it with.
         guard text.utf8.count <= 4096, text.hasPrefix(header), !text.utf8.contains(UInt8(ascii: "=")),
             let claims = HS256.payload(of: text, as: Claims.self), let app = apps[claims.aud],
-            keys(of: app, secrets: secrets).contains(where: { HS256.isValid(text, key: $0) }), claims.exp > now.milliseconds / 1000
+            keys(of: app, secrets: secrets).contains(where: { HS256.isValid(text, key: $0) }),
+            claims.exp > now.milliseconds / 1000
         else { return nil }
         return UserToken(
             app: app.id, userID: claims.sub, installID: claims.install,

@@ -27,7 +27,9 @@ import WireJSON
         let results: [any CommandResult] = [
             AuthCodeResult(authenticationCode: "secret", expiresAt: "x"),
             UserResult(
-                userId: "u", installId: "i", isLinked: true, isRemoteEnabled: true, token: token, configuration: [:]),
+                userId: "u", installId: "i", isLinked: true, isRemoteEnabled: true, token: token, configuration: [:],
+                installToken: token),
+            PendingUser(installId: "i", awaiting: .linker, installToken: token),
         ]
         for result in results {
             #expect(type(of: result).isConfidential)

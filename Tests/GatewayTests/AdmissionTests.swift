@@ -26,7 +26,8 @@ import Testing
     }
 
     private let clock = Clock()
-    private let secrets = DerivedSecrets(internalKey: SymmetricKey(data: Array("an-internal-key-of-a-test".utf8)))
+    private let secrets = DerivedSecrets(
+        DeploymentKeys(internalKeys: [SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))]))
     private let limited = GatewaySettings.Limits(
         key: .init(perSecond: 1, burst: 3), address: .init(perSecond: 1, burst: 2))
 

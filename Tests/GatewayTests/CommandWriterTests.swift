@@ -81,7 +81,8 @@ import WireJSON
     /// Who guesses an Idempotency-Key does not know the command's id: that takes the caller's secret.
     @Test func derivedIDsTakeTheCallersSecret() {
         func id(secret: String) -> String {
-            let key = APIKey(id: "k", secret: SymmetricKey(data: Array(secret.utf8)), scopes: [])
+            let key = APIKey(
+                id: "k", secret: SymmetricKey(data: Array(secret.utf8)), scopes: [], expires: nil, isRevoked: false)
             let app = AppSettings(id: "demo", keys: ["k": key])
             return CommandID.derived(
                 caller: Caller(app: app, principal: Principal(kind: .apiKey("k"), scopes: [])), idempotencyKey: "x")

@@ -41,7 +41,8 @@ import Testing
             #expect(Route.at("/\(prefix)\(path)") == Route.at(path) && !Route.at(path).isEmpty)
         }
         for path in [
-            "/v2/users/a/link", "/users/auth-code", "/users/a", "/sdk/v1/users", "/sdk/v1/installs/a", "/v1/verification/login",
+            "/v2/users/a/link", "/users/auth-code", "/users/a", "/sdk/v1/users", "/sdk/v1/installs/a",
+            "/v1/verification/login",
             "/openapi.json",
         ] {
             #expect(Route.at("/\(prefix)\(path)").isEmpty && !Route.at(path).isEmpty)

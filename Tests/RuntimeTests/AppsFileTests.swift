@@ -150,7 +150,8 @@ import Testing
         #expect(throws: AppsFile.Problem.self) { try AppsFile.parse(text) { _ in throw Unreadable() } }
         let apps = try AppsFile.parse(text, reading: .gateway) { _ in throw Unreadable() }
         let app = try #require(apps["demo"])
-        #expect(app.keys.count == 1 && app.gateway.acceptsKeyOnly && app.verification.keys.isEmpty)
+        #expect(
+            app.keys.count == 1 && app.gateway.keyOnly == [.identify, .login, .logout] && app.verification.keys.isEmpty)
     }
 
     @Test func secretsAreNotShown() throws {

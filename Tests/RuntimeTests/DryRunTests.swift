@@ -113,7 +113,7 @@ import WireJSON
     // MARK: Secrets
 
     @Test func secretsAreLeftAway() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try put("a", id: "c1", offset: 0)
         let command = try #require(world.admitted(record))
         let token = UserTokenResult(tokenId: "the-token", expiryDate: "2027-01-01T00:00:00.000Z")
@@ -135,7 +135,7 @@ import WireJSON
 
     /// A confidential result whose secret has no known name is not told at all.
     @Test func whatCannotBeToldApartIsLeftAway() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try put("a", id: "c1", offset: 0)
         let command = try #require(world.admitted(record))
         let outcome = Outcome.pending(SagaService.Secret(secret: "s"))
@@ -150,12 +150,12 @@ import WireJSON
 struct World {
     let store: FakeStore
     private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
-    private let vault = OutboxVault(internalKey: Fixture.internalKey)
+    private let vault = OutboxVault(Fixture.keys)
 
     init() throws { store = try FakeStore() }
 
     func decide(_ records: [KafkaRecord]) throws -> [Conclusion] {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
             service: FakeService(), writer: writer, vault: vault, secrets: .none, cluster: "cluster",
             incarnations: [:])

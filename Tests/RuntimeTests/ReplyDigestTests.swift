@@ -42,7 +42,7 @@ import WireJSON
 
     /// A reply that a version before this one stored names no digest; whoever asks again waits for it.
     @Test func anOldAnswerGetsItWhenItIsAskedForAgain() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
         let command = try #require(world.admitted(record))
         let old = try #require(
@@ -62,7 +62,7 @@ import WireJSON
 
     /// Sagas remember it until they end; those from before end without.
     @Test func aSagaRemembersIt() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
         let command = try #require(world.admitted(record))
         let saga = try writer.saga(of: command, record: record, now: Fixture.now)

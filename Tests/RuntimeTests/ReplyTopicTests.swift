@@ -18,7 +18,8 @@ import WireJSON
 
     private func reader(prefix: String = "") -> IntakeReader<FakeService> {
         IntakeReader(
-            authenticator: Authenticator(trust: .signed, apps: Self.apps, internalKey: Fixture.internalKey),
+            authenticator: Authenticator(
+                trust: .signed, apps: Self.apps, keys: Fixture.keys, topics: Topics(prefix: prefix)),
             topics: Topics(prefix: prefix))
     }
 
@@ -88,7 +89,7 @@ import WireJSON
         var attributes = Fixture.attributes()
         attributes.replyTo = "identity.replies.demo"
         let record = try Fixture.record(attributes)
-        var writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        var writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         func notice() throws -> OutboundMessage {
             try writer.notice(
                 Rejection(.idReused), to: attributes, digest: [1], record: record, cluster: "c", now: Fixture.now)
@@ -100,7 +101,7 @@ import WireJSON
 
     /// A code or a token that its topic refuses does not come to lie where operators read.
     @Test func aSecretDoesNotGoIntoADeadLetter() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), internalKey: Fixture.internalKey)
+        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let reply = OutboundMessage(
             role: .confidentialReply, topic: "identity.replies.typo", key: [1], headers: [],
             value: Array("the-code".utf8), mayBeGivenUp: true)

@@ -14,7 +14,7 @@ import Testing
 @Suite struct InstallTokenTests {
     private let app = AppSettings(
         id: "demo", sdk: SDKSettings(tokenSecret: TokenSecret(String(repeating: "t", count: 32))))
-    private let secrets = DerivedSecrets(internalKey: SymmetricKey(size: .bits256))
+    private let secrets = DerivedSecrets(DeploymentKeys(internalKeys: [SymmetricKey(size: .bits256)]))
     private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
     private let now = Timestamp(milliseconds: 1_800_000_000_999)
 

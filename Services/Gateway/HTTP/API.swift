@@ -53,7 +53,7 @@ struct API: Sendable {
         _ request: APIRequest, _ caller: Caller, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws(APIFailure) -> APIResponse {
         let body = try Self.object(request.body)
-        guard let draft = try command(route, body, caller) else { throw .invalid("There is no such command.") }
+        guard let draft = try route.command(body) else { throw .invalid("There is no such command.") }
         let isDryRun = draft.isDryRun || Preference.isDryRun(request)
         // A dry run takes no key: the request itself may come later under it.
         let key = isDryRun ? nil : try Self.idempotencyKey(request)
