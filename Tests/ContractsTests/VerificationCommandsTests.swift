@@ -15,6 +15,8 @@ import WireJSON
             ("check", .verificationCheck, ["userId": "u", "userEmail": "e", "userAuthToken": "t"], "u"),
             ("usage", .admin, [:], "usage"),
             ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
+            ("get-session", .verificationCheck, ["deviceId": "d"], "d"),
+            ("review-session", .internal, ["deviceId": "d"], "d"),
         ]
         let entries = CommandCatalog.entries.filter { CommandCatalog.service(of: $0.type) == "verification" }
         #expect(entries.map(\.type) == table.map { "identity.verification.\($0.0).v1" })
@@ -37,6 +39,8 @@ import WireJSON
                 try VerificationLoginIdentity(deviceId: id, identityToken: "").validate()
             }
             #expect(throws: Rejection.self) { try VerificationLogout(deviceId: id).validate() }
+            #expect(throws: Rejection.self) { try GetSession(deviceId: id).validate() }
+            #expect(throws: Rejection.self) { try ReviewSession(deviceId: id).validate() }
         }
         #expect(throws: Never.self) { try VerificationLogin(deviceId: "d").validate() }
     }

@@ -35,6 +35,21 @@ extension GoldenTests {
         message(
             "event-verification-session-refused",
             SessionChanged(deviceId: "d1", state: .unverified, mayFileIssues: false, cause: .refusal)),
+        message("command-verification-get-session", GetSession(deviceId: "d1")),
+        message("command-verification-review-session", ReviewSession(deviceId: "d1")),
+        message(
+            "event-verification-session-ended",
+            SessionChanged(
+                deviceId: "d1", state: .unverified, mayFileIssues: false, cause: .ended, reason: .keyGone,
+                mpid: MPID(-8_532_907_531_268_105_187))),
+        message("event-verification-erased", SessionsErased(mpids: [MPID(-7), MPID(1)].compactMap(\.self))),
+        reply(
+            "reply-verification-get-session-succeeded",
+            Reply(
+                commandId: "c1", commandType: GetSession.type, status: .succeeded,
+                result: SessionResult(
+                    deviceId: "d1", state: .verified, mayFileIssues: true, hasLogin: true,
+                    mpid: MPID(-8_532_907_531_268_105_187), keyId: "k1", verifiedAt: "2026-11-21T10:24:04.123Z"))),
         reply(
             "reply-verification-login-succeeded",
             Reply(

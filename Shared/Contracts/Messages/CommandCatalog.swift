@@ -22,6 +22,7 @@ public enum CommandCatalog {
         entry(EraseProfile.self), entry(ForgetProfiles.self),
         entry(VerificationLogin.self), entry(VerificationLoginIdentity.self), entry(VerificationLogout.self),
         entry(VerificationCheck.self), entry(VerificationUsage.self), entry(ForgetSessions.self),
+        entry(GetSession.self), entry(ReviewSession.self),
     ]
 
     /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.

@@ -58,7 +58,7 @@ public struct VerificationLoginIdentity: CommandMessage {
 }
 
 /// The device goes back to its anonymous user. Result: ``VerificationResult``; `pending` until the sync service has
-/// moved the device.
+/// moved the device. What it refuses leaves the session as it was.
 public struct VerificationLogout: CommandMessage {
     public static let type = "identity.verification.logout.v1"
     public static let scope = Scope.sdk
@@ -108,4 +108,32 @@ public struct VerificationUsage: CommandMessage {
     public var partitionSubject: String { "usage" }
 
     public func validate() throws(Rejection) {}
+}
+
+/// Who uses a device, and what they may do: for help desks that missed an event. Decides on the settings of now, so a
+/// session whose key is gone ends by being asked about. Result: ``SessionResult``; a device that is not known is anonymous.
+public struct GetSession: CommandMessage {
+    public static let type = "identity.verification.get-session.v1"
+    public static let scope = Scope.verificationCheck
+    public var deviceId: String
+
+    public init(deviceId: String) { self.deviceId = deviceId }
+
+    public var partitionSubject: String { deviceId }
+
+    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
+}
+
+/// The service found a session that may have to end: its key is gone, the app's mode is another, or it is too old. Sent
+/// by the service to itself; nobody is answered.
+public struct ReviewSession: CommandMessage {
+    public static let type = "identity.verification.review-session.v1"
+    public static let scope = Scope.internal
+    public var deviceId: String
+
+    public init(deviceId: String) { self.deviceId = deviceId }
+
+    public var partitionSubject: String { deviceId }
+
+    public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }

@@ -14,7 +14,7 @@ public struct VerificationVerified: EventMessage {
     public static let type = "identity.verification.verified.v1"
     public var deviceId: String
     public var method: VerificationMethod
-    /// The key that the token was made with; identity tokens have one secret and no key id.
+    /// The key that the token was made with; a single `identityTokenSecret` has no id.
     public var keyId: String?
 
     public init(deviceId: String, method: VerificationMethod, keyId: String? = nil) {
@@ -68,22 +68,53 @@ public struct SessionChanged: EventMessage {
         case logout
         /// The login was refused; the session is `unverified`.
         case refusal
+        /// Nobody did anything on the device; ``reason`` says why the session is another.
+        case ended
+    }
+
+    /// Why a session ended by itself.
+    public enum Reason: String, WireEnum {
+        /// The key that its token was made with is out of the apps file, or past its `retireAt`.
+        case keyGone
+        /// The app enforces verification now, and nobody vouched for this session.
+        case verificationRequired
+        /// It is older than the app's `sessionSeconds`.
+        case sessionExpired
+        /// The user was erased.
+        case erased
     }
 
     public var deviceId: String
     public var state: VerificationState
     public var mayFileIssues: Bool
     public var cause: Cause
-    /// Whose session began, or for a logout ended, when the sync service has said it.
+    /// With `ended`.
+    public var reason: Reason?
+    /// Whose session began or ended, when the sync service has said it.
     public var mpid: MPID?
 
-    public init(deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, mpid: MPID? = nil) {
+    public init(
+        deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, reason: Reason? = nil,
+        mpid: MPID? = nil
+    ) {
         self.deviceId = deviceId
         self.state = state
         self.mayFileIssues = mayFileIssues
         self.cause = cause
+        self.reason = reason
         self.mpid = mpid
     }
 
     public var subject: String { deviceId }
+}
+
+/// The sessions of these users are gone, and no answer that is still on its way brings one back.
+public struct SessionsErased: EventMessage {
+    public static let type = "identity.verification.erased.v1"
+    /// As the command named them; at least one.
+    public var mpids: [MPID]
+
+    public init(mpids: [MPID]) { self.mpids = mpids }
+
+    public var subject: String { mpids.first?.description ?? "" }
 }

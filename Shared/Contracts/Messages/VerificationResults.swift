@@ -43,11 +43,38 @@ public struct VerificationResult: CommandResult {
     }
 }
 
+/// `verification.get-session`.
+public struct SessionResult: CommandResult {
+    public var deviceId: String
+    public var state: VerificationState
+    public var mayFileIssues: Bool
+    /// A login was sent to the sync service and no logout has been done since: the device may have a user there.
+    public var hasLogin: Bool
+    public var mpid: MPID?
+    /// The key that vouched, while the session is `verified`; a single `identityTokenSecret` has no id.
+    public var keyId: String?
+    /// RFC 3339: when it vouched. Sessions from before the service remembered have none.
+    public var verifiedAt: String?
+
+    public init(
+        deviceId: String, state: VerificationState, mayFileIssues: Bool, hasLogin: Bool, mpid: MPID? = nil,
+        keyId: String? = nil, verifiedAt: String? = nil
+    ) {
+        self.deviceId = deviceId
+        self.state = state
+        self.mayFileIssues = mayFileIssues
+        self.hasLogin = hasLogin
+        self.mpid = mpid
+        self.keyId = keyId
+        self.verifiedAt = verifiedAt
+    }
+}
+
 /// `verification.usage`: logins by what their verification came to.
 public struct VerificationUsageResult: CommandResult {
     public struct Count: Codable, Sendable, Hashable {
         public var method: VerificationMethod
-        /// The key that verified; identity tokens have no key id.
+        /// The key that verified; a single `identityTokenSecret` has no id.
         public var keyId: String?
         /// Why it was refused, or would have been in mode `report`.
         public var reason: ReasonCode?
