@@ -46,7 +46,7 @@ def test_the_served_document_is_the_committed_one(client: Client) -> None:
 def credentials(path: str) -> dict[str, str]:
     if path.startswith(("/v2/users", "/users/")):
         return bearer("demo-backend")
-    if path == "/v1/verification/check":
+    if path == "/v1/verification/check" or path.startswith("/v1/verification/sessions"):
         return bearer("demo-backend")
     if path.startswith(("/sdk/", "/v1/verification/")):
         return bearer("demo-sdk")

@@ -19,7 +19,7 @@ import WireJSON
         let document = try JSONValue(
             parsing: Array(OpenAPIDocument.text.utf8), limits: JSONLimits(maxDepth: 64, maxBytes: 1_000_000))
         let paths = try #require(document.objectValue?["paths"]?.objectValue)
-        #expect(paths.count == 20)
+        #expect(paths.count == 21)
         for path in paths {
             let sample = path.name.replacing("{mpid}", with: "7").replacing("{install_id}", with: "i")
                 .replacing("{api_key}", with: "k").replacing("{user_id}", with: "u")

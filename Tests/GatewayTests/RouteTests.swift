@@ -18,7 +18,8 @@ import Testing
         ("/webevents/v1/identity/k/Alias", .alias(apiKey: "k")), ("/v1/identity/k/alias", .alias(apiKey: "k")),
         ("/v3/JS/k/events", .events(apiKey: "k")),
         ("/webevents/v1/JS/k/Forwarding", .events(apiKey: "k")),
-        ("/v1/verification/login-identity", .verification(.loginIdentity)), ("/openapi.json", .openAPI),
+        ("/v1/verification/login-identity", .verification(.loginIdentity)),
+        ("/v1/verification/sessions/a%2Fb", .verificationSession(deviceID: "a/b")), ("/openapi.json", .openAPI),
     ])
     func paths(_ row: (path: String, route: Route)) {
         #expect(Route.at(row.path) == [row.route])

@@ -48,6 +48,8 @@ extension Route {
         case 1: SyncCall(rawValue: parts[0]).map(Route.sync)
         case 2 where parts[0] == "verification": VerificationCall(rawValue: parts[1]).map(Route.verification)
         case 2 where parts[1] == "modify": id(parts[0]).map { .modify(mpid: $0) }
+        case 3 where parts[0] == "verification" && parts[1] == "sessions":
+            id(parts[2]).map { .verificationSession(deviceID: $0) }
         case 3 where parts[0] == "identity" && (parts[2] == "alias" || parts[2] == "Alias"):
             id(parts[1]).map { .alias(apiKey: $0) }
         default: webEvents(parts)

@@ -23,6 +23,7 @@ enum Route: Sendable, Equatable {
     case events(apiKey: String)
     // Our own calls for verification
     case verification(VerificationCall)
+    case verificationSession(deviceID: String)
     case openAPI
 
     enum SyncCall: String, Sendable { case identify, login, logout, search }
@@ -35,7 +36,7 @@ enum Route: Sendable, Equatable {
 
     var method: String {
         switch self {
-        case .readInstall, .openAPI: "GET"
+        case .readInstall, .verificationSession, .openAPI: "GET"
         case .eraseUser: "DELETE"
         default: "POST"
         }
@@ -47,7 +48,7 @@ enum Route: Sendable, Equatable {
         case .link, .authCode: .userLink
         case .eraseUser: .userDelete
         case .sync, .modify, .alias: .identitySync
-        case .verification(.check): .verificationCheck
+        case .verification(.check), .verificationSession: .verificationCheck
         default: .sdk
         }
     }
@@ -78,6 +79,7 @@ enum Route: Sendable, Equatable {
         case .alias: "/v1/identity/{api_key}/alias"
         case .events: "events"
         case .verification(let call): "/v1/verification/\(call.rawValue)"
+        case .verificationSession: "/v1/verification/sessions/{device_id}"
         case .openAPI: "/openapi.json"
         }
     }
@@ -115,7 +117,7 @@ enum Route: Sendable, Equatable {
     /// Whether browsers on other origins may call it. Backends' calls carry secrets that have no place in a browser.
     var isForBrowsers: Bool {
         switch self {
-        case .link, .authCode, .eraseUser: false
+        case .link, .authCode, .eraseUser, .verificationSession: false
         default: true
         }
     }

@@ -38,7 +38,7 @@ enum OpenAPIDocument {
   },
   {
    "name": "verification",
-   "description": "Bearer API keys with the scope `sdk`; `check` needs `verification.check`."
+   "description": "Bearer API keys with the scope `sdk`; `check` and `sessions` need `verification.check`."
   },
   {
    "name": "document"
@@ -2153,6 +2153,103 @@ enum OpenAPIDocument {
     ]
    }
   },
+  "/v1/verification/sessions/{device_id}": {
+   "get": {
+    "operationId": "verification-session",
+    "summary": "Who uses this device, and what may they do?",
+    "description": "For the app's backend. A device that is not known has an anonymous user.",
+    "tags": [
+     "verification"
+    ],
+    "parameters": [
+     {
+      "name": "device_id",
+      "in": "path",
+      "required": true,
+      "description": "Percent-encoded.",
+      "schema": {
+       "type": "string",
+       "minLength": 1,
+       "maxLength": 255
+      }
+     },
+     {
+      "$ref": "#/components/parameters/IdempotencyKey"
+     },
+     {
+      "$ref": "#/components/parameters/Prefer"
+     },
+     {
+      "$ref": "#/components/parameters/TraceParent"
+     }
+    ],
+    "responses": {
+     "200": {
+      "description": "The session.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/VerificationSession"
+        },
+        "example": {
+         "deviceId": "demo-device-1",
+         "state": "verified",
+         "mayFileIssues": true,
+         "hasLogin": true,
+         "mpid": "-8532907531268105187",
+         "keyId": "k1",
+         "verifiedAt": "2030-01-31T12:00:00.000Z"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/Problem400"
+     },
+     "401": {
+      "$ref": "#/components/responses/Problem401"
+     },
+     "403": {
+      "$ref": "#/components/responses/Problem403"
+     },
+     "404": {
+      "$ref": "#/components/responses/Problem404"
+     },
+     "409": {
+      "$ref": "#/components/responses/Problem409"
+     },
+     "410": {
+      "$ref": "#/components/responses/Problem410"
+     },
+     "413": {
+      "$ref": "#/components/responses/Problem413"
+     },
+     "415": {
+      "$ref": "#/components/responses/Problem415"
+     },
+     "429": {
+      "$ref": "#/components/responses/Problem429"
+     },
+     "500": {
+      "$ref": "#/components/responses/Problem500"
+     },
+     "502": {
+      "$ref": "#/components/responses/Problem502"
+     },
+     "503": {
+      "$ref": "#/components/responses/Problem503"
+     },
+     "504": {
+      "$ref": "#/components/responses/Problem504"
+     }
+    },
+    "security": [
+     {
+      "bearerAPIKey": []
+     }
+    ]
+   }
+  },
   "/openapi.json": {
    "get": {
     "operationId": "openapi",
@@ -3071,6 +3168,45 @@ enum OpenAPIDocument {
       "type": "string"
      },
      "anonymousReason": {
+      "type": "string"
+     }
+    }
+   },
+   "VerificationSession": {
+    "type": "object",
+    "required": [
+     "deviceId",
+     "state",
+     "mayFileIssues",
+     "hasLogin"
+    ],
+    "properties": {
+     "deviceId": {
+      "type": "string"
+     },
+     "state": {
+      "type": "string",
+      "enum": [
+       "anonymous",
+       "verified",
+       "unverified",
+       "unchecked"
+      ]
+     },
+     "mayFileIssues": {
+      "type": "boolean"
+     },
+     "hasLogin": {
+      "type": "boolean",
+      "description": "The device may have a user whose logout has not been done."
+     },
+     "mpid": {
+      "type": "string"
+     },
+     "keyId": {
+      "type": "string"
+     },
+     "verifiedAt": {
       "type": "string"
      }
     }

@@ -41,6 +41,8 @@ extension Route {
         case .modify(let mpid): try SyncSurface.modify(mpid: mpid, body)
         case .alias(let apiKey): try SyncSurface.alias(apiKey: apiKey, body)
         case .verification(let call): VerificationSurface.command(call, body)
+        case .verificationSession(let id):
+            CommandDraft(name: "verification.get-session", data: ["deviceId": .string(id)])
         case .events, .openAPI: nil
         }
     }
