@@ -28,10 +28,11 @@ struct TokenCommand: ParsableCommand {
             throw ValidationError("give a valid --user-id or --user-email; anonymous users need no token")
         }
         if identity {
-            guard let secret = settings.identityTokenSecret else {
-                throw ValidationError("app \(app.id) has no identityTokenSecret")
+            let live = settings.identityTokenSecrets.filter { $0.isLive(at: .now) }
+            guard let secret = live.last(where: { key == nil || $0.id == key }) else {
+                throw ValidationError("app \(app.id) has no live identityTokenSecret\(key.map { " " + $0 } ?? "")")
             }
-            guard let token = IdentityToken.make(for: identifiers, secret: secret, issuedAt: .now) else {
+            guard let token = IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now) else {
                 throw ExitCode.failure
             }
             print(token)

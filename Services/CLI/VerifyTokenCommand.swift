@@ -43,17 +43,19 @@ struct VerifyTokenCommand: ParsableCommand {
     }
 
     private func checkIdentity(_ app: AppSettings) throws {
-        guard let secret = app.verification.identityTokenSecret else {
-            return try refuse(.identityFeatureNotEnabled, ["app \(app.id) has no identityTokenSecret"])
+        let secrets = app.verification.identityTokenSecrets
+        guard !secrets.isEmpty else {
+            return try refuse(.identityFeatureNotEnabled, ["app \(app.id) has no identityTokenSecrets"])
         }
+        var keyID: String?
         do throws(Rejection) {
             let identity = try IdentityToken(reading: token)
-            try identity.verify(secret: secret, now: .now)
+            keyID = try identity.verify(secrets: secrets, now: .now).shownID
             _ = try identity.claimant(fullPrivacy: login.hasFullPrivacy(app.verification))
         } catch {
             return try refuse(error.reason, [error.message])
         }
-        print("passes")
+        print("passes\(keyID.map { " (key \($0))" } ?? "")")
     }
 
     private func refuse(_ reason: ReasonCode, _ lines: [String]) throws {

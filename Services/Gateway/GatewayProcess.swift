@@ -25,9 +25,11 @@ public enum GatewayProcess {
         if let files = configuration.tls { _ = try APIServer.tls(files) }
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
-        let apps = try AppsSource(
-            path: configuration.service.appsPath, reading: .gateway, logger: logger
-        ).apps
+        let source = try AppsSource(
+            path: configuration.service.appsPath, reading: .gateway, weakSecrets: configuration.service.weakSecrets,
+            logger: logger)
+        source.logWarnings()
+        let apps = source.apps
         raiseDescriptorLimit()
         ServiceMain.watchParent()
         let bus = Bus(configuration: configuration, apps: apps, logger: logger)

@@ -11,7 +11,19 @@ struct Claim {
     var claimant: Claimant?
     /// Why mode `enforce` refuses it.
     var problem: Rejection?
-    var keyID: String?
+    /// The key that vouches.
+    var key: VerificationSettings.Key?
+
+    var keyID: String? { key?.shownID }
+
+    /// What the session will rest on, if the login is let through.
+    func standing(_ mode: VerificationSettings.Mode, since now: Timestamp) -> Standing {
+        switch (mode, problem, key) {
+        case (.off, _, _): Standing(.unchecked, since: now)
+        case (_, nil, let key?): Standing(.key(mark: key.mark(method)), keyID: key.shownID, since: now)
+        default: Standing(.unverified, since: now)
+        }
+    }
 
     static func of(_ login: VerificationLogin, _ settings: VerificationSettings, now: Timestamp) -> Claim {
         let fullPrivacy = settings.fullPrivacy || login.fullPrivacy == true
@@ -23,8 +35,11 @@ struct Claim {
             login.userAuthToken, of: identifiers, settings, fullPrivacy: fullPrivacy, now: now)
         switch verdict {
         case .valid(let keyID):
-            claim.keyID = keyID
-            claim.claimant = .user(SignedMessage.covered(identifiers, settings.signedFields))
+            claim.key = settings.keys.first { ExactText($0.id) == ExactText(keyID) }
+            // Only where nobody gets in otherwise: mode `report` takes everybody for whom `off` would take them.
+            if settings.mode == .enforce {
+                claim.claimant = .user(SignedMessage.covered(identifiers, settings.signedFields))
+            }
         case .notProvided: claim.problem = Rejection(.authTokenNotProvided)
         case .invalid: claim.problem = Rejection(.invalidAuthToken)
         }
@@ -38,23 +53,20 @@ struct Claim {
         var claim = Claim(method: .identityToken)
         do throws(Rejection) {
             let token = try IdentityToken(reading: login.identityToken)
-            if settings.mode != .off { claim.problem = problem(of: token, settings, now) }
+            if settings.mode != .off { claim.check(token, settings, now) }
             claim.claimant = try token.claimant(fullPrivacy: settings.fullPrivacy || login.fullPrivacy == true)
         } catch {
             claim.problem = claim.problem ?? error
+            claim.key = nil
         }
         return claim
     }
 
-    private static func problem(
-        of token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp
-    ) -> Rejection? {
-        guard let secret = settings.identityTokenSecret else { return Rejection(.identityFeatureNotEnabled) }
+    private mutating func check(_ token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp) {
         do throws(Rejection) {
-            try token.verify(secret: secret, now: now)
-            return nil
+            key = try token.verify(secrets: settings.identityTokenSecrets, now: now)
         } catch {
-            return error
+            problem = error
         }
     }
 }

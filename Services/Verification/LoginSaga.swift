@@ -2,6 +2,8 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Crypto
+import Runtime
 public import Storage
 
 /// A login or logout that waits for the sync service, and what it will come to.
@@ -18,10 +20,15 @@ public struct LoginSaga: Sendable, Hashable {
     public var number: Int64
     /// The final answer, but for the MPID.
     public var result: VerificationResult
+    /// What the session will rest on; of a login.
+    public var standing: Standing?
+    /// Whom the login is about, so that it ends with them when they are erased. Digests, see ``PersonDigest``.
+    public var userID: PersonDigest?
+    public var email: PersonDigest?
 
     public init(
         forwardID: String, command: CommandKey, deviceID: String, kind: Kind, number: Int64,
-        result: VerificationResult
+        result: VerificationResult, standing: Standing? = nil, userID: PersonDigest? = nil, email: PersonDigest? = nil
     ) {
         self.forwardID = forwardID
         self.command = command
@@ -29,5 +36,24 @@ public struct LoginSaga: Sendable, Hashable {
         self.kind = kind
         self.number = number
         self.result = result
+        self.standing = standing
+        self.userID = userID
+        self.email = email
+    }
+}
+
+/// SHA-256 of an identifier, as the sync service compares it: enough to find a login that is on its way, and no clear
+/// text in the table.
+public struct PersonDigest: Sendable, Hashable {
+    public var bytes: [UInt8]
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    init(of value: String, _ type: IdentityType, _ settings: SyncSettings) {
+        var text = Array(value.utf8)
+        if settings.foldedIdentities.contains(type) {
+            text = text.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 }
+        }
+        bytes = Array(SHA256.hash(data: text))
     }
 }

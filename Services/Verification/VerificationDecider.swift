@@ -8,10 +8,11 @@ import WireJSON
 
 /// Decides verification commands. Pure: the same command, state and context give the same decision.
 ///
-/// A login that passes is forwarded to the sync service, and its session begins when that has answered: the two
-/// session-changed events of a switch of accounts (the one who was there goes, the new one comes) then stand in one
-/// decision. Refused and anonymous logins and logouts show at once. Every command of a device has a number; the answer
-/// to one that a later command has overtaken changes nothing.
+/// Logins that pass and logouts are forwarded to the sync service, and show when that has done them: what is told is true
+/// by then, and the two session-changed events of a switch of accounts (the one who was there goes, the new one comes)
+/// stand in one decision. Refused and anonymous logins show at once. Every command of a device has a number; the answer
+/// to one that a later command has overtaken changes nothing. What a session may do is judged by the settings of the
+/// moment whenever it is looked at.
 public enum VerificationDecider {
     public typealias Decision = Runtime.Decision<SessionState.Change>
 
@@ -24,10 +25,13 @@ public enum VerificationDecider {
             enter(.of(login, settings, now: context.now), login.deviceId, state, context)
         case .loginIdentity(let login):
             enter(.of(login, settings, now: context.now), login.deviceId, state, context)
-        case .logout(let logout): leave(next(logout.deviceId, state, context), because: nil, context)
+        case .logout(let logout): leave(logout.deviceId, state, context)
         case .check(let check): answer(check, context)
         case .usage: report(state, context)
-        case .synced(let reply): settle(reply, state, context)
+        case .getSession(let command): show(command, state, context)
+        case .review(let command): review(command, state, context)
+        case .forget(let command): forget(command, state, context)
+        case .synced(let answer): settle(answer, state, context)
         }
     }
 
@@ -37,19 +41,20 @@ public enum VerificationDecider {
         _ claim: Claim, _ deviceID: String, _ state: SessionState, _ context: DecisionContext
     ) -> Decision {
         let mode = context.app.verification.mode
-        let session = next(deviceID, state, context)
+        let (session, told) = next(deviceID, state, context)
         var decision: Decision
         switch (claim.problem, claim.claimant) {
         case (let problem?, _) where mode == .enforce: decision = refuse(problem, session)
-        case (let problem?, nil): decision = Decision(.rejected(problem))
-        case (nil, nil): decision = .rejected(.internalError)
         case (_, .anonymous(let reason)): decision = stayAnonymous(session, reason, context)
-        case (let problem, .user(let identifiers)):
-            let state: VerificationState = mode == .off ? .unchecked : problem == nil ? .verified : .unverified
-            decision = forward(
-                identifiers, VerificationResult(state: state, mayFileIssues: true, keyId: claim.keyID), session,
-                context)
+        case (_, .user(let identifiers)):
+            decision = forward(identifiers, claim.standing(mode, since: context.now), session, context)
+        case (let problem, nil):
+            // Nobody is named, so nothing happens to the session.
+            decision = Decision(.rejected(problem ?? Rejection(.internalError)))
+            note(claim, deviceID, in: &decision, context)
+            return decision
         }
+        decision.events.insert(contentsOf: told, at: 0)
         note(claim, deviceID, in: &decision, context)
         return decision
     }
@@ -73,8 +78,8 @@ public enum VerificationDecider {
         decision.changes.append(.counted(app: context.app.id, tally, at: context.now))
     }
 
-    /// What a refusal leaves: not anonymous, and nothing may be done (domain.md "Verification").
-    private static let unverified = VerificationResult(state: .unverified, mayFileIssues: false)
+    /// What a refusal leaves: not anonymous, and nothing may be done.
+    static let unverified = VerificationResult(state: .unverified, mayFileIssues: false)
 
     private static func refuse(_ problem: Rejection, _ session: Session) -> Decision {
         var refused = session
@@ -84,7 +89,7 @@ public enum VerificationDecider {
     }
 
     private static func forward(
-        _ identifiers: Identifiers, _ result: VerificationResult, _ session: Session, _ context: DecisionContext
+        _ identifiers: Identifiers, _ standing: Standing, _ session: Session, _ context: DecisionContext
     ) -> Decision {
         var session = session
         session.hasLogin = true
@@ -95,7 +100,13 @@ public enum VerificationDecider {
         let request = SyncRequest(
             deviceId: session.deviceID, knownIdentities: identities, name: identifiers.name,
             clearAnonymousUser: clears ? true : nil)
-        return begin(.login, LogInUser(request), result, session, context)
+        let result = VerificationResult(state: standing.state, mayFileIssues: true, keyId: standing.keyID)
+        let saga = LoginSaga(
+            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .login,
+            number: session.number, result: result, standing: standing,
+            userID: identifiers.userID.map { PersonDigest(of: $0, .customerID, context.app.sync) },
+            email: identifiers.email.map { PersonDigest(of: $0, .email, context.app.sync) })
+        return begin(saga, Forward(id: saga.forwardID, command: LogInUser(request), expiry: context.expiry), session)
     }
 
     /// A login without identifiers. Whoever is on the device is logged out by it.
@@ -110,143 +121,106 @@ public enum VerificationDecider {
     }
 
     private static func leave(
-        _ session: Session, because reason: AnonymousReason?, _ context: DecisionContext
+        _ deviceID: String, _ state: SessionState, _ context: DecisionContext
     ) -> Decision {
-        var session = session
-        session.hasLogin = false
-        let events = session.logOut()
-        let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
-        let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
-        var decision = begin(.logout, LogOutUser(request), result, session, context)
-        decision.events = events
+        let (session, told) = next(deviceID, state, context)
+        var decision = leave(session, because: nil, context)
+        decision.events = told
         return decision
     }
 
-    private static func begin(
-        _ kind: LoginSaga.Kind, _ command: any CommandMessage, _ result: VerificationResult, _ session: Session,
-        _ context: DecisionContext
+    /// The logout shows when the sync service has done it. Until then, and when it is refused, who is there is there.
+    private static func leave(
+        _ session: Session, because reason: AnonymousReason?, _ context: DecisionContext
     ) -> Decision {
+        let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
         let saga = LoginSaga(
-            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: kind,
+            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .logout,
             number: session.number, result: result)
-        return Decision(
-            .pending(nil), changes: [.session(session), .began(saga)],
-            // The session says already that the device is logged out, so that has to happen, however late.
-            forwards: [
-                Forward(id: saga.forwardID, command: command, expiry: kind == .logout ? nil : context.expiry)
-            ])
+        let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
+        // Whoever asked for it has gone and does not ask again, so it has to happen, however late.
+        return begin(saga, Forward(id: saga.forwardID, command: LogOutUser(request)), session)
     }
 
-    /// The device's session with this command counted; a new one for a device that is not known.
-    private static func next(_ deviceID: String, _ state: SessionState, _ context: DecisionContext) -> Session {
+    private static func begin(_ saga: LoginSaga, _ forward: Forward, _ session: Session) -> Decision {
+        Decision(.pending(nil), changes: [.session(session), .began(saga)], forwards: [forward])
+    }
+
+    /// The device's session by the settings of now, with this command counted; a new one for a device that is not known.
+    private static func next(
+        _ deviceID: String, _ state: SessionState, _ context: DecisionContext
+    ) -> (session: Session, told: [any EventMessage]) {
+        var (session, told) = reviewed(deviceID, state, context)
+        session.number += 1
+        return (session, told)
+    }
+
+    static func reviewed(
+        _ deviceID: String, _ state: SessionState, _ context: DecisionContext
+    ) -> (session: Session, told: [any EventMessage]) {
         var session =
             state.session(app: context.app.id, deviceID: deviceID) ?? Session(app: context.app.id, deviceID: deviceID)
-        session.number += 1
-        return session
+        let told = session.review(context.app.verification, at: context.now)
+        return (session, told)
     }
 
     // MARK: The sync service's answer
 
-    private static func settle(
-        _ reply: Reply<JSONValue>, _ state: SessionState, _ context: DecisionContext
-    ) -> Decision {
-        guard reply.status != .pending, let saga = state.saga(app: context.app.id, forwardID: reply.commandId) else {
+    private static func settle(_ answer: SyncAnswer, _ state: SessionState, _ context: DecisionContext) -> Decision {
+        guard answer.outcome != .pending, let saga = state.saga(app: context.app.id, forwardID: answer.forward) else {
             return Decision(.noted)
         }
         var decision = Decision(.noted, changes: [.ended(saga)])
-        switch reply.status {
-        case .pending: break
-        case .expired: decision.settlements = [Settlement(saga.command, .expired)]
-        case .rejected:
-            let rejection = Rejection(reply.reason ?? .internalError, reply.message)
-            decision.settlements = [Settlement(saga.command, .rejected(rejection))]
-        case .succeeded:
-            guard let mpid = reply.result?["mpid"]?.stringValue.flatMap({ MPID($0) }) else {
-                decision.settlements = [Settlement(saga.command, .rejected(Rejection(.internalError)))]
+        let end: Outcome
+        switch answer.outcome {
+        case .pending: return Decision(.noted)
+        case .expired: end = .expired
+        case .rejected(let rejection): end = .rejected(rejection)
+        case .found(let mpid):
+            let isErased = state.isErased(app: context.app.id, mpid)
+            // A row that is gone was an erased user's; the device's other logins are not.
+            var session =
+                state.session(app: context.app.id, deviceID: saga.deviceID)
+                ?? Session(app: context.app.id, deviceID: saga.deviceID, number: saga.number)
+            switch saga.kind {
+            case .logout:
+                decision.events = session.logOut(number: saga.number)
+                var result = saga.result
+                result.mpid = isErased ? nil : mpid
+                end = .succeeded(result)
+            case .login where isErased:
+                decision.settlements = [Settlement(saga.command, .rejected(Self.erased))]
                 return decision
+            case .login: (end, decision.events) = logIn(mpid, saga, &session, context)
             }
-            var result = saga.result
-            result.mpid = mpid
-            decision.settlements = [Settlement(saga.command, .succeeded(result))]
-            if saga.kind == .login, var session = state.session(app: context.app.id, deviceID: saga.deviceID),
-                saga.number > session.shown
-            {
-                decision.events = session.logIn(mpid, saga)
-                decision.changes.append(.session(session))
-            }
+            decision.changes.append(.session(session))
         }
+        decision.settlements = [Settlement(saga.command, end)]
         return decision
     }
 
-    // MARK: Questions
+    static let erased = Rejection(.profileErased, "The user was erased while the login was on its way.")
 
-    private static func answer(_ check: VerificationCheck, _ context: DecisionContext) -> Decision {
+    /// The sync service has the user. What vouched may have gone in the meantime.
+    private static func logIn(
+        _ mpid: MPID, _ saga: LoginSaga, _ session: inout Session, _ context: DecisionContext
+    ) -> (Outcome, [any EventMessage]) {
         let settings = context.app.verification
-        switch Claimant(userID: check.userId, email: check.userEmail, fullPrivacy: settings.fullPrivacy) {
-        case .anonymous(let reason):
-            let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
-            return Decision(.succeeded(result))
-        case .user(let identifiers):
-            let verdict = AuthToken.verify(
-                check.userAuthToken, of: identifiers, settings, fullPrivacy: settings.fullPrivacy, now: context.now)
-            return switch verdict {
-            case .valid(let keyID):
-                Decision(.succeeded(VerificationResult(state: .verified, mayFileIssues: true, keyId: keyID)))
-            case .notProvided: Decision(.rejected(Rejection(.authTokenNotProvided).carrying(Self.unverified)))
-            case .invalid: Decision(.rejected(Rejection(.invalidAuthToken).carrying(Self.unverified)))
+        var result = saga.result
+        result.mpid = mpid
+        var standing = saga.standing
+        var refusal: Rejection?
+        if let reason = standing.flatMap({ settings.reasonToEnd($0, at: context.now) }) {
+            result.state = .unverified
+            result.mayFileIssues = settings.mode != .enforce
+            result.keyId = nil
+            standing = result.mayFileIssues ? Standing(.unverified) : nil
+            if !result.mayFileIssues {
+                refusal = Rejection(reason == .verificationRequired ? .authTokenNotProvided : .invalidAuthToken)
             }
         }
-    }
-
-    private static func report(_ state: SessionState, _ context: DecisionContext) -> Decision {
-        let counts = state.usage(app: context.app.id).sorted { $0.key.order.lexicographicallyPrecedes($1.key.order) }
-            .map { tally, count in
-                VerificationUsageResult.Count(
-                    method: tally.method, keyId: tally.keyID, reason: tally.reason, count: count.count,
-                    lastUsed: count.lastUsed.rfc3339)
-            }
-        return Decision(.succeeded(VerificationUsageResult(counts: counts)))
-    }
-}
-
-// MARK: - Transitions of a session
-
-extension Session {
-    /// The state of the last command shows.
-    /// - Returns: the event, when anything is different, or the session is the device's first.
-    fileprivate mutating func show(
-        _ state: VerificationState, mayFileIssues: Bool, cause: SessionChanged.Cause
-    ) -> [any EventMessage] {
-        let isNews = shown == 0 || self.state != state || self.mayFileIssues != mayFileIssues
-        (self.state, self.mayFileIssues, shown) = (state, mayFileIssues, number)
-        guard isNews else { return [] }
-        return [SessionChanged(deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: cause)]
-    }
-
-    /// The one who is there goes.
-    fileprivate mutating func logOut() -> [any EventMessage] {
-        let isNews = shown == 0 || state != .anonymous || mpid != nil
-        let event = SessionChanged(
-            deviceId: deviceID, state: .anonymous, mayFileIssues: true, cause: .logout, mpid: mpid)
-        (state, mayFileIssues, mpid, shown) = (.anonymous, true, nil, number)
-        return isNews ? [event] : []
-    }
-
-    /// The sync service has found the user of a login: whoever was there goes first.
-    fileprivate mutating func logIn(_ user: MPID, _ saga: LoginSaga) -> [any EventMessage] {
-        var events: [any EventMessage] = []
-        if let mpid, mpid != user {
-            events.append(
-                SessionChanged(
-                    deviceId: deviceID, state: .anonymous, mayFileIssues: true, cause: .logout, mpid: mpid))
-        }
-        let (state, mayFileIssues) = (saga.result.state, saga.result.mayFileIssues)
-        if mpid != user || self.state != state || self.mayFileIssues != mayFileIssues {
-            events.append(
-                SessionChanged(
-                    deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .login, mpid: user))
-        }
-        (self.state, self.mayFileIssues, mpid, shown) = (state, mayFileIssues, user, saga.number)
-        return events
+        let events = session.logIn(
+            mpid, number: saga.number, state: result.state, mayFileIssues: result.mayFileIssues, standing: standing)
+        return (refusal.map { .rejected($0.carrying(Self.unverified)) } ?? .succeeded(result), events)
     }
 }

@@ -4,17 +4,20 @@
 public import Contracts
 public import Runtime
 public import Storage
+import Synchronization
 public import WireJSON
 
-/// Who vouches for a login, and the session of each device (seed 004).
+/// Who vouches for a login, and the session of each device (docs/verification.md).
 public struct VerificationService: CommandService {
     public static let name = "verification"
     public static let migrations = VerificationStore.migrations
     public static let subscriptions: [Subscription] = [.replies(from: ["sync"])]
+    public static let hasDueCommands = true
 
     /// Which of the counters' rows this replica adds to. Two replicas that draw the same number wait for each other
     /// now and then; no count is lost.
     private let counterShard: Int64
+    private let pace = Pace()
 
     public init(counterShard: Int64 = .random(in: 0..<1024)) { self.counterShard = counterShard }
 
@@ -31,15 +34,29 @@ public struct VerificationService: CommandService {
     ) throws -> SessionState {
         let store = VerificationStore(transaction: transaction)
         var state = SessionState()
-        let forwardIDs = Set(commands.compactMap { $0.0.answeredForward.map { ExactText($0) } })
-        state.load(try store.sagas(forwardIDs: forwardIDs))
-        var devices = Set(
-            commands.compactMap { command, context in
-                command.deviceID.map { SessionState.DeviceKey(app: context.app.id, deviceID: $0) }
-            })
+        state.load(try store.sagas(forwardIDs: Set(commands.compactMap { $0.0.answeredForward.map { ExactText($0) } })))
+        var devices: Set<SessionState.DeviceKey> = []
+        var people: Set<SessionState.PersonKey> = []
+        var mayForget = false
+        for (command, context) in commands {
+            if let id = command.deviceID { devices.insert(.init(app: context.app.id, deviceID: id)) }
+            people.formUnion(command.mpids.map { .init(app: context.app.id, mpid: $0) })
+            guard case .forget(let forget) = command else { continue }
+            mayForget = true
+            let app = ExactText(context.app.id)
+            state.load(try store.sessions(of: forget.mpids, app: app))
+            state.load(
+                try store.sagas(
+                    userIDs: forget.userIds.map { PersonDigest(of: $0, .customerID, context.app.sync) },
+                    emails: forget.emails.map { PersonDigest(of: $0, .email, context.app.sync) }, app: app))
+        }
         devices.formUnion(
             state.sagas.values.map { SessionState.DeviceKey(app: $0.command.app, deviceID: $0.deviceID) })
+        devices.formUnion(state.sessions.keys)
         state.load(try store.sessions(devices))
+        // Whether a device has other logins on their way.
+        if mayForget { state.load(try store.sagas(of: Array(devices))) }
+        state.load(erased: try store.erased(among: people))
         let apps = commands.compactMap { command, context in
             if case .usage = command { ExactText(context.app.id) } else { nil }
         }
@@ -55,5 +72,41 @@ public struct VerificationService: CommandService {
 
     public func save(_ state: SessionState, in transaction: any SQLTransaction) throws {
         try VerificationStore(transaction: transaction).save(state, shard: counterShard)
+    }
+
+    // MARK: What becomes due
+
+    /// How often sessions are looked for that may not go on, in milliseconds.
+    static let reviewEvery: Int64 = 5000
+    /// How long a session that was found is left alone, so that what is decided late is not sent again and again.
+    static let reviewPause: Int64 = 30_000
+
+    /// Sessions whose key, mode or age does not let them go on: after the apps file has changed, when a key retires, or
+    /// by themselves. In steps of `limit`.
+    public func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand] {
+        guard pace.isTime(now) else { return [] }
+        let settings = apps.ids.compactMap { id in apps[id].map { (app: ExactText(id), settings: $0.verification) } }
+        let found = try VerificationStore(transaction: transaction).toReview(
+            settings, now: now, askedBefore: now.milliseconds - Self.reviewPause, limit: limit)
+        if found.count < limit { pace.wait(now) }
+        return found.map { key in
+            DueCommand(
+                app: key.app.text,
+                // Each asking is a command of its own: what ended nothing yesterday may end something today.
+                id: DerivedID.forward(
+                    app: key.app.text, source: "review", commandID: key.deviceID.text, number: Int(now.milliseconds)),
+                command: ReviewSession(deviceId: key.deviceID.text))
+        }
+    }
+
+    /// When it is time to look again. Only a matter of pace: whoever forgets it looks sooner.
+    private final class Pace: Sendable {
+        private let next = Mutex<Int64>(0)
+
+        func isTime(_ now: Timestamp) -> Bool { next.withLock { $0 <= now.milliseconds } }
+
+        func wait(_ now: Timestamp) { next.withLock { $0 = now.milliseconds + reviewEvery } }
     }
 }

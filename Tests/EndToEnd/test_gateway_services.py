@@ -337,3 +337,9 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
     assert out["state"] == "anonymous"
     check = {"userId": user, "userAuthToken": token(user)}
     assert good(client.post("/v1/verification/check", check, "support-backend"))["state"] == "verified"
+    known = good(login(userAuthToken=token(user)))
+    asked = good(client.get(f"/v1/verification/sessions/{device}", "support-backend"))
+    assert asked["mpid"] == known["mpid"] and asked["deviceId"] == device and asked["keyId"] == "k1"
+    assert client.get(f"/v1/verification/sessions/{device}", "support-sdk").status == 403
+    nobody = good(client.get(f"/v1/verification/sessions/{fresh('device')}", "support-backend"))
+    assert nobody["state"] == "anonymous" and nobody["mayFileIssues"] and not nobody["hasLogin"]

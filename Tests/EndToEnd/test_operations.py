@@ -23,7 +23,7 @@ from identitybus_testkit.broker import LINK_TOPICS
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import INTERNAL_KEY, gateway_keys, leaks
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import Up, tool
@@ -257,6 +257,13 @@ def test_operations_a_wrong_setting_ends_the_start_with_one_line(
         ("secretFile", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, secretFile: x, scopes: []}}]}}]"),
         ("secretFile", "apps: [{id: a, keys: [{id: k, secretFile: /nowhere/secret, scopes: []}]}]"),
         ("expires", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: [], expires: soon}}]}}]"),
+        ("signedFields", f"apps: [{{id: a, verification: {{mode: enforce, identityTokenSecret: {HIDDEN}{HIDDEN}}}}}]"),
+        ("app a, verification, key k: has the same secret as app a, key b",
+         f"apps: [{{id: a, keys: [{{id: b, secret: {HIDDEN}{HIDDEN}, scopes: []}}],"
+         f" verification: {{keys: [{{id: k, secret: {HIDDEN}{HIDDEN}}}]}}}}]"),
+        ("app b, verification, key k: has the same secret as app a, verification, key k",
+         f"apps: [{{id: a, verification: {{keys: [{{id: k, secret: {HIDDEN}{HIDDEN}}}]}}}},"
+         f" {{id: b, verification: {{keys: [{{id: k, secret: {HIDDEN}{HIDDEN}}}]}}}}]"),
         ("key id k twice", f"apps: [{{id: a, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: []}}]}},"
                            f" {{id: b, keys: [{{id: k, secret: {HIDDEN}{HIDDEN}, scopes: []}}]}}]"),
     ],
@@ -267,6 +274,33 @@ def test_operations_a_wrong_apps_file_ends_the_start_with_one_line(
     path = tmp_path / "apps.yaml"
     path.write_text(text)
     check_refused_start(deployment, expected, {"DATA_DIR": str(tmp_path), "IDENTITYBUS_APPS": str(path)})
+
+
+def test_operations_weak_secrets_are_told_and_refused_where_that_is_asked_for(
+    make_deployment: Callable[..., Deployment], tmp_path: Path
+) -> None:
+    deployment = make_deployment("sqlite")
+    content: list[dict[str, Any]] = [{"id": "shop", "keys": [
+        {"id": "short", "secret": HIDDEN * 3, "scopes": []},
+        {"id": "long", "secret": "a-good-secret-has-32-bytes-or-more", "scopes": []},
+        {"id": "public", "secret": "demo-secret-demo-backend", "scopes": []}]}]
+    apps.write(deployment.apps_file, content)
+    service = deployment.service().start().wait_ready()
+    told = [json.loads(line)["fields"]["problem"] for line in service.lines('"apps file"', '"warning"')]
+    assert len(told) == 2, told
+    assert told[0].startswith("app shop, key short: ") and told[1].startswith("app shop, key public: "), told
+    assert HIDDEN not in service.text and service.stop() == 0
+    for name in ("link", "gateway"):
+        answer = subprocess.run(
+            [binary(f"identitybus-{name}")], capture_output=True, text=True, timeout=60,
+            env=clean_environment() | deployment.environment() | {"IDENTITYBUS_WEAK_SECRETS": "refuse"})
+        assert answer.returncode == 64 and "app shop, key short" in answer.stderr, answer
+        assert HIDDEN not in answer.stderr
+    # The demo apps may have the secrets that are published for them.
+    strict = {"IDENTITYBUS_WEAK_SECRETS": "refuse", "IDENTITYBUS_APPS": str(REPOSITORY / "config" / "apps.yaml")}
+    demo = deployment.service(**strict).start().wait_ready()
+    [line] = demo.lines('"apps file"', '"warning"')
+    assert "published" in line
 
 
 def test_operations_a_port_that_is_taken_ends_the_start(deployment: Deployment, tmp_path: Path) -> None:

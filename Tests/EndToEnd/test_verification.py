@@ -3,6 +3,7 @@
 """Verification through the running verification and sync services: who is let in, and as whom."""
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -13,7 +14,8 @@ from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.verification import (
-    ServiceBus, VerificationDeployment, check, identity_token, login, login_identity, logout, token, usage, vouched)
+    ServiceBus, VerificationDeployment, check, forget, get_session, identity_token, login, login_identity, logout, token, usage,
+    vouched)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -120,7 +122,7 @@ def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> No
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [user]}]
     assert all("name" not in user for user in known)
-    private = login(fresh("device"), "private", userEmail="a@b.io", userAuthToken=token("a@b.io"))
+    private = login(fresh("device"), "private", userEmail="a@b.io", userAuthToken=token("a@b.io", app="private"))
     assert result(bus.ask(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
 
 
@@ -142,9 +144,11 @@ def test_the_concatenation_attack(bus: ServiceBus) -> None:
     pair = {"userId": "victim123", "userEmail": "a@evil.io"}
     assert result(bus.settle(login(fresh("device"), userAuthToken=stolen, **pair)))["state"] == "verified"
     for app in ("byid", "bymail", "delimited"):
-        assert rejected(bus.ask(login(fresh("device"), app, userAuthToken=stolen, **pair))) == "InvalidAuthToken"
+        wrong = login(fresh("device"), app, userAuthToken=token("victim123a@evil.io", app=app), **pair)
+        assert rejected(bus.ask(wrong)) == "InvalidAuthToken"
     for app, text in (("byid", "victim123"), ("bymail", "a@evil.io"), ("delimited", "victim123\na@evil.io")):
-        assert result(bus.settle(login(fresh("device"), app, userAuthToken=token(text), **pair)))["state"] == "verified"
+        right = login(fresh("device"), app, userAuthToken=token(text, app=app), **pair)
+        assert result(bus.settle(right))["state"] == "verified"
     whole = [{"identifier": "email", "value": "victim123a@evil.io"}]
     answer = result(bus.settle(login_identity(fresh("device"), identity_token(whole))))
     assert answer["state"] == "verified"
@@ -153,14 +157,53 @@ def test_the_concatenation_attack(bus: ServiceBus) -> None:
 def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus: ServiceBus) -> None:
     victim, mallory = fresh("victim"), fresh("mallory")
     mail = f"{victim}@example.com"
-    first = result(bus.settle(login(fresh("device"), "byid", userId=victim, userAuthToken=token(victim))))
+    first = result(bus.settle(login(fresh("device"), "byid", userId=victim, userAuthToken=token(victim, app="byid"))))
     device = fresh("device")
     second = result(
-        bus.settle(login(device, "byid", userId=mallory, userEmail=mail, userAuthToken=token(mallory))))
+        bus.settle(
+            login(device, "byid", userId=mallory, userEmail=mail, userAuthToken=token(mallory, app="byid"))))
     assert first["mpid"] != second["mpid"]
     users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="byid-sdk")
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [mallory]}]
+
+
+@pytest.mark.parametrize("given", [{}, {"userAuthToken": "x"}, "right"])
+def test_report_takes_everybody_for_whom_off_takes_them(
+    deployment: VerificationDeployment, bus: ServiceBus, given: dict[str, str] | str
+) -> None:
+    """A right token that covers the user id alone takes nothing away from the login: a missing one would not either."""
+    device, user = fresh("device"), fresh("user")
+    app, address = "reportedbyid", f"{user}@example.com"
+    shown = {"userAuthToken": token(user, app=app)} if given == "right" else given
+    assert isinstance(shown, dict)
+    answer = result(bus.settle(login(device, app, userId=user, userEmail=address, **shown)))
+    assert answer["state"] == ("verified" if given == "right" else "unverified")
+    assert logged_in(deployment, device, app) == [{"customerid": [user], "email": [address]}]
+
+
+def logged_in(deployment: VerificationDeployment, device: str, app: str = "enforced") -> list[dict[str, list[str]]]:
+    """The identities of the users that the sync service has as logged in on the device."""
+    users = Command("sync.get-users", {"deviceId": device}, device, app=app, signer=f"{app}-sdk")
+    return [user["identities"] for user in result(deployment.sync.ask(users))["users"] if user["isLoggedIn"]]
+
+
+@pytest.mark.parametrize("app", ["enforced", "byid", "bymail", "delimited", "private"])
+def test_enforce_sends_nobody_on_without_a_voucher(deployment: VerificationDeployment, bus: ServiceBus, app: str) -> None:
+    """Table B3.5, on the sync service's side: a login that is refused, in whatever way, does not reach it."""
+    device, user = fresh("device"), fresh("user")
+    pair = {"userId": user, "userEmail": f"{user}@example.com"}
+    identities = [{"identifier": "uid", "value": user}]
+    for refused in (
+        login(device, app, **pair), login(device, app, userAuthToken="x", **pair),
+        login(device, app, userAuthToken=token("somebody else", app=app), **pair),
+        login_identity(device, identity_token(identities, age=90_000, app=app), app),
+        login_identity(device, "x.y.z", app),
+    ):
+        assert bus.ask(refused)["status"] == "rejected"
+    assert logged_in(deployment, device, app) == []
+    assert not [data for records in deployment.sync.collector.events.values() for record in records
+                if device in str(data := record.data)]
 
 
 # Identity tokens
@@ -206,9 +249,10 @@ def test_a_token_over_the_message_limit(bus: ServiceBus) -> None:
 
 def test_check(bus: ServiceBus) -> None:
     for app in ("enforced", "reported", "unchecked"):
-        good = check(app, userId="anna", userAuthToken=token("anna", "k2"))
+        good = check(app, userId="anna", userAuthToken=token("anna", "k2", app))
         assert result(bus.ask(good)) == {"state": "verified", "mayFileIssues": True, "keyId": "k2"}
-        assert rejected(bus.ask(check(app, userId="anna", userAuthToken=token("berta")))) == "InvalidAuthToken"
+        wrong = check(app, userId="anna", userAuthToken=token("berta", app=app))
+        assert rejected(bus.ask(wrong)) == "InvalidAuthToken"
     nobody = check(userId="anna", userAuthToken=token("anna")).but(data={"userAuthToken": "x"})
     assert rejected(bus.ask(nobody)) == "INVALID_REQUEST"
     without_scope = check(userId="anna", userAuthToken=token("anna")).but(signer="enforced-sdk")
@@ -230,8 +274,8 @@ def test_report_counts_what_enforce_refuses(bus: ServiceBus) -> None:
         lambda app: vouched(fresh("device"), user, app),
         lambda app: vouched(fresh("device"), user, app, key_id="k2"),
         lambda app: vouched(fresh("device"), user, app, key_id="k2"),
-        lambda app: login_identity(fresh("device"), identity_token(jwt, age=90_000), app),
-        lambda app: login_identity(fresh("device"), identity_token(jwt), app),
+        lambda app: login_identity(fresh("device"), identity_token(jwt, age=90_000, app=app), app),
+        lambda app: login_identity(fresh("device"), identity_token(jwt, app=app), app),
     ]
     grown = {}
     for app in ("enforced", "reported"):
@@ -417,3 +461,59 @@ def test_the_anonymous_user(deployment: VerificationDeployment, bus: ServiceBus,
     assert result(bus.settle(vouched(device, fresh("user"), app)))["mpid"] != anonymous
     back = result(bus.settle(logout(device, app)))["mpid"]
     assert (back == anonymous) == is_kept
+
+
+# Asking for a session
+
+
+def test_get_session(bus: ServiceBus) -> None:
+    device = fresh("device")
+    nobody = {"deviceId": device, "state": "anonymous", "mayFileIssues": True, "hasLogin": False}
+    assert result(bus.ask(get_session(device))) == nobody
+    bus.ask(login(device, userId="somebody"))
+    assert result(bus.ask(get_session(device))) == nobody | {"state": "unverified", "mayFileIssues": False}
+    mpid = result(bus.settle(vouched(device, fresh("user"))))["mpid"]
+    session = result(bus.ask(get_session(device)))
+    assert session.pop("verifiedAt") <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
+    assert session == {
+        "deviceId": device, "state": "verified", "mayFileIssues": True, "hasLogin": True, "mpid": mpid, "keyId": "k1"}
+    result(bus.settle(logout(device)))
+    assert result(bus.ask(get_session(device))) == nobody
+    assert rejected(bus.ask(get_session(device).but(signer="enforced-sdk"))) == "INSUFFICIENT_SCOPE"
+    assert result(bus.ask(get_session(device, "reported")))["state"] == "anonymous", "apps do not see each other"
+
+
+# Erasing
+
+
+def test_an_erased_user_is_gone(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    user, others = fresh("user"), [fresh("device") for _ in range(2)]
+    address = f"{user}@Example.com"
+    device, bystander = fresh("device"), fresh("device")
+    both = {"userId": user, "userEmail": address, "userName": f"Name of {user}", "userAuthToken": token(user + address)}
+    mpid = result(bus.settle(login(device, **both)))["mpid"]
+    for other in others:
+        assert result(bus.settle(login(other, **both)))["mpid"] == mpid
+    stays = result(bus.settle(vouched(bystander, fresh("user"))))["mpid"]
+    erasure = forget([mpid], [user], [address])
+    assert result(bus.ask(erasure)) == {"sessionsRemoved": 3}
+    for gone in (device, *others):
+        assert result(bus.ask(get_session(gone)))["state"] == "anonymous"
+        assert bus.wait_sessions(gone, 2)[-1] == f"ended erased anonymous {mpid}"
+    assert ("erased", {"mpids": [mpid]}) in bus.told(mpid)
+    assert result(bus.ask(get_session(bystander)))["mpid"] == stays
+    # Again, the same command and another one: there is nothing left to do.
+    assert result(bus.ask(erasure)) == {"sessionsRemoved": 3}, "the first answer again"
+    assert result(bus.ask(forget([mpid], [user], [address]))) == {"sessionsRemoved": 0}
+    assert result(bus.ask(forget([], [], []))) == {"sessionsRemoved": 0}
+    # The sync service was not asked to erase anybody here: its answer with the erased user brings nobody back.
+    assert rejected(bus.settle(login(device, **both))) == "PROFILE_ERASED"
+    assert "mpid" not in result(bus.ask(get_session(device)))
+    for table in ("sessions", "login_sagas", "people", "verification_counts"):
+        rows = deployment.database.execute(f"SELECT * FROM {table}", service="verification")
+        assert user.lower() not in str(rows).lower(), table
+
+
+def test_only_services_forget(bus: ServiceBus) -> None:
+    for signer in ("enforced-sdk", "enforced-backend", "enforced-admin"):
+        assert rejected(bus.ask(forget(["7"]).but(signer=signer))) == "INSUFFICIENT_SCOPE"

@@ -70,9 +70,9 @@ def test_the_swift_lines_are_the_tested_ones() -> None:
 @pytest.fixture(scope="module")
 def apps_file(directory: Path) -> Path:
     path = directory / "token-apps.yaml"
-    retired = {"id": "old", "secret": secret("old"), "retireAt": "2020-01-01"}
+    retired = {"id": "old", "secret": secret("old", "vendor"), "retireAt": "2020-01-01"}
     apps.write(path, [
-        verification_app("vendor", "enforce", keys=[*keys("k1", "k2"), retired]),
+        verification_app("vendor", "enforce", keys=[*keys("k1", "k2", app="vendor"), retired]),
         verification_app("delimited", "enforce", "delimited")])
     return path
 
@@ -85,11 +85,11 @@ def cli(apps_file: Path, *arguments: str) -> tuple[int, str]:
 
 def test_token(apps_file: Path) -> None:
     # The newest live key, unless one is named.
-    assert cli(apps_file, "token", "--app", "vendor", "--user-id", "anna") == (0, token("anna", "k2") + "\n")
+    assert cli(apps_file, "token", "--app", "vendor", "--user-id", "anna") == (0, token("anna", "k2", "vendor") + "\n")
     assert cli(apps_file, "token", "--app", "vendor", "--user-id", "anna", "--user-email", "a@b.io", "--key", "k1") == (
-        0, token("annaa@b.io") + "\n")
+        0, token("annaa@b.io", app="vendor") + "\n")
     assert cli(apps_file, "token", "--app", "delimited", "--user-id", "anna", "--user-email", "a@b.io", "--key", "k1") == (
-        0, token("anna\na@b.io") + "\n")
+        0, token("anna\na@b.io", app="delimited") + "\n")
     for wrong, words in (
         (["--app", "vendor"], "valid --user-id"), (["--app", "nobody", "--user-id", "a"], "no app nobody"),
         (["--app", "vendor", "--user-id", "a", "--key", "old"], "no live verification key old"),
@@ -101,15 +101,15 @@ def test_token(apps_file: Path) -> None:
 
 def test_verify_token(apps_file: Path) -> None:
     who = ["verify-token", "--app", "vendor", "--user-id", "Anna", "--user-email", "Anna@B.io"]
-    assert cli(apps_file, *who, token("AnnaAnna@B.io", "k2")) == (0, "passes (key k2)\n")
+    assert cli(apps_file, *who, token("AnnaAnna@B.io", "k2", "vendor")) == (0, "passes (key k2)\n")
     for wrong, words in (
-        (token("Anna@B.ioAnna"), "wrong field order"), (token("Annaanna@b.io"), "e-mail case"),
-        (token("AnnaAnna@B.io", "old"), "retired key: old"), (token("x"), "none of the usual mistakes"),
+        (token("Anna@B.ioAnna", app="vendor"), "wrong field order"), (token("Annaanna@b.io", app="vendor"), "e-mail case"),
+        (token("AnnaAnna@B.io", "old", "vendor"), "retired key: old"), (token("x"), "none of the usual mistakes"),
         ("not base64!", "neither base64 nor hex"),
     ):
         status, said = cli(apps_file, *who, wrong)
         assert status == 3 and said.startswith("does not pass: InvalidAuthToken\n") and words in said, said
-        assert secret("k1") not in said
+        assert secret("k1", "vendor") not in said
 
 
 def test_identity_tokens(apps_file: Path) -> None:
@@ -119,7 +119,7 @@ def test_identity_tokens(apps_file: Path) -> None:
     payload = made.split(".")[1]
     identities = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["identities"]
     assert identities == [{"identifier": "uid", "value": "anna"}]
-    old = identity_token([{"identifier": "uid", "value": "anna"}], age=25 * 3600)
+    old = identity_token([{"identifier": "uid", "value": "anna"}], age=25 * 3600, app="vendor")
     status, said = cli(apps_file, "verify-token", "--app", "vendor", old)
     assert status == 3 and said.startswith("does not pass: INVALID_IDENTITY_TOKEN") and "24 hours" in said
 
@@ -127,6 +127,6 @@ def test_identity_tokens(apps_file: Path) -> None:
 def test_the_identity_program(apps_file: Path, tmp_path: Path) -> None:
     (tmp_path / "identity.py").write_text(block("python identity"))
     made = subprocess.run(
-        [sys.executable, tmp_path / "identity.py", "anna"], env=os.environ | {"VERIFICATION_SECRET": secret("jwt")},
+        [sys.executable, tmp_path / "identity.py", "anna"], env=os.environ | {"VERIFICATION_SECRET": secret("jwt", "vendor")},
         capture_output=True, text=True, timeout=60, check=True).stdout.strip()
     assert cli(apps_file, "verify-token", "--app", "vendor", made) == (0, "passes\n")

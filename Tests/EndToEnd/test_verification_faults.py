@@ -17,7 +17,8 @@ from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.service import Service
 from identitybus_testkit.verification import (
-    VerificationDeployment, keys, logout, usage, verification_app, verification_apps, vouched)
+    VerificationDeployment, get_session, identity_token, keys, login, login_identity, logout, secret, usage,
+    verification_app, verification_apps, vouched)
 from identitybus_testkit.waiting import until
 
 
@@ -159,27 +160,48 @@ def test_two_replicas_of_each(
         deployment.close()
 
 
-def write_keys(deployment: VerificationDeployment, ids: tuple[str, ...], **more: Any) -> None:
-    entries = [entry | more.get(entry["id"], {}) for entry in keys(*ids)]
+def write_section(deployment: VerificationDeployment, mode: str = "enforce", **section: Any) -> None:
     others = [app for app in verification_apps() if app["id"] != "enforced"]
-    apps.write(deployment.apps_file, [verification_app("enforced", "enforce", keys=entries), *others])
+    apps.write(deployment.apps_file, [verification_app("enforced", mode, **section), *others])
+
+
+def write_keys(deployment: VerificationDeployment, ids: tuple[str, ...], **more: Any) -> None:
+    write_section(deployment, keys=[entry | more.get(entry["id"], {}) for entry in keys(*ids)])
+
+
+def write_identity_secrets(deployment: VerificationDeployment, ids: tuple[str, ...]) -> None:
+    write_section(deployment, identityTokenSecret=None, identityTokenSecrets=keys(*ids))
 
 
 # Keys are read from the apps file: the store makes no difference.
+def by_token(user: str, key_id: str) -> Command:
+    return vouched(fresh("device"), user, key_id=key_id)
+
+
+def by_identity_token(user: str, key_id: str) -> Command:
+    identities = [{"identifier": "uid", "value": user}]
+    return login_identity(fresh("device"), identity_token(identities, key_id=key_id))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("deployment", ["sqlite"], indirect=True)
-def test_rotation(deployment: VerificationDeployment) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "write", "enter", "reason"),
+    [("k1", "k2", write_keys, by_token, "InvalidAuthToken"),
+     ("j1", "j2", write_identity_secrets, by_identity_token, "INVALID_IDENTITY_TOKEN")], ids=["keys", "identity"])
+def test_rotation(
+    deployment: VerificationDeployment, old: str, new: str, write: Callable[..., None],
+    enter: Callable[[str, str], Command], reason: str
+) -> None:
     """Two keys are live, traffic comes with both, and the old one goes: none is refused before, all after, and the
     process is the same one all along."""
     bus = deployment.verification
     verification, _ = deployment.start()
     process = verification.process.pid
-    write_keys(deployment, ("k1",))
-    bus.settle(vouched(fresh("device"), "user"))
-    write_keys(deployment, ("k1", "k2"))
-    until(
-        lambda: bus.settle(vouched(fresh("device"), "user", key_id="k2"))["status"] == "succeeded", 15,
-        "the new key")
+    write(deployment, (old,))
+    until(lambda: bus.settle(enter("user", old))["status"] == "succeeded", 15, "the old key")
+    write(deployment, (old, new))
+    until(lambda: bus.settle(enter("user", new))["status"] == "succeeded", 15, "the new key")
 
     sent: list[tuple[float, str, Command]] = []
     stop = threading.Event()
@@ -187,8 +209,8 @@ def test_rotation(deployment: VerificationDeployment) -> None:
     def traffic() -> None:
         turn = 0
         while not stop.is_set():
-            key_id = ("k1", "k2")[turn % 2]
-            command = vouched(fresh("device"), f"user-{turn % 7}", key_id=key_id)
+            key_id = (old, new)[turn % 2]
+            command = enter(f"user-{turn % 7}", key_id)
             sent.append((time.monotonic(), key_id, command))
             bus.send(command)
             turn += 1
@@ -199,23 +221,107 @@ def test_rotation(deployment: VerificationDeployment) -> None:
     try:
         time.sleep(3)
         cut = time.monotonic()
-        write_keys(deployment, ("k2",))
+        write(deployment, (new,))
         until(lambda: verification.lines("apps file reloaded") and time.monotonic() > cut + 10.5, 20, "ten seconds")
         late = time.monotonic()
         time.sleep(2)
     finally:
         stop.set()
         worker.join()
-    seen = {"k1": [0, 0], "k2": [0, 0]}
+    seen = {old: [0, 0], new: [0, 0]}
+    ended: set[str] = set()
     for when, key_id, command in sent:
         reply = bus.final(command, timeout=60)
-        if key_id == "k2" or when < cut:
+        if key_id == new or when < cut - 1:
             assert reply["status"] == "succeeded" and reply["result"]["keyId"] == key_id, reply
         elif when > late:
-            assert reply["status"] == "rejected" and reply["reason"] == "InvalidAuthToken", reply
+            assert reply["status"] == "rejected" and reply["reason"] == reason, reply
+        if key_id == old and when < cut - 1:
+            ended.add(command.data["deviceId"])
         seen[key_id][when > late] += 1
     assert all(before > 20 and after > 20 for before, after in seen.values()), seen
     assert verification.process.pid == process and verification.is_running
+    counts = {count.get("keyId") for count in bus.settle(usage())["result"]["counts"]}
+    assert {old, new} <= counts
+    # What the old key had vouched for is over, without anybody asking; what the new one vouches for is not.
+    for device in ended:
+        assert " ".join(bus.wait_sessions(device, 2)[-1].split()[:3]) == "ended keyGone unverified!"
+    for when, key_id, command in sent:
+        if key_id == new:
+            assert len(bus.sessions(command.data["deviceId"])) == 1
+
+
+# How a session ends by itself. The store is asked for it, so both are tried.
+
+
+def wait_ended(deployment: VerificationDeployment, device: str, reason: str, timeout: float = 40) -> None:
+    sessions = deployment.verification.wait_sessions(device, 2, timeout)
+    assert sessions[-1].startswith(f"ended {reason} unverified!"), sessions
+    reply = deployment.verification.ask(get_session(device))["result"]
+    assert (reply["state"], reply["mayFileIssues"]) == ("unverified", False) and "keyId" not in reply
+
+
+@pytest.mark.slow
+def test_sessions_end_with_their_key(deployment: VerificationDeployment) -> None:
+    """Also those that are not looked at, also in steps, and also where another secret takes the same id."""
+    bus = deployment.verification
+    deployment.process("verification", BATCH_SIZE="7").start().wait_ready()
+    deployment.process("sync").start().wait_ready()
+    gone, stays = [fresh("device") for _ in range(30)], [fresh("device") for _ in range(5)]
+    commands = [vouched(device, fresh("user")) for device in gone]
+    commands += [vouched(device, fresh("user"), key_id="k2") for device in stays]
+    bus.send_all(commands)
+    for command in commands:
+        assert bus.final(command)["status"] == "succeeded"
+    replaced = [{"id": "k1", "secret": secret("k1-of-later")}, *keys("k2")]
+    write_section(deployment, keys=replaced)
+    for device in gone:
+        wait_ended(deployment, device, "keyGone")
+    for device in stays:
+        assert bus.ask(get_session(device))["result"]["state"] == "verified"
+        assert len(bus.sessions(device)) == 1
+
+
+@pytest.mark.slow
+def test_a_session_of_a_gone_key_is_over_for_whoever_looks(deployment: VerificationDeployment) -> None:
+    """As soon as the settings are read: the answers never show more than the settings allow."""
+    bus = deployment.verification
+    verification, _ = deployment.start()
+    device = fresh("device")
+    mpid(bus.settle(vouched(device, fresh("user"))))
+    write_keys(deployment, ("k2",))
+    until(lambda: verification.lines("apps file reloaded"), 20, "the file to be read")
+    assert bus.ask(get_session(device))["result"]["state"] == "unverified"
+    assert bus.wait_sessions(device, 2)[-1].startswith("ended keyGone unverified!")
+
+
+@pytest.mark.slow
+def test_a_switch_to_enforce_ends_what_nobody_vouched_for(deployment: VerificationDeployment) -> None:
+    bus = deployment.verification
+    write_section(deployment, "report")
+    deployment.start()
+    unverified, verified, anonymous = (fresh("device") for _ in range(3))
+    assert bus.settle(login(unverified, userId=fresh("user")))["result"]["mayFileIssues"]
+    mpid(bus.settle(vouched(verified, fresh("user"))))
+    bus.ask(login(anonymous))
+    write_section(deployment, "enforce")
+    wait_ended(deployment, unverified, "verificationRequired")
+    for device, state in ((verified, "verified"), (anonymous, "anonymous")):
+        session = bus.ask(get_session(device))["result"]
+        assert (session["state"], session["mayFileIssues"]) == (state, True)
+        assert len(bus.sessions(device)) == 1
+
+
+@pytest.mark.slow
+def test_a_session_ends_by_age(deployment: VerificationDeployment) -> None:
+    bus = deployment.verification
+    write_section(deployment, sessionSeconds=4)
+    deployment.start()
+    device, user = fresh("device"), fresh("user")
+    mpid(bus.settle(vouched(device, user)))
+    wait_ended(deployment, device, "sessionExpired")
+    again = mpid(bus.settle(vouched(device, user)))
+    assert bus.wait_sessions(device, 3)[2] == f"login verified {again}"
 
 
 @pytest.mark.slow

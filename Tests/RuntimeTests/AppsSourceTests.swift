@@ -33,6 +33,27 @@ import Testing
         "apps: [{id: demo, keys: [{id: k, secret: \(secret), scopes: [sdk]}]}]"
     }
 
+    /// Once when it is asked for, and after that only what is new.
+    @Test func weakSecretsAreTold() throws {
+        try write(file())
+        let source = try source()
+        #expect(lines.all.isEmpty)
+        source.logWarnings()
+        #expect(lines.all.count == 1)
+        #expect(lines.all[0].contains("app demo, key k") && !lines.all[0].contains("secret-one"))
+        try write(
+            "apps: [{id: demo, keys: [{id: k, secret: secret-two, scopes: []}, {id: l, secret: secret-3, scopes: []}]}]"
+        )
+        #expect(source.reload())
+        #expect(lines.all.count == 3)
+        #expect(lines.all[2].contains("app demo, key l"))
+        let strict = try AppsSource(path: path, logger: Logger(label: "test"))
+        #expect(!strict.apps.warnings.isEmpty)
+        #expect(throws: AppsFile.Problem.self) {
+            try AppsSource(path: path, weakSecrets: .refuse, logger: Logger(label: "test"))
+        }
+    }
+
     @Test func aChangeIsTakenUp() throws {
         try write(file())
         let source = try source()

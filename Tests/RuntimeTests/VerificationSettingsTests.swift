@@ -24,7 +24,8 @@ import Testing
             #expect(settings.mode == .off)
             #expect(settings.signedFields == .vendor)
             #expect(settings.keys.isEmpty)
-            #expect(settings.identityTokenSecret == nil)
+            #expect(settings.identityTokenSecrets.isEmpty)
+            #expect(settings.sessionLifetime == nil)
             #expect(!settings.fullPrivacy)
             #expect(!settings.clearAnonymousUserOnLogin)
         }
@@ -33,7 +34,7 @@ import Testing
     @Test func readsEverything() throws {
         let settings = try parse(
             """
-            {mode: enforce, signedFields: delimited, fullPrivacy: true, clearAnonymousUserOnLogin: true,
+            {mode: enforce, signedFields: delimited, fullPrivacy: true, clearAnonymousUserOnLogin: true, sessionSeconds: 86400,
              identityTokenSecretFile: jwt, keys: [
                {id: k1, secret: test_secret_key_0123456789, created: 2026-01-31, retireAt: 2026-02-28T12:00:00+01:00},
                {id: k2, secretFile: second}]}
@@ -42,12 +43,25 @@ import Testing
         #expect(settings.signedFields == .delimited)
         #expect(settings.fullPrivacy)
         #expect(settings.clearAnonymousUserOnLogin)
-        #expect(settings.identityTokenSecret == SymmetricKey(data: Data("identity-token-secret".utf8)))
+        #expect(settings.identityTokenSecrets.map(\.secret) == [SymmetricKey(data: Data("identity-token-secret".utf8))])
+        #expect(settings.identityTokenSecrets.map(\.shownID) == [nil])
+        #expect(settings.sessionLifetime == 86_400_000)
         #expect(settings.keys.map(\.id) == ["k1", "k2"])
         #expect(settings.keys[0].secret == SymmetricKey(data: Data("test_secret_key_0123456789".utf8)))
         #expect(settings.keys[0].created == Timestamp(rfc3339: "2026-01-31T00:00:00Z"))
         #expect(settings.keys[0].retireAt == Timestamp(rfc3339: "2026-02-28T11:00:00Z"))
         #expect(settings.keys[1].secret == SymmetricKey(data: Data("second_secret".utf8)))
+    }
+
+    @Test func severalIdentityTokenSecrets() throws {
+        let settings = try parse(
+            """
+            {mode: enforce, signedFields: userId, identityTokenSecrets: [
+              {id: j1, secret: 0123456789, retireAt: 2026-02-28}, {id: j2, secretFile: second}]}
+            """, files: ["second": "second_secret\n"])
+        #expect(settings.identityTokenSecrets.map(\.shownID) == ["j1", "j2"])
+        #expect(settings.identityTokenSecrets[0].retireAt == Timestamp(rfc3339: "2026-02-28T00:00:00Z"))
+        #expect(settings.identityTokenSecrets[1].secret == SymmetricKey(data: Data("second_secret".utf8)))
     }
 
     @Test func aKeyLivesUntilItRetires() throws {
@@ -74,6 +88,19 @@ import Testing
             ("{keys: [{id: k1, secretFile: missing}]}", ["key k1", "missing"]),
             ("{identityTokenSecret: short}", ["identityTokenSecret", "8 bytes"]),
             ("{identityTokenSecret: a12345678, identityTokenSecretFile: b}", ["identityTokenSecret", "either"]),
+            ("{identityTokenSecrets: [{id: j1, secret: 0123456789}, {id: j1, secret: abcdefgh}]}", ["j1", "twice"]),
+            ("{identityTokenSecrets: [{id: j1, secret: 0123456789}, {id: j2, secret: 0123456789}]}", ["j2", "j1"]),
+            ("{identityTokenSecrets: [{secret: 0123456789}]}", ["id"]),
+            (
+                "{identityTokenSecrets: [{id: j1, secret: 0123456789}], identityTokenSecret: abcdefgh}",
+                ["identityTokenSecrets", "either"]
+            ),
+            (
+                "{mode: enforce, keys: [{id: k1, secret: 0123456789}]}",
+                ["enforce", "signedFields", "delimited", "userId", "email", "vendor"]
+            ),
+            ("{mode: report, identityTokenSecret: 0123456789}", ["report", "signedFields"]),
+            ("{sessionSeconds: 0}", ["sessionSeconds", "from 1"]), ("{sessionSeconds: a day}", ["sessionSeconds"]),
             ("{fullPrivacy: true, signedFields: email}", ["fullPrivacy", "email"]),
             ("{fullPrivacy: maybe}", ["fullPrivacy"]),
             ("enforce", ["verification"]),
@@ -87,7 +114,7 @@ import Testing
 
     /// Secrets do not show when settings are printed.
     @Test func secretsAreNotPrinted() throws {
-        let settings = try parse("{keys: [{id: k1, secret: very-secret-text}], identityTokenSecret: very-secret-text}")
+        let settings = try parse("{keys: [{id: k1, secret: very-secret-text}], identityTokenSecret: very-secret-jwt}")
         #expect(!String(reflecting: settings).contains("very-secret"))
         #expect(settings.keys[0].description == "verification key k1")
     }

@@ -28,11 +28,12 @@ enum Fixture {
     static func settings(
         _ mode: VerificationSettings.Mode = .enforce, _ fields: Fields = .vendor,
         keys: [VerificationSettings.Key] = [k1, k2], fullPrivacy: Bool = false, clears: Bool = false,
-        identityTokenSecret: String? = secret
+        identityTokenSecret: String? = secret, sessionSeconds: Int64? = nil
     ) -> VerificationSettings {
         VerificationSettings(
-            mode: mode, signedFields: fields, keys: keys, identityTokenSecret: identityTokenSecret.map(symmetric),
-            fullPrivacy: fullPrivacy, clearAnonymousUserOnLogin: clears)
+            mode: mode, signedFields: fields, keys: keys,
+            identityTokenSecrets: identityTokenSecret.map { [key("", $0)] } ?? [], fullPrivacy: fullPrivacy,
+            clearAnonymousUserOnLogin: clears, sessionLifetime: sessionSeconds.map { $0 * 1000 })
     }
 
     static func context(
@@ -42,6 +43,25 @@ enum Fixture {
         DecisionContext(
             command: CommandKey(app: app, source: "test", id: id), app: AppSettings(id: app, verification: settings),
             principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: expiry)
+    }
+
+    /// The sync service's answer to a forward, as it comes.
+    static func answer(
+        to forward: String, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil, result: JSONValue? = nil
+    ) -> VerificationCommand {
+        var reply: JSONObject = [
+            "commandId": .string(forward), "commandType": .string(LogInUser.type), "status": .string(status.rawValue),
+        ]
+        if let reason {
+            reply["reason"] = .string(reason.rawValue)
+            reply["message"] = .string(reason.defaultMessage)
+        }
+        if let result { reply["result"] = result }
+        do {
+            return try VerificationCommand.read(reply: .object(reply))
+        } catch {
+            preconditionFailure("\(error)")
+        }
     }
 
     static func hmac(_ text: String, _ secret: String = secret) -> Data {

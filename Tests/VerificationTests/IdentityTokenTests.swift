@@ -15,7 +15,7 @@ import Testing
         _ text: String, now: Timestamp = Fixture.now, secret: String = Fixture.secret, fullPrivacy: Bool = false
     ) throws(Rejection) -> Claimant {
         let token = try IdentityToken(reading: text)
-        try token.verify(secret: Fixture.symmetric(secret), now: now)
+        _ = try token.verify(secrets: [Fixture.key("", secret)], now: now)
         return try token.claimant(fullPrivacy: fullPrivacy)
     }
 

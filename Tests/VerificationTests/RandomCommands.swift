@@ -20,28 +20,31 @@ struct RandomCommands {
     struct Waiting {
         var app: String
         var forwardID: String
-        var user: String?
+        /// Whom the sync service finds.
+        var mpid: Int64
     }
 
     private var random: SplitMix64
     private var count = 0
     private var waiting: [Waiting] = []
+    /// How often a user of an app was erased: whoever comes back is somebody new.
+    private var lives: [String: Int64] = [:]
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
     mutating func next() -> Step {
         count += 1
         let app = ["support", "other"][Int.random(in: 0...1, using: &random)]
-        let settings = Fixture.settings(app == "support" ? .enforce : .report)
+        let settings = settings(app)
         if !waiting.isEmpty, Int.random(in: 0..<5, using: &random) < 2 {
             let answer = answer()
-            let settings = Fixture.settings(answer.1 == "support" ? .enforce : .report)
-            return Step(command: answer.0, context: Fixture.context(settings, id: "c\(count)", app: answer.1))
+            return Step(
+                command: answer.0, context: Fixture.context(self.settings(answer.1), id: "c\(count)", app: answer.1))
         }
         let device = "d\(Int.random(in: 0..<3, using: &random))"
         let user = ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)]
         let command: VerificationCommand =
-            switch Int.random(in: 0..<10, using: &random) {
+            switch Int.random(in: 0..<13, using: &random) {
             case 0: .logout(VerificationLogout(deviceId: device))
             case 1: .login(VerificationLogin(deviceId: device))
             case 2: .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: "x"))
@@ -51,17 +54,37 @@ struct RandomCommands {
                         deviceId: device,
                         identityToken: Fixture.jwt(Fixture.payload(#"[{"identifier":"uid","value":"\#(user)"}]"#))))
             case 4: .usage(VerificationUsage())
+            case 5: .getSession(GetSession(deviceId: device))
+            case 6: .review(ReviewSession(deviceId: device))
+            case 7: forget(user, app)
             default:
                 .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: Fixture.token(user)))
             }
         return Step(command: command, context: Fixture.context(settings, id: "c\(count)", app: app))
     }
 
+    /// Mostly the same; now and then the first key is away for a moment.
+    private mutating func settings(_ app: String) -> VerificationSettings {
+        Fixture.settings(
+            app == "support" ? .enforce : .report,
+            keys: Int.random(in: 0..<8, using: &random) == 0 ? [Fixture.k2] : [Fixture.k1, Fixture.k2])
+    }
+
+    private func mpid(_ user: String, _ app: String) -> Int64 {
+        ["anna": 1, "berta": 2, "carla": 3][user, default: 4] + 10 * lives["\(app) \(user)", default: 0]
+    }
+
+    private mutating func forget(_ user: String, _ app: String) -> VerificationCommand {
+        defer { lives["\(app) \(user)", default: 0] += 1 }
+        let userIDs = Bool.random(using: &random) ? [user] : []
+        return .forget(ForgetSessions(mpids: [MPID(mpid(user, app))].compactMap(\.self), userIds: userIDs, emails: []))
+    }
+
     /// Remembers what has to be answered.
     mutating func note(_ decision: VerificationDecider.Decision, app: String) {
         for forward in decision.forwards {
             let user = (forward.command as? LogInUser)?.request.knownIdentities["customerid"] ?? nil
-            waiting.append(Waiting(app: app, forwardID: forward.id, user: user))
+            waiting.append(Waiting(app: app, forwardID: forward.id, mpid: user.map { mpid($0, app) } ?? -9))
         }
     }
 
@@ -70,16 +93,12 @@ struct RandomCommands {
         let place = Int.random(in: 0..<4, using: &random) > 0 ? 0 : Int.random(in: 0..<waiting.count, using: &random)
         let one = waiting[place]
         if Int.random(in: 0..<4, using: &random) > 0 { waiting.remove(at: place) }
-        var reply = Reply<JSONValue>(commandId: one.forwardID, commandType: LogInUser.type, status: .succeeded)
-        switch Int.random(in: 0..<12, using: &random) {
-        case 0:
-            reply.status = .rejected
-            reply.reason = .throttled
-        case 1: reply.status = .expired
-        default:
-            let mpid = one.user.map { ["anna": "1", "berta": "2", "carla": "3"][$0] ?? "4" } ?? "-9"
-            reply.result = ["mpid": .string(mpid)]
-        }
-        return (.synced(reply), one.app)
+        let command =
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0: Fixture.answer(to: one.forwardID, .rejected, reason: .throttled)
+            case 1: Fixture.answer(to: one.forwardID, .expired)
+            default: Fixture.answer(to: one.forwardID, .succeeded, result: ["mpid": .string(String(one.mpid))])
+            }
+        return (command, one.app)
     }
 }

@@ -20,7 +20,9 @@ import WireJSON
 
         /// - Returns: what is wrong with the event, after all that was told before.
         mutating func read(_ event: SessionChanged) -> String? {
-            defer { (state, mayFileIssues, isKnown) = (event.state, event.mayFileIssues, true) }
+            // Of a device whose user was erased nothing is known.
+            var isErased = false
+            defer { (state, mayFileIssues, isKnown) = (event.state, event.mayFileIssues, !isErased) }
             switch event.cause {
             case .login where event.state == .anonymous:
                 return user.map { "an anonymous login while \($0) is there" }
@@ -38,6 +40,14 @@ import WireJSON
                 return user == nil && state == .anonymous && isKnown ? "a logout while nobody is there" : nil
             case .refusal:
                 return event.state == .unverified && !event.mayFileIssues ? nil : "a refusal that refuses nothing"
+            case .ended where event.reason == .erased:
+                defer { user = nil }
+                isErased = true
+                return event.mpid == user && user != nil ? nil : "nobody was erased"
+            case .ended:
+                if event.mpid != user { return "the end of another's session" }
+                return event.state == .unverified && event.state != state || event.mayFileIssues != mayFileIssues
+                    ? nil : "an end that ends nothing"
             }
         }
     }
@@ -80,7 +90,7 @@ import WireJSON
             #expect(Set(settled.keys).isSubset(of: promised))
             #expect(state.sagas.count == promised.count - settled.count)
         }
-        for outcome in ["pending", "noted", "rejected InvalidAuthToken", "anonymous noIdentifier"] {
+        for outcome in ["pending", "noted", "rejected InvalidAuthToken", "anonymous noIdentifier", "removed 1"] {
             #expect((outcomes[outcome] ?? 0) > 10, "\(outcomes)")
         }
     }
@@ -122,13 +132,20 @@ import WireJSON
         let sessions = [
             Session(
                 app: "a'b", deviceID: "\u{e9}'\"\\ \u{1F44B}", state: .unverified, mayFileIssues: false,
-                mpid: MPID(Int64.min), number: 7, shown: 5, hasLogin: true),
-            Session(app: "demo", deviceID: "d", state: .unchecked),
+                mpid: MPID(Int64.min), standing: Standing(.unverified), number: 7, shown: 5, moved: 4, hasLogin: true),
+            Session(
+                app: "demo", deviceID: "d", state: .verified,
+                standing: Standing(.key(mark: Fixture.k1.mark(.authToken)), keyID: "k'1", since: Fixture.now)),
+            Session(
+                app: "demo", deviceID: "e", state: .unchecked, standing: Standing(.unchecked, since: Fixture.now)),
         ]
         let sagas = [
             LoginSaga(
                 forwardID: "f1", command: CommandKey(app: "demo", source: "s'", id: "i\""), deviceID: "d", kind: .login,
-                number: 3, result: VerificationResult(state: .verified, mayFileIssues: true, keyId: "k1")),
+                number: 3, result: VerificationResult(state: .verified, mayFileIssues: true, keyId: "k1"),
+                standing: Standing(.unknown, keyID: "k1", since: Fixture.now),
+                userID: PersonDigest(of: "anna", .customerID, SyncSettings()),
+                email: PersonDigest(of: "A@b.io", .email, SyncSettings())),
             LoginSaga(
                 forwardID: "f2", command: CommandKey(app: "demo", source: "s", id: "j"), deviceID: "d", kind: .logout,
                 number: 4,

@@ -41,9 +41,8 @@ import WireJSON
     @Test func anAnswerForAnotherApp() {
         var world = World()
         let anna = world.vouched("anna")
-        let reply = Reply<JSONValue>(
-            commandId: anna.forwards[0].id, commandType: LogInUser.type, status: .succeeded, result: ["mpid": "1"])
-        #expect(world.decide(.synced(reply), app: "other").settlements.isEmpty)
+        let reply = Fixture.answer(to: anna.forwards[0].id, .succeeded, result: ["mpid": "1"])
+        #expect(world.decide(reply, app: "other").settlements.isEmpty)
         #expect(world.answer(anna, mpid: 1).settled == ["verified k1 1"])
     }
 
@@ -77,29 +76,71 @@ import WireJSON
         #expect(world.session() == session)
     }
 
-    /// A logout, a refused login and an anonymous one take effect at once; a login before them comes too late.
-    @Test(arguments: ["logout", "refused", "anonymous"]) func overtakenBy(_ what: String) {
+    /// A logout that comes while a login is on its way: the sync service does both, in that order, and so it is told.
+    @Test(arguments: ["logout", "anonymous"]) func aLogoutAfterALogin(_ what: String) {
         var world = World()
         let anna = world.vouched("anna")
-        let next =
-            switch what {
-            case "logout": world.logout()
-            case "refused": world.login("berta", token: "x")
-            default: world.login()
-            }
+        let next = what == "logout" ? world.logout() : world.login()
+        #expect(next.answer == "pending")
+        #expect(next.sent == ["logout"])
+        #expect(next.told == [])
+        #expect(world.answer(anna, mpid: 1).told == ["session login verified 1"])
+        #expect(world.answer(next, mpid: -5).told == ["session logout anonymous 1"])
+        #expect(world.session()?.state == .anonymous)
+        #expect(world.session()?.hasLogin == false)
+    }
+
+    /// The answers in the wrong order: the login that the logout undid changes nothing.
+    @Test func aLoginAnsweredAfterItsLogout() {
+        var world = World()
+        let anna = world.vouched("anna")
+        let logout = world.logout()
+        #expect(world.answer(logout, mpid: -5).told == ["session logout anonymous"])
         let session = world.session()
         let late = world.answer(anna, mpid: 1)
         #expect(late.settled == ["verified k1 1"])
         #expect(late.told == [])
         #expect(world.session() == session)
-        #expect(session?.state == (what == "refused" ? .unverified : .anonymous))
-        if what == "refused" {
-            #expect(next.forwards.isEmpty)
-        } else {
-            // The sync service may have the user by then: it is told to go.
-            #expect(next.sent == ["logout"])
-            #expect(world.answer(next, mpid: 5).told == [])
-        }
+    }
+
+    /// A refused login takes effect at once. The one before it has put its user on the device all the same, and the
+    /// session says so: who comes next is told after them.
+    @Test func aLoginAnsweredAfterARefusal() {
+        var world = World()
+        let anna = world.vouched("anna")
+        #expect(world.login("berta", token: "x").forwards.isEmpty)
+        let late = world.answer(anna, mpid: 1)
+        #expect(late.settled == ["verified k1 1"])
+        #expect(late.told == ["session login unverified! 1"])
+        #expect(world.session()?.mpid?.value == 1)
+        let carla = world.vouched("carla")
+        #expect(world.answer(carla, mpid: 3).told == ["session logout anonymous 1", "session login verified 3"])
+    }
+
+    @Test func aLogoutAnsweredAfterARefusal() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let logout = world.logout()
+        #expect(world.login("berta").told == ["failed AuthTokenNotProvided", "session refusal unverified!"])
+        #expect(world.answer(logout, mpid: -5).told == ["session logout unverified! 1"])
+        #expect(world.login().sent == ["logout"])
+    }
+
+    /// What was not done is not told: the user is there, and the next logout asks again.
+    @Test(arguments: [ReasonCode.throttled, .internalError]) func aLogoutThatIsRefused(_ reason: ReasonCode) {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        let session = world.session()
+        let refused = world.logout()
+        #expect(refused.forwards.map(\.expiry) == [nil])
+        #expect(world.answer(refused, .rejected, reason: reason).settled == ["rejected \(reason.rawValue)"])
+        #expect(world.session()?.mpid == session?.mpid)
+        #expect(world.session()?.state == .verified)
+        let again = world.login()
+        #expect(again.sent == ["logout"])
+        #expect(world.answer(again, mpid: -5).told == ["session logout anonymous 1"])
     }
 
     @Test func logout() {
@@ -108,13 +149,14 @@ import WireJSON
         _ = world.answer(anna, mpid: 1)
         let logout = world.logout()
         #expect(logout.answer == "pending")
-        #expect(logout.told == ["session logout anonymous 1"])
+        #expect(logout.told == [])
         #expect(logout.sent == ["logout"])
         let done = world.answer(logout, mpid: -5)
         #expect(done.settled == ["anonymous -5"])
-        #expect(done.told == [])
+        #expect(done.told == ["session logout anonymous 1"])
         // Again: nobody is there, so nothing is told.
-        #expect(world.logout().told == [])
+        let again = world.logout()
+        #expect(world.answer(again, mpid: -5).told == [])
     }
 
     @Test func anAnonymousLoginLogsOut() {
@@ -123,8 +165,9 @@ import WireJSON
         _ = world.answer(anna, mpid: 1)
         let anonymous = world.login(nil, "rubbish")
         #expect(anonymous.answer == "pending")
-        #expect(anonymous.told == ["session logout anonymous 1"])
-        #expect(world.answer(anonymous, mpid: 5).settled == ["anonymous 5 userEmailInvalid"])
+        let done = world.answer(anonymous, mpid: 5)
+        #expect(done.settled == ["anonymous 5 userEmailInvalid"])
+        #expect(done.told == ["session logout anonymous 1"])
         let again = world.login()
         #expect(again.answer == "anonymous noIdentifier")
         #expect(again.told == [])
@@ -162,6 +205,21 @@ import WireJSON
         #expect(world.answer(late, .expired).settled == ["expired"])
         let odd = world.vouched("carla")
         #expect(world.answer(odd, .succeeded, result: ["mpid": "0"]).settled == ["rejected INTERNAL_ERROR"])
+        #expect(world.state.sagas.isEmpty)
+    }
+
+    /// A newer sync service says what this version does not know: the login ends all the same.
+    @Test(arguments: [
+        #"{"commandId":"ID","commandType":"t","status":"rejected","reason":"A_LATER_REASON","message":"No."}"#,
+        #"{"commandId":"ID","commandType":"t","status":"postponed"}"#,
+    ]) func wordsThatAreNotKnown(_ text: String) throws {
+        var world = World()
+        let anna = world.vouched("anna")
+        let data = try JSONValue(parsing: Array(text.replacing("ID", with: anna.forwards[0].id).utf8))
+        #expect(
+            world.decide(try VerificationService.decode(type: "identity.reply.v1", data: data)).settled == [
+                "rejected SERVER_ERROR"
+            ])
         #expect(world.state.sagas.isEmpty)
     }
 

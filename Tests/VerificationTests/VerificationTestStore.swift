@@ -21,7 +21,8 @@ final class VerificationTestStore {
     private let name = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
     private let directory: URL
 
-    init(_ engine: SQLEngine) throws {
+    /// - Parameter upTo: the last migration of the service that is run.
+    init(_ engine: SQLEngine, upTo last: Int = .max) throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(name)")
         switch engine {
         case .sqlite:
@@ -29,14 +30,22 @@ final class VerificationTestStore {
             database = try SQLiteDatabase(
                 path: directory.appending(path: "verification.sqlite").path, synchronous: .normal)
         case .postgresql:
-            guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
-                throw MissingServer()
-            }
-            database = try PostgreSQLDatabase(
-                url: url, schema: name, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            database = try Self.connect(schema: name)
         }
-        try Migrator(StorageSchema.migrations + VerificationService.migrations).run(on: database)
+        let migrations = VerificationService.migrations.filter { $0.number <= last }
+        try Migrator(StorageSchema.migrations + migrations).run(on: database)
     }
+
+    private static func connect(schema: String) throws -> PostgreSQLDatabase {
+        guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
+            throw MissingServer()
+        }
+        return try PostgreSQLDatabase(
+            url: url, schema: schema, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    /// A second connection to the same store, as another replica has it. Only with PostgreSQL.
+    func another() throws -> PostgreSQLDatabase { try Self.connect(schema: name) }
 
     deinit {
         if database.engine == .postgresql {
@@ -49,7 +58,9 @@ final class VerificationTestStore {
     /// Every row of all tables, as it stands.
     func rows() throws -> [[SQLValue]] {
         try database.transaction { transaction in
-            try ["sessions ORDER BY app, device_id", "login_sagas ORDER BY forward_id"].flatMap {
+            try [
+                "sessions ORDER BY app, device_id", "login_sagas ORDER BY forward_id", "people ORDER BY app, mpid",
+            ].flatMap {
                 try transaction.query("SELECT * FROM \($0)").map(\.values)
             }
                 + transaction.query(

@@ -60,12 +60,21 @@ struct World {
         _ decision: VerificationDecider.Decision, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil,
         result: JSONValue? = nil
     ) -> VerificationDecider.Decision {
-        let forward = decision.forwards.first
-        return decide(
-            .synced(
-                Reply(
-                    commandId: forward?.id ?? "", commandType: LogInUser.type, status: status, reason: reason,
-                    message: reason?.defaultMessage, result: result)))
+        decide(Fixture.answer(to: decision.forwards.first?.id ?? "", status, reason: reason, result: result))
+    }
+
+    mutating func getSession(_ device: String = "d") -> VerificationDecider.Decision {
+        decide(.getSession(GetSession(deviceId: device)))
+    }
+
+    mutating func review(_ device: String = "d") -> VerificationDecider.Decision {
+        decide(.review(ReviewSession(deviceId: device)))
+    }
+
+    mutating func forget(
+        _ mpids: Int64..., userIDs: [String] = [], emails: [String] = []
+    ) -> VerificationDecider.Decision {
+        decide(.forget(ForgetSessions(mpids: mpids.compactMap { MPID($0) }, userIds: userIDs, emails: emails)))
     }
 
     func session(_ device: String = "d") -> Session? { state.session(app: "support", deviceID: device) }
@@ -86,8 +95,11 @@ extension VerificationDecider.Decision {
             case let event as VerificationFailed: "failed \(event.reason.rawValue)"
             case let event as UnverifiedObserved: "observed \(event.reason.rawValue)"
             case let event as SessionChanged:
-                ["session", event.cause.rawValue, event.state.rawValue + (event.mayFileIssues ? "" : "!")].joined(
-                    separator: " ") + (event.mpid.map { " \($0)" } ?? "")
+                ([
+                    "session", event.cause.rawValue, event.reason?.rawValue,
+                    event.state.rawValue + (event.mayFileIssues ? "" : "!"), event.mpid?.description,
+                ] as [String?]).compactMap(\.self).joined(separator: " ")
+            case let event as SessionsErased: "erased " + event.mpids.map(\.description).joined(separator: ",")
             default: "another"
             }
         }
@@ -118,6 +130,12 @@ extension VerificationDecider.Decision {
                 result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId, result.mpid?.description,
                 result.anonymousReason?.rawValue,
             ] as [String?]).compactMap(\.self).joined(separator: " ")
+        case .succeeded(let result as SessionResult):
+            ([
+                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId, result.mpid?.description,
+                result.verifiedAt, result.hasLogin ? "login" : nil,
+            ] as [String?]).compactMap(\.self).joined(separator: " ")
+        case .succeeded(let result as ForgottenSessionsResult): "removed \(result.sessionsRemoved)"
         case .succeeded: "another"
         }
     }

@@ -40,7 +40,8 @@ final class SendThread {
         self.health = health
         self.logger = logger
         self.publishApps = publishApps
-        apps = try AppsSource(path: configuration.appsPath, reading: .gateway, logger: logger)
+        apps = try AppsSource(
+            path: configuration.appsPath, reading: .gateway, weakSecrets: configuration.weakSecrets, logger: logger)
         producer = try Self.makeProducer(configuration, logger)
         admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
     }

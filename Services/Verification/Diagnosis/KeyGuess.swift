@@ -26,13 +26,10 @@ struct KeyGuess {
                 KeyGuess(id: $0.id, secret: $0.secret, mistake: "another app's key: \($0.id) of app \(other.id)")
             }
         }
-        var jwt: [KeyGuess] = []
-        if let secret = app.verification.identityTokenSecret, !own.contains(where: { $0.secret == secret }) {
-            jwt = [
-                KeyGuess(
-                    id: "identityTokenSecret", secret: secret,
-                    mistake: "signed with the identityTokenSecret, which is for JWTs only")
-            ]
+        let jwt = app.verification.identityTokenSecrets.map {
+            KeyGuess(
+                id: $0.shownID ?? "identityTokenSecret", secret: $0.secret,
+                mistake: "signed with an identityTokenSecret, which is for JWTs only")
         }
         return live + retired + jwt + own.flatMap(misread) + foreign
     }

@@ -4,6 +4,7 @@
 public import Contracts
 public import Crypto
 import JSONWebTokens
+public import Runtime
 import WireJSON
 
 /// An identity token (JWT) of the vendor's identity system (facts/linking-and-verification.md B4.1): read, not yet
@@ -12,7 +13,7 @@ public struct IdentityToken: Sendable {
     let text: String
     let payload: JSONObject
 
-    /// Reads the form. Nothing of it is believed before ``verify(secret:now:)``.
+    /// Reads the form. Nothing of it is believed before ``verify(secrets:now:)``.
     /// - Throws: `INVALID_IDENTITY_TOKEN`.
     public init(reading text: String) throws(Rejection) {
         guard text.utf8.count <= 65_536 else { throw Self.malformed("has more than 65536 bytes") }
@@ -31,10 +32,24 @@ public struct IdentityToken: Sendable {
         self.text = text
     }
 
-    /// Checks signature and age.
-    /// - Throws: `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
-    public func verify(secret: SymmetricKey, now: Timestamp) throws(Rejection) {
-        guard HS256.isValid(text, key: secret) else { throw Rejection(.invalidIdentityToken) }
+    /// Checks signature and age. Every secret is tried to the end, so that the time taken does not tell which one it was.
+    /// - Returns: the secret that the token was made with.
+    /// - Throws: `IDENTITY_FEATURE_NOT_ENABLED`, `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
+    public func verify(
+        secrets: [VerificationSettings.Key], now: Timestamp
+    ) throws(Rejection) -> VerificationSettings.Key {
+        guard !secrets.isEmpty else { throw Rejection(.identityFeatureNotEnabled) }
+        var match: VerificationSettings.Key?
+        for key in secrets {
+            let isRight = HS256.isValid(text, key: key.secret)
+            match = isRight && key.isLive(at: now) ? key : match
+        }
+        guard let match else { throw Rejection(.invalidIdentityToken) }
+        try checkAge(now)
+        return match
+    }
+
+    private func checkAge(_ now: Timestamp) throws(Rejection) {
         guard let issued = payload["iat"]?.int64Value else { throw Rejection(.iatIsMandatory) }
         let seconds = now.milliseconds / 1000
         guard issued >= seconds - Self.maximumAge else { throw Self.malformed("is more than 24 hours old") }

@@ -9,8 +9,12 @@ public struct AppDirectory: Sendable {
     /// The app that each key belongs to.
     private let owners: [String: String]
 
+    /// What the file's author should change, one line each, without secrets.
+    public let warnings: [String]
+
     /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
-    public init(_ apps: [AppSettings]) {
+    public init(_ apps: [AppSettings], warnings: [String] = []) {
+        self.warnings = warnings
         self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
         owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })

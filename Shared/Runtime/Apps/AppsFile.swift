@@ -25,7 +25,8 @@ public enum AppsFile {
     /// - Parameter readSecret: reads a `secretFile`; relative paths are relative to the apps file.
     /// - Throws: `Problem`.
     public static func parse(
-        _ text: String, reading extent: Extent = .everything, readSecret: @escaping (String) throws -> String
+        _ text: String, reading extent: Extent = .everything, weakSecrets: WeakSecrets = .warn,
+        readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
         let file: File
         do {
@@ -63,14 +64,27 @@ public enum AppsFile {
             apps.append(
                 AppSettings(
                     id: app.id, keys: keys, linking: linking(app.linking),
-                    sdk: try SDKSettings.read(app.sdk, "\(place), sdk", secrets),
+                    sdk: try SDKSettings.read(app.sdk, app.id, secrets),
                     sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
                     verification: extent == .gateway
                         ? VerificationSettings()
-                        : try VerificationSettings.read(app.verification, "\(place), verification", secrets),
+                        : try VerificationSettings.read(app.verification, app.id, secrets),
                     gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies))
         }
-        return AppDirectory(apps)
+        try SecretUse.check(secrets.uses)
+        return AppDirectory(apps, warnings: try warnings(secrets.uses, weakSecrets))
+    }
+
+    /// What is read and should not stay so, one line each.
+    private static func warnings(_ uses: [SecretUse], _ weakSecrets: WeakSecrets) throws(Problem) -> [String] {
+        let weaknesses = uses.compactMap(\.weakness)
+        if weakSecrets == .refuse, let first = weaknesses.first {
+            throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS is refuse)")
+        }
+        let demo = Set(uses.filter(\.isOfDemo).map(\.app)).sorted()
+        guard !demo.isEmpty else { return weaknesses }
+        let line = "demo apps (\(demo.joined(separator: ", "))): their secrets are published, everybody can act as them"
+        return [line] + weaknesses
     }
 
     private static func check(replies: String, _ place: String) throws(Problem) {
@@ -94,7 +108,7 @@ public enum AppsFile {
             let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")
             throw Problem("\(place): the id is one of the deployment's own: \(names)")
         }
-        let secret = try secrets.read(inline: key.secret, file: key.secretFile, place)
+        let secret = try secrets.read(inline: key.secret, file: key.secretFile, place, of: app, for: .apiKey)
         var scopes: Set<Scope> = []
         for name in key.scopes {
             guard let scope = Scope(spelling: name), scope != .internal else {

@@ -13,6 +13,7 @@ public final class AppsSource {
     private let path: String
     private let extent: AppsFile.Extent
     private let internalKeys: [SymmetricKey]
+    private let weakSecrets: WeakSecrets
     private let logger: Logger
     /// Of each file that it was read from the digest: the text may hold secrets that this process does not keep.
     private var files: [String: SHA256.Digest]
@@ -22,13 +23,23 @@ public final class AppsSource {
     /// - Parameter keys: the deployment's; no app may have an internal key as a secret of its own.
     /// - Throws: `AppsFile.Problem` with the path in front; the service then does not start.
     public init(
-        path: String, reading extent: AppsFile.Extent = .everything, keys: DeploymentKeys = .none, logger: Logger
+        path: String, reading extent: AppsFile.Extent = .everything, keys: DeploymentKeys = .none,
+        weakSecrets: WeakSecrets = .warn, logger: Logger
     ) throws(AppsFile.Problem) {
         self.path = path
         self.extent = extent
+        self.weakSecrets = weakSecrets
         self.logger = logger
         internalKeys = keys.internalKeys
-        (apps, files) = try Self.load(path, extent, internalKeys)
+        (apps, files) = try Self.load(path, extent, internalKeys, weakSecrets)
+    }
+
+    /// Logs what the file's author should change. Not in the initializer: a process may read the file more than once
+    /// before it is up.
+    public func logWarnings() { log(apps.warnings) }
+
+    private func log(_ warnings: [String]) {
+        for warning in warnings { logger.warning("apps file", metadata: ["problem": "\(warning)"]) }
     }
 
     /// Reads the file, and the secret files it names, again if any of them changed.
@@ -38,12 +49,14 @@ public final class AppsSource {
             return false
         }
         do {
-            let (current, currentFiles) = try Self.load(path, extent, internalKeys)
+            let (current, currentFiles) = try Self.load(path, extent, internalKeys, weakSecrets)
             let isNew = currentFiles != files
+            let known = Set(apps.warnings)
             (apps, files, lastProblem) = (current, currentFiles, nil)
             if isNew {
                 let ids = apps.ids.joined(separator: ",")
                 logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
+                log(current.warnings.filter { !known.contains($0) })
             }
             return isNew
         } catch {
@@ -58,13 +71,13 @@ public final class AppsSource {
 
     /// The apps, and the digests of the files they were read from.
     private static func load(
-        _ path: String, _ extent: AppsFile.Extent, _ internalKeys: [SymmetricKey]
+        _ path: String, _ extent: AppsFile.Extent, _ internalKeys: [SymmetricKey], _ weakSecrets: WeakSecrets
     ) throws(AppsFile.Problem) -> (AppDirectory, [String: SHA256.Digest]) {
         let text = try read(path)
         var files = [path: digest(text)]
         let folder = URL(filePath: path).deletingLastPathComponent()
         do {
-            let apps = try AppsFile.parse(text, reading: extent) { file in
+            let apps = try AppsFile.parse(text, reading: extent, weakSecrets: weakSecrets) { file in
                 let secretPath = file.hasPrefix("/") ? file : folder.appending(path: file).path
                 let secret = try read(secretPath)
                 files[secretPath] = digest(secret)

@@ -74,20 +74,22 @@ extension SDKSettings {
         }
     }
 
-    /// - Parameter place: names the app in a problem's text.
+    /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Section?, _ place: String, _ secrets: SecretReader
+        _ section: Section?, _ app: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> SDKSettings {
         var settings = SDKSettings()
         guard let section else { return settings }
+        let place = "app \(app), sdk"
         if section.appSecret != nil || section.appSecretFile != nil {
             let secret = try secrets.read(
-                inline: section.appSecret, file: section.appSecretFile, "\(place), appSecret")
+                inline: section.appSecret, file: section.appSecretFile, "\(place), appSecret", of: app, for: .appSecret)
             settings.appSecret = AppSecret(secret)
         }
         if section.tokenSecret != nil || section.tokenSecretFile != nil {
             let place = "\(place), tokenSecret"
-            let secret = try secrets.read(inline: section.tokenSecret, file: section.tokenSecretFile, place)
+            let secret = try secrets.read(
+                inline: section.tokenSecret, file: section.tokenSecretFile, place, of: app, for: .tokenSecret)
             guard secret.utf8.count >= 32 else { throw AppsFile.Problem("\(place): the secret has less than 32 bytes") }
             settings.tokenSecret = TokenSecret(secret)
         }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
-/// Takes secrets from the apps file: inline, or from the file that holds it.
-struct SecretReader {
-    var readFile: (String) throws -> String
+/// Takes secrets from the apps file: inline, or from the file that holds it. Remembers where each is used, for what can
+/// only be seen when all are read (``SecretUse``).
+final class SecretReader {
+    private let readFile: (String) throws -> String
+    private(set) var uses: [SecretUse] = []
+
+    init(readFile: @escaping (String) throws -> String) { self.readFile = readFile }
 
     /// - Parameter place: names the app and the member in a problem's text.
-    func read(inline: String?, file: String?, _ place: String) throws(AppsFile.Problem) -> String {
+    func read(
+        inline: String?, file: String?, _ place: String, of app: String, for purpose: SecretUse.Purpose
+    ) throws(AppsFile.Problem) -> String {
         let secret: String
         switch (inline, file) {
         case (let inline?, nil): secret = inline
@@ -19,6 +25,7 @@ struct SecretReader {
         default: throw AppsFile.Problem("\(place): give either secret or secretFile")
         }
         guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has less than 8 bytes") }
+        uses.append(SecretUse(app: app, place: place, purpose: purpose, secret: Array(secret.utf8)))
         return secret
     }
 }

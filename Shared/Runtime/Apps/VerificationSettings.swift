@@ -28,6 +28,7 @@ public struct VerificationSettings: Sendable {
 
     /// A secret that tokens are made with. Its description never shows the secret.
     public struct Key: Sendable, CustomStringConvertible {
+        /// Empty for a single `identityTokenSecret`.
         public var id: String
         public var secret: SymmetricKey
         /// For people who keep the file.
@@ -44,29 +45,35 @@ public struct VerificationSettings: Sendable {
 
         public func isLive(at now: Timestamp) -> Bool { retireAt.map { now < $0 } ?? true }
 
+        /// The id as replies, events and counters show it.
+        public var shownID: String? { id.isEmpty ? nil : id }
+
         public var description: String { "verification key \(id)" }
     }
 
     public var mode: Mode
     public var signedFields: SignedFields
     public var keys: [Key]
-    /// What identity tokens (JWT) are signed with. Without one they are refused.
-    public var identityTokenSecret: SymmetricKey?
+    /// What identity tokens (JWT) are signed with. Without any they are refused.
+    public var identityTokenSecrets: [Key]
     /// Only the user id is used and signed; name and e-mail are dropped.
     public var fullPrivacy: Bool
     /// A login drops the device's anonymous user.
     public var clearAnonymousUserOnLogin: Bool
+    /// How long a session's `verified` lasts, in milliseconds; without it, until the next login or logout.
+    public var sessionLifetime: Int64?
 
     public init(
-        mode: Mode = .off, signedFields: SignedFields = .vendor, keys: [Key] = [],
-        identityTokenSecret: SymmetricKey? = nil, fullPrivacy: Bool = false, clearAnonymousUserOnLogin: Bool = false
+        mode: Mode = .off, signedFields: SignedFields = .vendor, keys: [Key] = [], identityTokenSecrets: [Key] = [],
+        fullPrivacy: Bool = false, clearAnonymousUserOnLogin: Bool = false, sessionLifetime: Int64? = nil
     ) {
         self.mode = mode
         self.signedFields = signedFields
         self.keys = keys
-        self.identityTokenSecret = identityTokenSecret
+        self.identityTokenSecrets = identityTokenSecrets
         self.fullPrivacy = fullPrivacy
         self.clearAnonymousUserOnLogin = clearAnonymousUserOnLogin
+        self.sessionLifetime = sessionLifetime
     }
 
     public func liveKeys(at now: Timestamp) -> [Key] { keys.filter { $0.isLive(at: now) } }
@@ -100,12 +107,14 @@ extension VerificationSettings {
         var keys: [Key]?
         var identityTokenSecret: String?
         var identityTokenSecretFile: String?
+        var identityTokenSecrets: [Key]?
         var fullPrivacy: Bool?
         var clearAnonymousUserOnLogin: Bool?
+        var sessionSeconds: Int64?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
-            case mode, signedFields, keys, identityTokenSecret, identityTokenSecretFile, fullPrivacy
-            case clearAnonymousUserOnLogin
+            case mode, signedFields, keys, identityTokenSecrets, identityTokenSecret, identityTokenSecretFile
+            case fullPrivacy, clearAnonymousUserOnLogin, sessionSeconds
         }
 
         init(from decoder: any Decoder) throws {
@@ -116,45 +125,84 @@ extension VerificationSettings {
             keys = try container.decodeIfPresent([Key].self, forKey: .keys)
             identityTokenSecret = try container.decodeIfPresent(String.self, forKey: .identityTokenSecret)
             identityTokenSecretFile = try container.decodeIfPresent(String.self, forKey: .identityTokenSecretFile)
+            identityTokenSecrets = try container.decodeIfPresent([Key].self, forKey: .identityTokenSecrets)
             fullPrivacy = try container.decodeIfPresent(Bool.self, forKey: .fullPrivacy)
             clearAnonymousUserOnLogin = try container.decodeIfPresent(Bool.self, forKey: .clearAnonymousUserOnLogin)
+            sessionSeconds = try container.decodeIfPresent(Int64.self, forKey: .sessionSeconds)
         }
     }
 
-    /// - Parameter place: names the app in a problem's text.
+    /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Section?, _ place: String, _ secrets: SecretReader
+        _ section: Section?, _ app: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> VerificationSettings {
         guard let section else { return VerificationSettings() }
+        let place = "app \(app), verification"
         var settings = VerificationSettings(
             mode: section.mode ?? .off, signedFields: section.signedFields ?? .vendor,
             fullPrivacy: section.fullPrivacy ?? false,
             clearAnonymousUserOnLogin: section.clearAnonymousUserOnLogin ?? false)
         for key in section.keys ?? [] {
-            settings.keys.append(try read(key, among: settings.keys, "\(place), key \(key.id)", secrets))
+            settings.keys.append(
+                try read(
+                    key, among: settings.keys, "\(place), key \(key.id)", of: app, for: .verificationKey, secrets))
         }
-        if section.identityTokenSecret != nil || section.identityTokenSecretFile != nil {
-            let secret = try secrets.read(
-                inline: section.identityTokenSecret, file: section.identityTokenSecretFile,
-                "\(place), identityTokenSecret")
-            settings.identityTokenSecret = SymmetricKey(data: Array(secret.utf8))
-        }
-        if settings.mode != .off, settings.keys.isEmpty, settings.identityTokenSecret == nil {
-            throw AppsFile.Problem("\(place): mode \(settings.mode.rawValue) needs keys or an identityTokenSecret")
+        settings.identityTokenSecrets = try identityTokenSecrets(section, app, place, secrets)
+        if settings.mode != .off {
+            if settings.keys.isEmpty, settings.identityTokenSecrets.isEmpty {
+                throw AppsFile.Problem(
+                    "\(place): mode \(settings.mode.rawValue) needs keys, identityTokenSecrets or both")
+            }
+            if section.signedFields == nil {
+                throw AppsFile.Problem(
+                    "\(place): mode \(settings.mode.rawValue) needs signedFields, what the app's backend signs; write "
+                        + "delimited, userId or email, or vendor for a backend that joins user id and e-mail already")
+            }
         }
         if settings.fullPrivacy, settings.signedFields == .email {
             throw AppsFile.Problem("\(place): fullPrivacy signs the userId only, so signedFields cannot be email")
         }
+        if let seconds = section.sessionSeconds {
+            guard (1...31_536_000).contains(seconds) else {
+                throw AppsFile.Problem("\(place): sessionSeconds is not from 1 to 31536000 (a year)")
+            }
+            settings.sessionLifetime = seconds * 1000
+        }
         return settings
     }
 
+    /// The list, or the single one as a list of one.
+    private static func identityTokenSecrets(
+        _ section: Section, _ app: String, _ place: String, _ secrets: SecretReader
+    ) throws(AppsFile.Problem) -> [Key] {
+        let isSingle = section.identityTokenSecret != nil || section.identityTokenSecretFile != nil
+        guard let list = section.identityTokenSecrets else {
+            guard isSingle else { return [] }
+            let secret = try secrets.read(
+                inline: section.identityTokenSecret, file: section.identityTokenSecretFile,
+                "\(place), identityTokenSecret", of: app, for: .identityTokenSecret)
+            return [Key(id: "", secret: SymmetricKey(data: Array(secret.utf8)))]
+        }
+        guard !isSingle else {
+            throw AppsFile.Problem("\(place): give either identityTokenSecrets or a single identityTokenSecret")
+        }
+        var keys: [Key] = []
+        for key in list {
+            let place = "\(place), identityTokenSecrets \(key.id)"
+            keys.append(try read(key, among: keys, place, of: app, for: .identityTokenSecret, secrets))
+        }
+        return keys
+    }
+
     private static func read(
-        _ key: Section.Key, among others: [Key], _ place: String, _ secrets: SecretReader
+        _ key: Section.Key, among others: [Key], _ place: String, of app: String, for purpose: SecretUse.Purpose,
+        _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> Key {
         guard (1...255).contains(key.id.utf8.count) else {
             throw AppsFile.Problem("\(place): the id must have 1 to 255 bytes")
         }
-        let secret = SymmetricKey(data: Array(try secrets.read(inline: key.secret, file: key.secretFile, place).utf8))
+        let text = try secrets.read(inline: key.secret, file: key.secretFile, place, of: app, for: purpose)
+        let secret = SymmetricKey(data: Array(text.utf8))
         for other in others {
             if ExactText(other.id) == ExactText(key.id) { throw AppsFile.Problem("\(place): the id is used twice") }
             if other.secret == secret {

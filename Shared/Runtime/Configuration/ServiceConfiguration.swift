@@ -18,6 +18,7 @@ public struct ServiceConfiguration: Sendable {
     public var replicationFactor: Int
     public var database: DatabaseConfiguration
     public var appsPath: String
+    public var weakSecrets: WeakSecrets
     public var trust: Authenticator.Trust
     /// What it signs and checks with; none only where ``trust`` is `cluster`.
     public var keys: DeploymentKeys
@@ -47,6 +48,7 @@ public struct ServiceConfiguration: Sendable {
         replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
         database = try Self.database(settings)
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
+        weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .warn)
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         keys = try DeploymentKeys(environment: settings, derived: derived)
         guard trust == .cluster || !keys.isEmpty else {

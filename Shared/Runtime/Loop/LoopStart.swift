@@ -22,7 +22,10 @@ struct LoopStart {
     static func prepare<Service: CommandService>(
         _: Service.Type, configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger
     ) throws -> LoopStart? {
-        let apps = try AppsSource(path: configuration.appsPath, keys: configuration.keys, logger: logger)
+        let apps = try AppsSource(
+            path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
+            logger: logger)
+        apps.logWarnings()
         let database = try configuration.database.open(service: Service.name, logger: logger)
         let migrator = Migrator(StorageSchema.migrations + Service.migrations)
         let isMigrated: Void? = try wait(signals, logger, "database") { problem in

@@ -290,7 +290,7 @@ final class ServiceLoop<Service: CommandService> {
         do {
             if Service.hasDueCommands {
                 let due = try database.transaction {
-                    try service.due(now: now, limit: configuration.batchSize, in: $0)
+                    try service.due(now: now, limit: configuration.batchSize, apps: apps.apps, in: $0)
                 }
                 publisher.publish(try due.map { try writer.due($0, now: now) })
             }

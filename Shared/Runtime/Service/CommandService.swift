@@ -41,6 +41,11 @@ public protocol CommandService: Sendable {
     /// asking off (``DueCommand/pause(overdue:)``), and what was decided must not come again; what comes twice is decided
     /// once.
     func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand]
+    /// The same for services whose due commands depend on the apps file.
+    /// - Parameter apps: as they are now.
+    func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand]
 }
 
 extension CommandService {
@@ -49,6 +54,12 @@ extension CommandService {
     public static var hasDueCommands: Bool { false }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] { [] }
+
+    public func due(
+        now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
+    ) throws -> [DueCommand] {
+        try due(now: now, limit: limit, in: transaction)
+    }
 }
 
 /// The part of a service's state that a batch touches, as a value.

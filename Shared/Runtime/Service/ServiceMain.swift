@@ -28,7 +28,7 @@ public enum ServiceMain {
             let registry = bootstrap(configuration)
             // Read here too, so that a mistake ends the start before anything else has begun.
             _ = try AppsSource(
-                path: configuration.appsPath, keys: configuration.keys,
+                path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
                 logger: Logger(label: "identitybus.\(Service.name)"))
             try await run(service, configuration, registry)
         }

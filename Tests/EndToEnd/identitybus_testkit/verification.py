@@ -20,36 +20,42 @@ from .secrets import SECRET_PREFIX
 from .service import Service
 
 
-def secret(key_id: str) -> str:
-    """A verification key's secret; the prefix makes it findable where it must not be."""
-    return f"{SECRET_PREFIX}of-{key_id}"
+def secret(key_id: str, app: str = "enforced") -> str:
+    """A verification key's secret, another one in each app; the prefix makes it findable where it must not be."""
+    return f"{SECRET_PREFIX}of-{app}-{key_id}"
 
 
-def code(text: str, key_id: str = "k1") -> bytes:
-    return hmac.new(secret(key_id).encode(), text.encode(), hashlib.sha256).digest()
+def code(text: str, key_id: str = "k1", app: str = "enforced") -> bytes:
+    return hmac.new(secret(key_id, app).encode(), text.encode(), hashlib.sha256).digest()
 
 
-def token(text: str, key_id: str = "k1") -> str:
-    return base64.b64encode(code(text, key_id)).decode()
+def token(text: str, key_id: str = "k1", app: str = "enforced") -> str:
+    return base64.b64encode(code(text, key_id, app)).decode()
 
 
-def identity_token(identities: list[dict[str, Any]], age: float = 0, key_id: str = "jwt", alg: str = "HS256") -> str:
+def identity_token(
+    identities: list[dict[str, Any]], age: float = 0, key_id: str = "jwt", alg: str = "HS256", app: str = "enforced"
+) -> str:
     def part(value: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
     text = part({"alg": alg, "typ": "JWT"}) + "." + part({"identities": identities, "iat": int(time.time() - age)})
-    signature = hmac.new(secret(key_id).encode(), text.encode(), hashlib.sha256).digest()
+    signature = hmac.new(secret(key_id, app).encode(), text.encode(), hashlib.sha256).digest()
     return text + "." + base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
 
 
-def keys(*ids: str) -> list[dict[str, str]]:
-    return [{"id": key_id, "secret": secret(key_id)} for key_id in ids]
+def keys(*ids: str, app: str = "enforced") -> list[dict[str, str]]:
+    return [{"id": key_id, "secret": secret(key_id, app)} for key_id in ids]
 
 
 def verification_app(app: str, mode: str, fields: str = "vendor", **more: Any) -> dict[str, Any]:
-    section = {"mode": mode, "signedFields": fields, "keys": keys("k1", "k2"), "identityTokenSecret": secret("jwt")}
+    section = {
+        "mode": mode, "signedFields": fields, "keys": keys("k1", "k2", app=app),
+        "identityTokenSecret": secret("jwt", app),
+    } | more
     return {
-        "id": app, "sync": {"strategy": "userIdThenEmail"}, "verification": section | more,
+        "id": app, "sync": {"strategy": "userIdThenEmail"},
+        "verification": {name: value for name, value in section.items() if value is not None},
         "keys": [
             apps.key(f"{app}-sdk", "sdk", "identity.sync"), apps.key(f"{app}-backend", "verification.check"),
             apps.key(f"{app}-admin", "admin"),
@@ -64,6 +70,7 @@ def verification_apps() -> list[dict[str, Any]]:
         verification_app("byid", "enforce", "userId"), verification_app("bymail", "enforce", "email"),
         verification_app("private", "enforce", fullPrivacy=True),
         verification_app("clearing", "enforce", clearAnonymousUserOnLogin=True),
+        verification_app("reportedbyid", "report", "userId"),
     ]
 
 
@@ -110,7 +117,10 @@ class ServiceBus(Bus):
         """The session's changes in short: `login verified 7`."""
         changes = [data for short, data in self.told(device) if short == "session-changed"]
         return [
-            " ".join([data["cause"], data["state"] + ("" if data["mayFileIssues"] else "!"), data.get("mpid", "")]).strip()
+            " ".join(
+                part for part in (
+                    data["cause"], data.get("reason"), data["state"] + ("" if data["mayFileIssues"] else "!"),
+                    data.get("mpid")) if part)
             for data in changes]
 
     def wait_sessions(self, device: str, count: int, timeout: float = 30) -> list[str]:
@@ -150,7 +160,7 @@ def login(device: str, app: str = "enforced", **data: Any) -> Command:
 
 def vouched(device: str, user: str, app: str = "enforced", key_id: str = "k1", **data: Any) -> Command:
     """A login by user id with the right token."""
-    return login(device, app, userId=user, userAuthToken=token(user, key_id), **data)
+    return login(device, app, userId=user, userAuthToken=token(user, key_id, app), **data)
 
 
 def login_identity(device: str, identity: str, app: str = "enforced", **data: Any) -> Command:
@@ -165,6 +175,17 @@ def logout(device: str, app: str = "enforced") -> Command:
 def check(app: str = "enforced", **data: Any) -> Command:
     subject = data.get("userId") or data.get("userEmail") or ""
     return Command("verification.check", data, subject, app=app, signer=f"{app}-backend")
+
+
+def get_session(device: str, app: str = "enforced") -> Command:
+    return Command("verification.get-session", {"deviceId": device}, device, app=app, signer=f"{app}-backend")
+
+
+def forget(mpids: list[str], user_ids: list[str] = [], emails: list[str] = [], app: str = "enforced") -> Command:
+    """As the sync service sends it when it erases profiles."""
+    data = {"mpids": mpids, "userIds": user_ids, "emails": emails}
+    subject = (mpids or user_ids or emails or ["nobody"])[0]
+    return Command("verification.forget", data, subject, app=app, signer="internal")
 
 
 def usage(app: str = "enforced") -> Command:

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+import Storage
+
+extension VerificationDecider {
+    /// Sessions of these users go, and logins of theirs that are on their way end. A device with other logins on their
+    /// way keeps a row, so that these are shown in their order; it says nothing of who was there.
+    static func forget(_ command: ForgetSessions, _ state: SessionState, _ context: DecisionContext) -> Decision {
+        let app = context.app
+        let userIDs = Set(command.userIds.map { PersonDigest(of: $0, .customerID, app.sync) })
+        let emails = Set(command.emails.map { PersonDigest(of: $0, .email, app.sync) })
+        let ended = state.sagas(app: app.id) { saga in
+            saga.userID.map(userIDs.contains) == true || saga.email.map(emails.contains) == true
+        }
+        let sessions = state.sessions(app: app.id, of: Set(command.mpids))
+        var decision = Decision(.succeeded(ForgottenSessionsResult(sessionsRemoved: sessions.count)))
+        decision.changes = ended.map { .ended($0) }
+        decision.settlements = ended.map { Settlement($0.command, .rejected(Self.erased)) }
+        for session in sessions {
+            var session = session
+            let device = ExactText(session.deviceID)
+            let isBusy = !state.sagas(app: app.id) { ExactText($0.deviceID) == device }.isEmpty
+            decision.events += session.forgetUser(isKept: isBusy)
+            decision.changes.append(isBusy ? .session(session) : .removed(session))
+        }
+        if !command.mpids.isEmpty {
+            decision.changes.append(.erased(app: app.id, command.mpids))
+            decision.events.append(SessionsErased(mpids: command.mpids))
+        }
+        return decision
+    }
+}
