@@ -38,6 +38,6 @@ struct LoginOptions: ParsableArguments {
     func hasFullPrivacy(_ settings: VerificationSettings) -> Bool { fullPrivacy || settings.fullPrivacy }
 
     func claimant(_ settings: VerificationSettings) -> Claimant {
-        Claimant(userID: userId, email: userEmail, fullPrivacy: hasFullPrivacy(settings))
+        Claimant(userID: userId, email: userEmail, fullPrivacy: hasFullPrivacy(settings), nobody: settings.nobody)
     }
 }

@@ -28,7 +28,8 @@ struct Claim {
     static func of(_ login: VerificationLogin, _ settings: VerificationSettings, now: Timestamp) -> Claim {
         let fullPrivacy = settings.fullPrivacy || login.fullPrivacy == true
         let claimant = Claimant(
-            userID: login.userId, email: login.userEmail, name: login.userName, fullPrivacy: fullPrivacy)
+            userID: login.userId, email: login.userEmail, name: login.userName, fullPrivacy: fullPrivacy,
+            nobody: settings.nobody)
         var claim = Claim(method: .authToken, claimant: claimant)
         guard settings.mode != .off, case .user(let identifiers) = claimant else { return claim }
         let verdict = AuthToken.verify(
@@ -54,7 +55,8 @@ struct Claim {
         do throws(Rejection) {
             let token = try IdentityToken(reading: login.identityToken)
             if settings.mode != .off { claim.check(token, settings, now) }
-            claim.claimant = try token.claimant(fullPrivacy: settings.fullPrivacy || login.fullPrivacy == true)
+            claim.claimant = try token.claimant(
+                fullPrivacy: settings.fullPrivacy || login.fullPrivacy == true, nobody: settings.nobody)
         } catch {
             claim.problem = claim.problem ?? error
             claim.key = nil

@@ -379,7 +379,8 @@ def test_architecture_3_a_key_without_the_scope_cannot_use_up_the_id_of_a_comman
 # External ids (domain.md "Link")
 
 
-BLOCKED = ["null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", "", "-", "--", "00", "0-0"]
+BLOCKED = [
+    "NULL", "nil", "None", "(null)", "<null>", "unknown", "nan", "f" * 32, "null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", "", "-", "--", "00", "0-0"]
 SPACES = [" a", "a ", "\u00a0a", "a\u00a0", "\u2003a", "a\u3000", " "]
 CONTROLS = ["a\u0000b", "\ta", "a\n", "a\r\nb", "a\u001fb", "a\u007fb", "a\u0085b", "\u0000"]
 

@@ -32,6 +32,7 @@ import WireJSON
     @Test(arguments: [
         (#"{"device_application_stamp":"d","ios_idfv":"i"}"#, "d"), (#"{"ios_idfv":"i","email":"e"}"#, "ios_idfv:i"),
         (#"{"device_application_stamp":null,"push_token":"p"}"#, "push_token:p"),
+        (#"{"ios_idfa":"00000000-0000-0000-0000-000000000000","push_token":"p"}"#, "push_token:p"),
     ])
     func devices(_ row: (identities: String, device: String)) throws {
         #expect(SyncSurface.deviceID(try object(row.identities)) == row.device)

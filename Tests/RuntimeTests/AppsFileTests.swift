@@ -70,10 +70,11 @@ import Testing
         #expect(demo.keys["demo-backend"]?.isRevoked == false)
         #expect(demo.keys["demo-file"]?.secret.bitCount == "from-the-file".utf8.count * 8)
         #expect(!demo.linking.isEnabled)
-        #expect(demo.linking.blockedExternalIDs == ["nobody"])
+        #expect(demo.linking.nobody == NobodyValues(["nobody"]))
+        #expect(demo.sync.nobody == demo.linking.nobody && demo.verification.nobody == demo.linking.nobody)
         let other = try #require(apps["other"])
         #expect(other.linking.isEnabled)
-        #expect(other.linking.blockedExternalIDs == AppSettings.Linking.defaultBlockedExternalIDs)
+        #expect(other.linking.nobody == .standard)
         #expect(apps.ownsKey("demo-file"))
         #expect(!apps.ownsKey("nobody"))
         #expect(apps["nobody"] == nil)
@@ -164,8 +165,9 @@ import Testing
     // MARK: External ids that cannot be one person's
 
     @Test(arguments: [
-        ("anna", true), ("a b", true), ("Null", true), ("NULL", true), ("00a", true), ("1", true), ("-2", true),
-        ("--1", true), ("\u{1F44B}", true), ("nan", true),
+        ("anna", true), ("a b", true), ("Null", false), ("NULL", false), ("(null)", false), ("None", false),
+        ("00a", true), ("1", true), ("-2", true),
+        ("--1", true), ("\u{1F44B}", true), ("nan", false), ("nil", false), ("<NULL>", false),
         ("", false), ("null", false), ("undefined", false), ("anonymous", false), ("guest", false), ("0", false),
         ("-1", false), ("[object Object]", false), ("NaN", false), ("-", false), ("0000", false), ("0-0-0", false),
         ("00000000-0000-0000-0000-000000000000", false), (" anna", false), ("anna ", false), ("anna\t", false),

@@ -36,14 +36,14 @@ import Testing
             """
             {strategy: link, priority: [customerid, email, ios_idfv], loginIdentities: [customerid], \
             uniqueIdentities: [customerid, email], immutableIdentities: [customerid], \
-            caseInsensitiveIdentities: [email], searchByAnyIdentity: true, fromLinks: true, \
+            caseInsensitiveIdentities: [email], searchByAnyIdentity: true, fromLinks: true, joinByLowerRank: true, \
             limits: {valuesPerType: 1, profilesPerValue: 2, usersPerDevice: 3, aliasesPerProfile: 4, \
             aliasWindowDays: 5}, throttle: {devicePerSecond: 0, deviceBurst: 6, loginPerSecond: 7, loginBurst: 8}}
             """)
         #expect(settings.priority == [.customerID, .email, .iosIDFV])
         #expect(settings.loginIdentities == [.customerID] && settings.uniqueIdentities == [.customerID, .email])
         #expect(settings.immutableIdentities == [.customerID] && settings.foldedIdentities == [.email])
-        #expect(settings.searchByAnyIdentity && settings.fromLinks)
+        #expect(settings.searchByAnyIdentity && settings.fromLinks && settings.joinByLowerRank)
         #expect(settings.limits.valuesPerType == 1 && settings.limits.profilesPerValue == 2)
         #expect(settings.limits.usersPerDevice == 3 && settings.limits.aliasesPerProfile == 4)
         #expect(settings.limits.aliasWindowDays == 5 && settings.throttle.devicePerSecond == 0)
@@ -62,6 +62,7 @@ import Testing
         ("{strategy: link, immutableIdentities: [email]}", ["first in priority"]),
         ("{strategy: bestMatch, loginIdentities: [email]}", ["bestMatch has no login identities"]),
         ("{strategy: userIdThenEmail, uniqueIdentities: [customerid, email]}", ["email not unique"]),
+        ("{strategy: userIdThenEmail, joinByLowerRank: true}", ["joinByLowerRank"]),
         ("{limits: {values: 1}}", ["limits", "values", "valuesPerType"]),
         ("{limits: {valuesPerType: 0}}", ["valuesPerType", "1 to 100000"]),
         ("{throttle: {deviceBurst: -1}}", ["deviceBurst", "0 to 1000000"]), ("{limits: many}", ["sync.limits"]),

@@ -124,7 +124,8 @@ enum SyncSurface {
     /// own for each set of identities, so that it never moves a real device.
     static func deviceID(_ identities: JSONObject) -> String {
         for type in deviceTypes {
-            guard let value = identities[type]?.stringValue, !value.isEmpty else { continue }
+            // A value that names nobody would make one device of all that send it.
+            guard let value = identities[type]?.stringValue, !NobodyValues.standard.contains(value) else { continue }
             let id = type == "device_application_stamp" ? value : "\(type):\(value)"
             return id.utf8.count <= 255 ? id : "\(type):\(digest(.string(value)))"
         }

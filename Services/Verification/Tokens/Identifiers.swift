@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+public import Runtime
 
 /// The identifiers of a login, as they count: at least a user id or an e-mail.
 public struct Identifiers: Sendable, Hashable {
@@ -24,10 +25,13 @@ public enum Claimant: Sendable, Hashable {
 
     /// Applies the vendor's rules (facts/linking-and-verification.md B1.1): what is empty after trimming is absent; an
     /// identifier that is not valid makes the login an anonymous one, also when the other would do.
-    public init(userID: String?, email: String?, name: String? = nil, fullPrivacy: Bool) {
+    public init(
+        userID: String?, email: String?, name: String? = nil, fullPrivacy: Bool, nobody: NobodyValues = .standard
+    ) {
         let userID = userID.flatMap { $0.isBlank ? nil : $0 }
         let email = fullPrivacy ? nil : email.flatMap { $0.isBlank ? nil : $0 }
-        if let problem = userID.flatMap(Self.problem(ofUserID:)) ?? email.flatMap(Self.problem(ofEmail:)) {
+        if let problem = userID.flatMap({ Self.problem(ofUserID: $0, nobody) }) ?? email.flatMap(Self.problem(ofEmail:))
+        {
             self = .anonymous(problem)
         } else if userID == nil, email == nil {
             self = .anonymous(fullPrivacy ? .fullPrivacyWithoutUserId : .noIdentifier)
@@ -37,11 +41,12 @@ public enum Claimant: Sendable, Hashable {
         }
     }
 
-    static func problem(ofUserID text: String) -> AnonymousReason? {
+    static func problem(ofUserID text: String, _ nobody: NobodyValues) -> AnonymousReason? {
         if text.hasOuterWhiteSpace { return .userIdOuterWhiteSpace }
         if text.unicodeScalars.count > 750 { return .userIdTooLong }
         // Also what keeps `delimited` unambiguous: no user id has a line feed.
-        return text.hasControlCharacter ? .userIdControlCharacter : nil
+        if text.hasControlCharacter { return .userIdControlCharacter }
+        return nobody.contains(text) ? .userIdNamesNobody : nil
     }
 
     private static func problem(ofEmail text: String) -> AnonymousReason? {

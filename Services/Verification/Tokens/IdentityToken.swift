@@ -62,12 +62,17 @@ public struct IdentityToken: Sendable {
 
     /// Whom the token is about. With full privacy a token without a uid is about nobody.
     /// - Throws: `IDENTITIES_DATA_INVALID`, `IDENTITIES_SIZE_LIMIT_EXCEEDED`, `UID_OR_EMAIL_IS_MANDATORY`.
-    public func claimant(fullPrivacy: Bool) throws(Rejection) -> Claimant {
+    public func claimant(
+        fullPrivacy: Bool, nobody: NobodyValues = .standard
+    ) throws(Rejection) -> Claimant {
         let identities = try TokenIdentities(payload["identities"])
         guard let uid = identities[.uid] else {
             if fullPrivacy { return .anonymous(.fullPrivacyWithoutUserId) }
             guard let email = identities[.email] else { throw Rejection(.uidOrEmailIsMandatory) }
             return .user(Identifiers(email: email))
+        }
+        guard !nobody.contains(uid) else {
+            throw Rejection(.identitiesDataInvalid, "The uid is a value that names nobody.")
         }
         return .user(Identifiers(userID: uid, email: fullPrivacy ? nil : identities[.email]))
     }

@@ -16,6 +16,8 @@ public enum VerificationState: String, WireEnum {
 public enum AnonymousReason: String, WireEnum {
     case noIdentifier
     case userIdOuterWhiteSpace, userIdTooLong, userIdControlCharacter
+    /// Such as `null`: many people have it.
+    case userIdNamesNobody
     case userEmailOuterWhiteSpace, userEmailInvalid
     /// With full privacy only a user id counts.
     case fullPrivacyWithoutUserId

@@ -35,29 +35,21 @@ public struct AppSettings: Sendable {
     public struct Linking: Sendable {
         public var isEnabled: Bool
         /// External ids that are refused because an upstream bug sends them for many people.
-        public var blockedExternalIDs: Set<String>
+        public var nobody: NobodyValues
 
-        /// The values that are blocked unless the app says otherwise (domain.md "Link").
-        public static let defaultBlockedExternalIDs: Set<String> = [
-            "null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN",
-        ]
-
-        public init(isEnabled: Bool = true, blockedExternalIDs: Set<String> = Self.defaultBlockedExternalIDs) {
+        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
             self.isEnabled = isEnabled
-            self.blockedExternalIDs = blockedExternalIDs
+            self.nobody = nobody
         }
 
-        /// Refuses external ids that cannot be one person's: outer white space, blocked values, only dashes and zeros.
+        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody.
         public func check(externalID: String) throws(Rejection) {
             let scalars = externalID.unicodeScalars
             if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
                 throw Rejection(.invalidRequest, "data.externalId starts or ends with white space.")
             }
-            if externalID.utf8.allSatisfy({ $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "0") }) {
-                throw Rejection(.invalidRequest, "data.externalId has only dashes and zeros; it names nobody.")
-            }
-            if blockedExternalIDs.contains(externalID) {
-                throw Rejection(.invalidRequest, "data.externalId is a blocked value; it does not name one person.")
+            if nobody.contains(externalID) {
+                throw Rejection(.invalidRequest, "data.externalId is a value that names nobody.")
             }
         }
     }

@@ -61,15 +61,18 @@ public enum AppsFile {
                     throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
                 }
             }
-            apps.append(
-                AppSettings(
-                    id: app.id, keys: keys, linking: linking(app.linking),
-                    sdk: try SDKSettings.read(app.sdk, app.id, secrets),
-                    sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
-                    verification: extent == .gateway
-                        ? VerificationSettings()
-                        : try VerificationSettings.read(app.verification, app.id, secrets),
-                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies))
+            var settings = AppSettings(
+                id: app.id, keys: keys, linking: linking(app.linking),
+                sdk: try SDKSettings.read(app.sdk, app.id, secrets),
+                sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
+                verification: extent == .gateway
+                    ? VerificationSettings()
+                    : try VerificationSettings.read(app.verification, app.id, secrets),
+                gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies)
+            // One list for the whole app: what is no external id is no user id and no identity either.
+            settings.sync.nobody = settings.linking.nobody
+            settings.verification.nobody = settings.linking.nobody
+            apps.append(settings)
         }
         try SecretUse.check(secrets.uses)
         return AppDirectory(apps, warnings: try warnings(secrets.uses, weakSecrets))
@@ -133,7 +136,7 @@ public enum AppsFile {
         var linking = AppSettings.Linking()
         if let section {
             linking.isEnabled = section.enabled ?? true
-            if let blocked = section.blockedExternalIds { linking.blockedExternalIDs = Set(blocked) }
+            if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
         }
         return linking
     }

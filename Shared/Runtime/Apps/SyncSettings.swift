@@ -14,13 +14,18 @@ public struct SyncSettings: Sendable, Hashable {
     public var uniqueIdentities: Set<IdentityType>
     /// Cannot be changed once set. Also login, unique and first in priority.
     public var immutableIdentities: Set<IdentityType>
-    /// Compared without regard to upper and lower case. A change applies to what is stored from then on.
+    /// Compared without regard to upper and lower case of ASCII. A change applies to what is stored from then on.
     public var foldedIdentities: Set<IdentityType>
     /// Whether a search finds profiles without one of their immutable identities (facts/idsync.md 3.3 leaves it open;
     /// the vendor's table says no).
     public var searchByAnyIdentity: Bool
     /// Whether links of the link service make their mark on the profile whose customer id is the external id.
     public var fromLinks: Bool
+    /// Whether a login identity also finds a profile that has another value of a higher-ranked one, which is replaced
+    /// then. Otherwise that profile is somebody else's.
+    public var joinByLowerRank: Bool
+    /// What is no identity: refused as a login identity, passed over as another.
+    public var nobody = NobodyValues.standard
     public var limits: Limits
     public var throttle: Throttle
 
@@ -32,7 +37,7 @@ public struct SyncSettings: Sendable, Hashable {
         public var profilesPerValue = 50
         /// Users a device remembers.
         public var usersPerDevice = 50
-        /// Sources aliased into one profile, and windows aliased out of one.
+        /// Windows aliased out of one profile, of those that an alias still reaches.
         public var aliasesPerProfile = 100
         /// Days that an alias reaches back.
         public var aliasWindowDays = 90
@@ -52,7 +57,8 @@ public struct SyncSettings: Sendable, Hashable {
         strategy: SyncStrategy = .default, priority: [IdentityType] = Self.defaultPriority,
         login: Set<IdentityType> = [.customerID], unique: Set<IdentityType> = [.customerID],
         immutable: Set<IdentityType> = [.customerID], folded: Set<IdentityType> = [],
-        searchByAnyIdentity: Bool = false, fromLinks: Bool = false, limits: Limits = Limits(),
+        searchByAnyIdentity: Bool = false, fromLinks: Bool = false, joinByLowerRank: Bool = false,
+        limits: Limits = Limits(),
         throttle: Throttle = Throttle()
     ) {
         self.strategy = strategy
@@ -63,6 +69,7 @@ public struct SyncSettings: Sendable, Hashable {
         foldedIdentities = folded
         self.searchByAnyIdentity = searchByAnyIdentity
         self.fromLinks = fromLinks
+        self.joinByLowerRank = joinByLowerRank
         self.limits = limits
         self.throttle = throttle
     }
@@ -86,12 +93,13 @@ extension SyncSettings {
         var caseInsensitiveIdentities: [String]?
         var searchByAnyIdentity: Bool?
         var fromLinks: Bool?
+        var joinByLowerRank: Bool?
         var limits: [String: Int]?
         var throttle: [String: Int]?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case strategy, priority, loginIdentities, uniqueIdentities, immutableIdentities, caseInsensitiveIdentities
-            case searchByAnyIdentity, fromLinks, limits, throttle
+            case searchByAnyIdentity, fromLinks, joinByLowerRank, limits, throttle
         }
 
         init(from decoder: any Decoder) throws {
@@ -105,6 +113,7 @@ extension SyncSettings {
             caseInsensitiveIdentities = try container.decodeIfPresent([String].self, forKey: .caseInsensitiveIdentities)
             searchByAnyIdentity = try container.decodeIfPresent(Bool.self, forKey: .searchByAnyIdentity)
             fromLinks = try container.decodeIfPresent(Bool.self, forKey: .fromLinks)
+            joinByLowerRank = try container.decodeIfPresent(Bool.self, forKey: .joinByLowerRank)
             limits = try container.decodeIfPresent([String: Int].self, forKey: .limits)
             throttle = try container.decodeIfPresent([String: Int].self, forKey: .throttle)
         }
@@ -145,6 +154,7 @@ extension SyncSettings {
         }
         settings.searchByAnyIdentity = section.searchByAnyIdentity ?? false
         settings.fromLinks = section.fromLinks ?? false
+        settings.joinByLowerRank = section.joinByLowerRank ?? false
         try read(
             section.limits ?? [:], into: &settings.limits, "\(place), limits", 1...100_000,
             [
@@ -223,6 +233,11 @@ extension SyncSettings {
             throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")
         }
         if settings.strategy == .userIDThenEmail {
+            guard !settings.joinByLowerRank else {
+                throw AppsFile.Problem(
+                    "\(place): strategy userIdThenEmail joins by e-mail only profiles without a user id; "
+                        + "take out joinByLowerRank")
+            }
             guard settings.loginIdentities.isSuperset(of: [.customerID, .email]),
                 settings.uniqueIdentities.contains(.customerID), !settings.uniqueIdentities.contains(.email),
                 settings.immutableIdentities.isEmpty

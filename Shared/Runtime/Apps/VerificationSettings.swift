@@ -62,6 +62,8 @@ public struct VerificationSettings: Sendable {
     public var clearAnonymousUserOnLogin: Bool
     /// How long a session's `verified` lasts, in milliseconds; without it, until the next login or logout.
     public var sessionLifetime: Int64?
+    /// User ids that make a login an anonymous one.
+    public var nobody = NobodyValues.standard
 
     public init(
         mode: Mode = .off, signedFields: SignedFields = .vendor, keys: [Key] = [], identityTokenSecrets: [Key] = [],

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Values that name nobody: what upstream bugs, and devices whose owner does not want to be known, send for many people.
+/// Taken for an identity, one of them would make all these people one person.
+public struct NobodyValues: Sendable, Hashable {
+    /// Without regard to ASCII case.
+    public let words: Set<String>
+
+    /// The words that are refused unless the app has its own list.
+    public static let defaultWords: Set<String> = [
+        "null", "nil", "none", "(null)", "<null>", "undefined", "unknown", "anonymous", "guest", "0", "-1",
+        "[object Object]", "NaN",
+    ]
+
+    /// With the default words.
+    public static let standard = NobodyValues()
+
+    /// All characters the same: with so many of them it is no one's id, but the mask of one.
+    private static let maskLengths = 16...64
+
+    public init(_ words: Set<String> = Self.defaultWords) { self.words = Set(words.map(\.asciiLowercased)) }
+
+    /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
+    /// one character over and over. White space around it does not count.
+    public func contains(_ value: String) -> Bool {
+        let scalars = value.unicodeScalars
+        guard let start = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
+            let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
+        else { return true }
+        let bytes = value.utf8[start..<scalars.index(after: last)]
+        return Self.isMask(bytes) || words.contains(String(Substring(bytes)).asciiLowercased)
+    }
+
+    private static func isMask(_ bytes: Substring.UTF8View) -> Bool {
+        var first: UInt8?
+        var count = 0
+        for byte in bytes where byte != UInt8(ascii: "-") {
+            let byte = byte.asciiLowercased
+            guard byte == first ?? byte else { return false }
+            first = byte
+            count += 1
+        }
+        return first == nil || first == UInt8(ascii: "0") || maskLengths.contains(count)
+    }
+}
+
+extension String {
+    /// `A` to `Z` in lower case and nothing else: other scripts' case folding takes characters for equal that look
+    /// alike (the Kelvin sign for `k`), which for an address is another person.
+    public var asciiLowercased: String {
+        guard utf8.contains(where: { $0 != $0.asciiLowercased }) else { return self }
+        return String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var asciiLowercased: UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self + 0x20 : self
+    }
+}
