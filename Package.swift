@@ -124,6 +124,7 @@ let package = Package(
             name: "Sync",
             dependencies: [
                 "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Metrics", package: "swift-metrics"),
             ],
             path: "Services/Sync", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(

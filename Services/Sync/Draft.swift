@@ -19,7 +19,10 @@ struct Draft: IdentityIndex {
     private var touches: Set<IdentityEntry.Key> = []
     private var moves: [Move] = []
     private var orphans: [(mpid: MPID, takenBy: MPID?)] = []
+    private var warnings: [ValueTooCommon] = []
     private(set) var created: (mpid: MPID, rule: SyncRule)?
+    /// Types of login identities that a limit had no room for.
+    private(set) var leftOut: Set<IdentityType> = []
 
     /// What came to and went from one profile for one reason.
     private struct Move {
@@ -101,9 +104,8 @@ struct Draft: IdentityIndex {
     // MARK: Identities
 
     /// Gives a profile the identities of an identify, login or link (facts/idsync.md 3.2 "write rules"): a unique value
-    /// stays with whoever has it.
-    /// - Throws: `LIMIT_EXCEEDED`.
-    mutating func attach(_ identities: [Identity], to mpid: MPID) throws(Rejection) {
+    /// stays with whoever has it, and what a limit has no room for is left out.
+    mutating func attach(_ identities: [Identity], to mpid: MPID) {
         for identity in identities.sorted(by: {
             (settings.rank($0.type), $0.type) < (settings.rank($1.type), $1.type)
         }) {
@@ -111,41 +113,39 @@ struct Draft: IdentityIndex {
             let isUnique = settings.uniqueIdentities.contains(identity.type)
             if isUnique, !holders(of: identity).isEmpty { continue }
             let present = profile.values(of: identity.type)
-            if settings.isSingleValued(identity.type), !present.isEmpty {
-                if settings.immutableIdentities.contains(identity.type) { continue }
-                try makeRoom(for: identity, beside: mpid)
-                remove(present, from: mpid, .replaced)
-                add(identity, to: mpid, .replaced)
+            let isReplaced = settings.isSingleValued(identity.type) && !present.isEmpty
+            if isReplaced, settings.immutableIdentities.contains(identity.type) { continue }
+            let isLogin = settings.loginIdentities.contains(identity.type)
+            let excess = isReplaced ? 0 : present.count - settings.limits.valuesPerType + 1
+            guard makeRoom(for: identity, beside: mpid), excess <= 0 || !isLogin else {
+                if isLogin { leftOut.insert(identity.type) }
                 continue
             }
-            try makeRoom(for: identity, beside: mpid)
-            if present.count >= settings.limits.valuesPerType {
-                guard !settings.loginIdentities.contains(identity.type) else {
-                    throw Rejection(
-                        .limitExceeded,
-                        "The profile has \(present.count) values of \(identity.type.rawValue) (limit: valuesPerType).")
-                }
-                remove(Array(present.prefix(present.count - settings.limits.valuesPerType + 1)), from: mpid, .limit)
+            if isReplaced {
+                remove(present, from: mpid, .replaced)
+                add(identity, to: mpid, .replaced)
+            } else {
+                if excess > 0 { remove(Array(present.prefix(excess)), from: mpid, .limit) }
+                add(identity, to: mpid, .attached)
             }
-            add(identity, to: mpid, .attached)
         }
     }
 
-    /// Keeps a value that profiles share at its limit: the one seen longest ago gives it up. Login identities are not
-    /// taken away like that; the command is refused.
-    private mutating func makeRoom(for identity: Identity, beside mpid: MPID) throws(Rejection) {
+    /// Keeps a value that profiles share at its limit: anonymous ones give it up, those seen longest ago first. A person
+    /// gives nothing up for it.
+    /// - Returns: whether there is room now.
+    private mutating func makeRoom(for identity: Identity, beside mpid: MPID) -> Bool {
         let holders = holders(of: identity).filter { $0 != mpid }
         let excess = holders.count - settings.limits.profilesPerValue + 1
-        guard excess > 0 else { return }
-        guard !settings.loginIdentities.contains(identity.type) else {
-            throw Rejection(
-                .limitExceeded,
-                "\(holders.count) profiles have this \(identity.type.rawValue) (limit: profilesPerValue).")
-        }
-        let oldest = holders.compactMap { profile($0) }.sorted { ($0.lastSeen, $0.mpid) < ($1.lastSeen, $1.mpid) }
-        for profile in oldest.prefix(excess) {
+        guard excess > 0 else { return true }
+        tell(identity)
+        let anonymous = holders.compactMap { profile($0) }.filter { !$0.isKnown(settings) }
+            .sorted { ($0.lastSeen, $0.mpid) < ($1.lastSeen, $1.mpid) }
+        guard anonymous.count >= excess else { return false }
+        for profile in anonymous.prefix(excess) {
             if let held = profile.held(identity, settings) { remove([held], from: profile.mpid, .limit) }
         }
+        return true
     }
 
     mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
@@ -156,7 +156,20 @@ struct Draft: IdentityIndex {
         var entry = entry(key) ?? IdentityEntry(key: key)
         entry.holders.append(mpid)
         entries[key] = entry
+        if entry.holders.count >= max(2, (settings.limits.profilesPerValue + 1) / 2) { tell(identity) }
         note(mpid, reason) { $0.added.append(identity) }
+    }
+
+    /// Says once that many profiles have the value, before the limit takes it from anybody.
+    private mutating func tell(_ identity: Identity) {
+        let key = key(identity)
+        guard !settings.uniqueIdentities.contains(identity.type), var entry = entry(key), !entry.isTold else { return }
+        entry.isTold = true
+        entries[key] = entry
+        warnings.append(
+            ValueTooCommon(
+                type: identity.type, digest: key.digest, holders: entry.holders.count,
+                limit: settings.limits.profilesPerValue))
     }
 
     /// - Parameter takenBy: who has the values now.
@@ -189,7 +202,39 @@ struct Draft: IdentityIndex {
         }
     }
 
+    // MARK: Erasure
+
+    /// Leaves the MPID. No event says what the profile had.
+    mutating func erase(_ profile: Profile) {
+        for key in Set(profile.identities.flatMap(everyKey)).sorted() {
+            if var entry = entry(key), entry.holders.contains(profile.mpid) {
+                entry.holders.removeAll { $0 == profile.mpid }
+                entries[key] = entry
+            } else {
+                releases.append((key, profile.mpid))
+            }
+        }
+        var tombstone = Profile(app: app, mpid: profile.mpid, seen: now)
+        tombstone.isOrphaned = true
+        tombstone.isErased = true
+        put(tombstone)
+    }
+
+    /// Every key under which the value may have been stored: settings and rules of folding change.
+    private func everyKey(_ identity: Identity) -> [IdentityEntry.Key] {
+        [identity.value, identity.value.asciiLowercased, identity.value.lowercased()].map {
+            IdentityEntry.Key(app: app, type: identity.type, value: $0)
+        }
+    }
+
     // MARK: Conclusion
+
+    /// The profiles that were known and are anonymous now, or the other way round.
+    var switched: [MPID: Profile] {
+        profiles.filter { mpid, profile in
+            state.profile(app, mpid).map { $0.isKnown(settings) != profile.isKnown(settings) } == true
+        }
+    }
 
     /// Profiles that had identities and end without any are orphans now.
     mutating func settleOrphans() {
@@ -219,7 +264,10 @@ struct Draft: IdentityIndex {
 
     var changes: [SyncState.Change] {
         profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
-            + entries.values.sorted { $0.key < $1.key }.map { .identity($0) }
+            // A value that nobody has leaves nothing behind, its bucket included.
+            + entries.values.sorted { $0.key < $1.key }.map {
+                .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)
+            }
             + releases.map { .release($0.0, $0.1) } + touches.sorted().map { .touch($0) }
     }
 
@@ -240,6 +288,6 @@ struct Draft: IdentityIndex {
         for orphan in orphans {
             events.append(ProfileOrphaned(mpid: orphan.mpid, cause: cause, takenBy: orphan.takenBy))
         }
-        return events
+        return events + warnings
     }
 }

@@ -28,12 +28,14 @@ public struct Profile: Sendable, Hashable {
     public var lastSeen: Int64
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
     public var isOrphaned = false
+    /// Nothing is left but the MPID, which is never used again. Always an orphan too.
+    public var isErased = false
     public var name: String?
     /// The link service's user whose external id is this profile's customer id.
     public var userID: String?
     /// The first-seen of a source aliased into this profile, when it was earlier.
     public var aliasedSince: Int64?
-    /// The windows in which this profile was the source of an alias.
+    /// The windows in which this profile was the source of an alias: those that an alias still reaches, or the last.
     public var aliasWindows: [ClosedRange<Int64>] = []
     /// How many aliases had this profile as destination.
     public var aliasSources: Int = 0
@@ -77,7 +79,12 @@ public struct Profile: Sendable, Hashable {
 extension SyncSettings {
     /// What an identity is compared by.
     func folded(_ identity: Identity) -> ExactText {
-        ExactText(foldedIdentities.contains(identity.type) ? identity.value.lowercased() : identity.value)
+        ExactText(foldedIdentities.contains(identity.type) ? identity.value.asciiLowercased : identity.value)
+    }
+
+    /// The login identities among these.
+    func logins(_ identities: [Identity]) -> [Identity] {
+        identities.filter { loginIdentities.contains($0.type) }
     }
 
     /// Whether a profile has one value of this type at most.

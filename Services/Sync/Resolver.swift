@@ -57,7 +57,8 @@ struct Resolver {
 
     // MARK: The user id first, then the e-mail (facts/linking-and-verification.md B1.3)
 
-    /// The known profile that a customer id or an e-mail means.
+    /// The known profile that a customer id or an e-mail means: by e-mail only one without a customer id, if the request
+    /// has one.
     func matchPerson(_ identities: [Identity]) -> Match? {
         let userID = identities.first { $0.type == .customerID }
         let email = identities.first { $0.type == .email }
@@ -83,8 +84,38 @@ struct Resolver {
     /// A known profile is for those who name one of its login identities; one with immutable identities, for those who
     /// name one of these.
     private func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
+        isNamed(profile, identities) && (settings.joinByLowerRank || !isSomebodyElse(profile, identities))
+    }
+
+    private func isNamed(_ profile: Profile, _ identities: [Identity]) -> Bool {
         shares(profile, identities, settings.loginIdentities)
             && shares(profile, identities, settings.immutableIdentities)
+    }
+
+    /// Whether the profile has only a lower-ranked login identity in common with the request, and another value than it
+    /// of a higher-ranked one: a stranger's e-mail must not make anybody that stranger.
+    private func isSomebodyElse(_ profile: Profile, _ identities: [Identity]) -> Bool {
+        let named = settings.logins(identities)
+        guard let best = named.filter({ profile.holds($0, settings) }).map({ settings.rank($0.type) }).min() else {
+            return false
+        }
+        return named.contains { settings.rank($0.type) < best && !profile.values(of: $0.type).isEmpty }
+    }
+
+    /// The profiles that a login identity of the request names and that are somebody else's all the same. Not asked for
+    /// when `found` settled it by the highest-ranked login identity there is.
+    func somebodyElse(_ identities: [Identity], found: Profile?) -> [Profile] {
+        let named = settings.logins(identities).sorted { settings.rank($0.type) < settings.rank($1.type) }
+        guard let highest = named.first, !settings.joinByLowerRank, found?.holds(highest, settings) != true else {
+            return []
+        }
+        var others: [MPID: Profile] = [:]
+        for mpid in Set(named.flatMap { index.holders(of: $0) }) {
+            guard let profile = index.profile(mpid), isNamed(profile, identities), isSomebodyElse(profile, identities)
+            else { continue }
+            others[mpid] = profile
+        }
+        return others.values.sorted { $0.mpid < $1.mpid }
     }
 
     private func shares(_ profile: Profile, _ identities: [Identity], _ types: Set<IdentityType>) -> Bool {

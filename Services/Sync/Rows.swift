@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Crypto
 public import Runtime
 
 /// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
@@ -17,6 +18,11 @@ public struct IdentityEntry: Sendable, Hashable {
             self.app = ExactText(app)
             type = identity.type
             value = settings.folded(identity)
+        }
+
+        /// SHA-256, in hex.
+        var digest: String {
+            SHA256.hash(data: Array(value.text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
 
         init(app: String, type: IdentityType, value: String) {
@@ -35,11 +41,14 @@ public struct IdentityEntry: Sendable, Hashable {
     public var holders: [MPID] = []
     /// How often the value is used, for login identities.
     public var bucket: TokenBucket?
+    /// Whether a ``ValueTooCommon`` event was published.
+    public var isTold: Bool
 
-    public init(key: Key, holders: [MPID] = [], bucket: TokenBucket? = nil) {
+    public init(key: Key, holders: [MPID] = [], bucket: TokenBucket? = nil, isTold: Bool = false) {
         self.key = key
         self.holders = holders
         self.bucket = bucket
+        self.isTold = isTold
     }
 }
 
@@ -72,6 +81,9 @@ public struct DeviceRecord: Sendable, Hashable {
     public var bucket: TokenBucket?
 
     public init(key: Key) { self.key = key }
+
+    /// Nobody was seen on it, as far as is known.
+    var isUnused: Bool { current == nil && anonymous == nil && users.isEmpty }
 
     /// The device has this user now.
     mutating func move(to mpid: MPID, now: Int64, remembering limit: Int) {

@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Runtime
 import WireJSON
 
 /// Everything the sync service consumes. Closed: a command without an answer does not compile.
@@ -25,8 +26,12 @@ public enum SyncCommand: Sendable, Hashable {
     case alias(AliasUsers)
     case applyAlias(ApplyAlias)
     case getUsers(GetDeviceUsers)
+    case erase(EraseProfile)
+    case forget(ForgetProfiles)
     /// An event of the link service.
     case linked(Linked)
+    /// The reply to a forwarded command.
+    case answered(ForwardAnswer)
 
     static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> SyncCommand)] = [
         IdentifyUser.type: (IdentifyUser.scope, { .move(.identify, (try read($0) as IdentifyUser).request) }),
@@ -37,7 +42,17 @@ public enum SyncCommand: Sendable, Hashable {
         AliasUsers.type: (AliasUsers.scope, { .alias(try read($0)) }),
         ApplyAlias.type: (ApplyAlias.scope, { .applyAlias(try read($0)) }),
         GetDeviceUsers.type: (GetDeviceUsers.scope, { .getUsers(try read($0)) }),
+        EraseProfile.type: (EraseProfile.scope, { .erase(try read($0)) }),
+        ForgetProfiles.type: (ForgetProfiles.scope, { .forget(try read($0)) }),
     ]
+
+    static func read(reply data: JSONValue) throws -> SyncCommand {
+        let reply = try WireJSONDecoder().decode(Reply<JSONValue>.self, from: data)
+        return .answered(
+            ForwardAnswer(
+                forwardID: reply.commandId, isPending: reply.status == .pending,
+                hasSucceeded: reply.status == .succeeded))
+    }
 
     private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
         let message = try WireJSONDecoder().decode(Message.self, from: data)
@@ -51,7 +66,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .linked: nil
+        case .alias, .applyAlias, .erase, .forget, .linked, .answered: nil
         }
     }
 
@@ -67,7 +82,9 @@ public enum SyncCommand: Sendable, Hashable {
                 return Identity(type, value)
             }
         case .linked(let event): [Identity(.customerID, event.externalId)]
-        case .alias, .applyAlias, .getUsers: []
+        case .erase(let command): command.identity.map { [$0] } ?? []
+        case .forget(let command): command.externalId.map { [Identity(.customerID, $0)] } ?? []
+        case .alias, .applyAlias, .getUsers, .answered: []
         }
     }
 
@@ -77,7 +94,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .modify(let command): [command.mpid]
         case .alias(let command): [command.sourceMPID, command.destinationMPID]
         case .applyAlias(let command): [command.destinationMPID]
-        case .move, .search, .getUsers, .linked: []
+        case .erase(let command): command.mpid.map { [$0] } ?? []
+        case .move, .search, .getUsers, .forget, .linked, .answered: []
         }
     }
 
@@ -85,7 +103,32 @@ public enum SyncCommand: Sendable, Hashable {
     var mayCreateProfile: Bool {
         switch self {
         case .move, .linked: true
-        case .search, .modify, .alias, .applyAlias, .getUsers: false
+        case .search, .modify, .alias, .applyAlias, .getUsers, .erase, .forget, .answered: false
+        }
+    }
+
+    /// Whether it erases whoever it is about.
+    var isErasure: Bool {
+        switch self {
+        case .erase, .forget: true
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .linked, .answered: false
+        }
+    }
+
+    /// Whether it may concern devices that it does not name: those whose current user it changes.
+    func reachesDevices(_ settings: SyncSettings) -> Bool {
+        guard case .modify(let command) = self else { return isErasure }
+        return command.changes.contains { change in
+            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        }
+    }
+
+    /// The user of the link service that it names.
+    var userID: String? {
+        switch self {
+        case .linked(let event): event.userId
+        case .forget(let command): command.userId
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .answered: nil
         }
     }
 }

@@ -11,22 +11,28 @@ extension SyncDecider {
         _ command: ModifyIdentities, _ state: SyncState, _ context: DecisionContext
     ) throws(Rejection) -> Decision {
         let settings = context.app.sync
+        let touchesLogin = command.changes.contains { change in
+            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        }
+        if touchesLogin, !mayVouch(context) { throw Rejection(.verificationRequired) }
         var draft = Draft(state, context, .modify)
         guard let profile = draft.profile(command.mpid), !profile.isOrphaned else {
             throw Rejection(.notFoundError, "No profile with this MPID can be changed.")
         }
-        var device: DeviceRecord?
+        let (named, ignored) = try sift(SyncCommand.modify(command).identities, ignoringLogins: false, settings)
+        var devices: [DeviceRecord.Key: DeviceRecord] = [:]
         if let id = command.deviceId {
             var record = state.device(context.app.id, id)
             try throttle(&record, context)
-            device = record
+            devices[record.key] = record
         }
-        try draft.throttle(SyncCommand.modify(command).identities)
+        try draft.throttle(named)
         draft.put(profile)
-        draft.touch(SyncCommand.modify(command).identities)
+        draft.touch(named)
         var results: [SyncResult.ChangeResult] = []
         for change in command.changes {
             guard let type = IdentityType(rawValue: change.identityType) else { throw Rejection(.validationError) }
+            if let value = change.newValue, settings.nobody.contains(value) { continue }
             let touched = try set(type, change, of: command.mpid, &draft)
             results += touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
         }
@@ -36,8 +42,33 @@ extension SyncDecider {
         let result = SyncResult(
             mpid: command.mpid, isLoggedIn: after.isKnown(settings), isEphemeral: after.isEphemeral(settings),
             changeResults: results, rule: .named)
+        let events = draft.events + tellDevices(draft, state, context, &devices)
         return Decision(
-            .succeeded(result), changes: draft.changes + (device.map { [.device($0)] } ?? []), events: draft.events)
+            .succeeded(result),
+            changes: draft.changes + devices.values.sorted { $0.key < $1.key }.map { .device($0) } + ignored,
+            events: events)
+    }
+
+    /// The devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
+    /// current user was relied on.
+    private func tellDevices(
+        _ draft: Draft, _ state: SyncState, _ context: DecisionContext,
+        _ written: inout [DeviceRecord.Key: DeviceRecord]
+    ) -> [any EventMessage] {
+        let settings = draft.settings
+        let switched = draft.switched
+        guard !switched.isEmpty else { return [] }
+        let app = ExactText(context.app.id)
+        let devices = state.devices.values.filter { device in
+            device.key.app == app && device.current.map { switched[$0] != nil } == true
+        }
+        return devices.sorted { $0.key < $1.key }.compactMap { device in
+            guard let current = device.current, let profile = switched[current] else { return nil }
+            if written[device.key] == nil { written[device.key] = device }
+            return CurrentUserChanged(
+                deviceId: device.key.id.text, previousMPID: current, mpid: current, cause: .modify, rule: .named,
+                isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings))
+        }
     }
 
     /// Sets or removes one identity. `oldValue` is advisory: where it is held it says which value goes; where it is not,
@@ -113,11 +144,14 @@ extension SyncDecider {
             throw Rejection(.aliasError, "Source and destination are the same profile.")
         }
         let window = try window(command, app.sync.limits, now)
-        guard var source = state.profile(app.id, command.sourceMPID) else {
+        guard var source = state.profile(app.id, command.sourceMPID), !source.isErased else {
             throw Rejection(.aliasError, "The source MPID does not exist.")
         }
-        guard var destination = state.profile(app.id, command.destinationMPID) else {
+        guard var destination = state.profile(app.id, command.destinationMPID), !destination.isErased else {
             throw Rejection(.aliasError, "The destination MPID does not exist.")
+        }
+        if source.isKnown(app.sync) || destination.isKnown(app.sync), !mayVouch(context) {
+            throw Rejection(.verificationRequired)
         }
         let id = context.newAliasID
         if let rule = dropRule(source, destination, window) {
@@ -126,12 +160,13 @@ extension SyncDecider {
             return Decision(
                 .succeeded(AliasResult(aliasId: id, isScheduled: false, appliesAt: nil)), events: [event])
         }
-        guard destination.aliasSources < app.sync.limits.aliasesPerProfile,
-            source.aliasWindows.count < app.sync.limits.aliasesPerProfile
-        else {
-            throw Rejection(.limitExceeded, "Too many aliases with one profile (limit: aliasesPerProfile).")
+        let reach = now - Int64(app.sync.limits.aliasWindowDays) * 86_400_000 - Self.clockTolerance
+        let open = source.aliasWindows.filter { $0.upperBound >= reach }
+        guard open.count < app.sync.limits.aliasesPerProfile else {
+            throw Rejection(.limitExceeded, "Too many aliases out of one profile (limit: aliasesPerProfile).")
         }
-        source.aliasWindows.append(window)
+        // No new window can overlap the others.
+        source.aliasWindows = open + [window]
         destination.aliasSources += 1
         let record = AliasRecord(
             key: AliasRecord.Key(app: app.id, id: id), source: source.mpid, destination: destination.mpid,
@@ -191,7 +226,11 @@ extension SyncDecider {
     /// The profile whose customer id is the link's external id keeps the link's user id, so that one can be found from
     /// the other.
     func linked(_ event: Linked, _ state: SyncState, _ context: DecisionContext) throws(Rejection) -> Decision {
-        guard context.app.sync.fromLinks else { return Decision(.noted) }
+        let user = ForgottenUser(app: context.app.id, userID: event.userId)
+        guard context.app.sync.fromLinks, !state.forgottenUsers.contains(user),
+            !context.app.sync.nobody.contains(event.externalId)
+        else { return Decision(.noted) }
+        do throws(Rejection) { try refuseErased(state, context) } catch { return Decision(.noted) }
         var draft = Draft(state, context, .link)
         let identity = Identity(.customerID, event.externalId)
         draft.touch([identity])
@@ -203,7 +242,7 @@ extension SyncDecider {
             profile = oldest
         } else {
             let mpid = draft.create(context, .createdForLink).mpid
-            try draft.attach([identity], to: mpid)
+            draft.attach([identity], to: mpid)
             guard let created = draft.profile(mpid) else { throw Rejection(.internalError) }
             profile = created
         }

@@ -22,7 +22,10 @@ public struct SyncDecider: Sendable {
             case .alias(let command): try alias(command, state, context)
             case .applyAlias(let command): applyAlias(command, state, context)
             case .getUsers(let command): users(command, state, context)
+            case .erase(let command): try erase(command, state, context)
+            case .forget(let command): forget(command, state, context)
             case .linked(let event): try linked(event, state, context)
+            case .answered(let answer): settle(answer, state, context)
             }
         } catch {
             return Decision(.rejected(error))
@@ -39,9 +42,11 @@ public struct SyncDecider: Sendable {
         let isLogout = operation == .logout && settings.strategy.logout != .identify
         let mayBeEmpty = isLogout && context.principal.kind == .service
         guard mayBeEmpty || !request.identities.isEmpty else { throw Rejection(.lookupError) }
-        let identities = request.identities.filter {
-            !isLogout || !settings.loginIdentities.contains($0.type)
-        }
+        try refuseErased(state, context)
+        if !isLogout { try requireVouching(for: request.identities, context) }
+        let (named, ignored) = try sift(request.identities, ignoringLogins: isLogout, settings)
+        guard mayBeEmpty || !named.isEmpty else { return Self.nothingNamed(ignored) }
+        let identities = named.filter { !isLogout || !settings.loginIdentities.contains($0.type) }
         var draft = Draft(state, context, operation.cause)
         var device = state.device(context.app.id, request.deviceId)
         try throttle(&device, context)
@@ -53,7 +58,8 @@ public struct SyncDecider: Sendable {
         draft.touch(identities)
         let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
         let known = draft.profile(mpid)
-        try draft.attach(identities, to: mpid)
+        draft.attach(identities, to: mpid)
+        try requireLogin(identities, of: mpid, draft)
         if operation == .login, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
         draft.settleOrphans()
         guard var profile = draft.profile(mpid) else { throw Rejection(.internalError) }
@@ -80,7 +86,8 @@ public struct SyncDecider: Sendable {
             mpid: mpid, previousMPID: before?.mpid, isLoggedIn: isKnown, isEphemeral: isEphemeral,
             matchedIdentities: choice.mpid == nil ? [:] : matched(identities, profile, settings),
             previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context, rule: rule)
-        return Decision(.succeeded(result), changes: draft.changes + [.device(device)], events: events)
+        return Decision(
+            .succeeded(result), changes: draft.changes + [.device(device)] + ignored, events: events)
     }
 
     /// The profile to move to; no MPID for a new one.
@@ -108,14 +115,32 @@ public struct SyncDecider: Sendable {
             return Choice(mpid: match.profile.mpid, rule: .returnedToAnonymous, losers: match.losers)
         }
         if settings.strategy.lookup == .userIDThenEmail, hasLogin {
-            guard let match = resolver.matchPerson(identities) else { return Choice(rule: .createdForLogin) }
+            guard let match = resolver.matchPerson(identities) else {
+                let others = resolver.somebodyElse(identities, found: nil)
+                return Choice(rule: others.isEmpty ? .createdForLogin : .createdForOtherLogin, losers: others)
+            }
             return Choice(mpid: match.profile.mpid, rule: match.rule, losers: match.losers)
         }
-        guard let match = resolver.match(identities) else { return Choice(rule: .created) }
-        if hasLogin, settings.strategy.newLogin == .createProfile, !match.profile.isKnown(settings) {
-            return Choice(rule: .createdForLogin, losers: match.losers)
+        let match = resolver.match(identities)
+        let others = resolver.somebodyElse(identities, found: match?.profile)
+        guard let match else {
+            return Choice(rule: others.isEmpty ? .created : .createdForOtherLogin, losers: others)
         }
-        return Choice(mpid: match.profile.mpid, rule: match.rule, losers: match.losers)
+        if hasLogin, settings.strategy.newLogin == .createProfile, !match.profile.isKnown(settings) {
+            return Choice(
+                rule: others.isEmpty ? .createdForLogin : .createdForOtherLogin, losers: match.losers + others)
+        }
+        return Choice(mpid: match.profile.mpid, rule: match.rule, losers: match.losers + others)
+    }
+
+    /// A login whose every login identity was left out for a limit's sake would be no login.
+    /// - Throws: `LIMIT_EXCEEDED`.
+    private func requireLogin(_ identities: [Identity], of mpid: MPID, _ draft: Draft) throws(Rejection) {
+        guard let profile = draft.profile(mpid), let type = draft.leftOut.min(),
+            !draft.settings.logins(identities).contains(where: { profile.holds($0, draft.settings) })
+        else { return }
+        throw Rejection(
+            .limitExceeded, "Too many profiles have this \(type.rawValue) (limit: profilesPerValue).")
     }
 
     /// What of the request the profile matched, see ``SyncResult/matchedIdentities``.
@@ -157,12 +182,20 @@ public struct SyncDecider: Sendable {
         _ request: SyncRequest, _ state: SyncState, _ context: DecisionContext
     ) throws(Rejection) -> Decision {
         let settings = context.app.sync
-        let identities = request.identities
-        guard !identities.isEmpty else { throw Rejection(.lookupError) }
-        let draft = Draft(state, context, .identify)
-        let device = state.device(context.app.id, request.deviceId)
+        guard !request.identities.isEmpty else { throw Rejection(.lookupError) }
+        try requireVouching(for: request.identities, context)
+        let (identities, ignored) = try sift(request.identities, ignoringLogins: false, settings)
+        guard !identities.isEmpty else { return Self.nothingNamed(ignored) }
+        var draft = Draft(state, context, .identify)
+        var device = state.device(context.app.id, request.deviceId)
+        try throttle(&device, context)
+        // What nobody has needs no row: whoever tries values is held up by the device.
+        try draft.throttle(identities.filter { !draft.holders(of: $0).isEmpty })
+        let taken = draft.changes + (device.bucket == nil ? [] : [.device(device)]) + ignored
         let resolver = Resolver(settings: settings, index: draft, current: device.current)
-        guard let match = resolver.search(identities) else { throw Rejection(.notFoundError) }
+        guard let match = resolver.search(identities) else {
+            return Decision(.rejected(Rejection(.notFoundError)), changes: taken)
+        }
         let profile = match.profile
         return Decision(
             .succeeded(
@@ -171,13 +204,13 @@ public struct SyncDecider: Sendable {
                     isEphemeral: profile.isEphemeral(settings),
                     matchedIdentities: matched(identities, profile, settings),
                     previousMismatch: request.previousMPID.map { $0 != device.current }, context: request.context,
-                    rule: match.rule)))
+                    rule: match.rule)), changes: taken)
     }
 
     private func users(_ command: GetDeviceUsers, _ state: SyncState, _ context: DecisionContext) -> Decision {
         let device = state.device(context.app.id, command.deviceId)
         let users = device.users.compactMap { user -> DeviceUsersResult.User? in
-            guard let profile = state.profile(context.app.id, user.mpid) else { return nil }
+            guard let profile = state.profile(context.app.id, user.mpid), !profile.isErased else { return nil }
             let firstSeen = min(user.firstSeen, profile.aliasedSince ?? user.firstSeen)
             return DeviceUsersResult.User(
                 mpid: user.mpid, firstSeen: Timestamp(milliseconds: firstSeen).rfc3339,

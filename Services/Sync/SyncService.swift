@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Metrics
 public import Runtime
 public import Storage
 public import WireJSON
@@ -10,8 +11,13 @@ public import WireJSON
 public struct SyncService: CommandService {
     public static let name = "sync"
     public static let migrations = SyncStore.migrations
-    public static let subscriptions = [Subscription.events(of: "link", types: [Linked.type])]
+    public static let subscriptions = [
+        Subscription.events(of: "link", types: [Linked.type]), .replies(from: ["link", "verification"]),
+    ]
     public static let hasDueCommands = true
+
+    /// How long a device is remembered that has asked, but on which nobody was seen: longer than any bucket takes to fill.
+    static let unusedDevicesKept: Int64 = 3_600_000
 
     private let decider: SyncDecider
 
@@ -34,6 +40,7 @@ public struct SyncService: CommandService {
 
     public static func decode(type: String, data: JSONValue) throws -> SyncCommand {
         if type == Linked.type { return .linked(try WireJSONDecoder().decode(Linked.self, from: data)) }
+        if type == Reply<JSONValue>.type { return try SyncCommand.read(reply: data) }
         guard let known = SyncCommand.types[type] else { throw Rejection(.unknownType) }
         return try known.read(data)
     }
@@ -43,23 +50,13 @@ public struct SyncService: CommandService {
     ) throws -> SyncState {
         let store = SyncStore(transaction: transaction)
         var state = SyncState()
-        var aliases: Set<AliasRecord.Key> = []
-        var devices: Set<DeviceRecord.Key> = []
-        var identities: Set<IdentityEntry.Key> = []
-        var profiles: Set<Profile.Key> = []
-        var made: Set<Profile.Key> = []
-        for (command, context) in commands {
-            let app = context.app
-            if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
-            if case .linked = command, !app.sync.fromLinks { continue }
-            if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
-            for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
-            for mpid in command.mpids { profiles.insert(.init(app: app.id, mpid: mpid)) }
-            if command.mayCreateProfile { made.insert(Self.newProfile(context, 0)) }
-        }
-        state.load(try store.aliases(aliases))
-        state.load(try store.devices(devices))
-        state.load(try store.identities(identities), of: identities)
+        let wanted = Wanted(commands)
+        state.load(try store.aliases(wanted.aliases))
+        state.load(try store.devices(wanted.devices))
+        state.load(try store.identities(wanted.identities), of: wanted.identities)
+        state.load(try store.erasures(waitingFor: wanted.answers))
+        state.load(forgotten: try store.forgotten(among: wanted.users))
+        var profiles = wanted.profiles
         for alias in state.aliases.values {
             profiles.insert(.init(app: alias.key.app.text, mpid: alias.source))
         }
@@ -76,7 +73,19 @@ public struct SyncService: CommandService {
                 profiles.insert(.init(app: context.app.id, mpid: user.mpid))
             }
         }
-        state.load(try store.profiles(profiles.union(made)))
+        state.load(try store.profiles(profiles))
+        state.load(try store.profiles(of: wanted.erasedUsers))
+        // Any profile of the batch may be the one that changes, since commands see what those before them did.
+        if wanted.reachesDevices {
+            state.load(try store.devices(of: Set(state.profiles.keys)).filter { state.devices[$0.key] == nil })
+        }
+        if wanted.hasErasure {
+            state.load(try store.aliases(of: Set(state.profiles.keys)))
+            let seen = state.devices.values.flatMap { device in
+                device.users.map { Profile.Key(app: device.key.app.text, mpid: $0.mpid) }
+            }
+            state.load(try store.profiles(Set(seen).subtracting(state.profiles.keys)))
+        }
         // An MPID is taken only when a command comes again that the journal has forgotten.
         for (command, context) in commands where command.mayCreateProfile {
             var counter = 0
@@ -86,6 +95,39 @@ public struct SyncService: CommandService {
             }
         }
         return state
+    }
+
+    /// What a batch has to know before anything is read.
+    private struct Wanted {
+        var aliases: Set<AliasRecord.Key> = []
+        var devices: Set<DeviceRecord.Key> = []
+        var identities: Set<IdentityEntry.Key> = []
+        var profiles: Set<Profile.Key> = []
+        /// Of the link service.
+        var users: Set<ForgottenUser> = []
+        var erasedUsers: Set<ForgottenUser> = []
+        var answers: Set<ForwardKey> = []
+        var reachesDevices = false
+        var hasErasure = false
+
+        init(_ commands: [(SyncCommand, DecisionContext)]) {
+            for (command, context) in commands {
+                let app = context.app
+                if case .linked = command, !app.sync.fromLinks { continue }
+                if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
+                if case .answered(let answer) = command { answers.insert(.init(app: app.id, id: answer.forwardID)) }
+                if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
+                for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
+                for mpid in command.mpids { profiles.insert(.init(app: app.id, mpid: mpid)) }
+                if let user = command.userID { users.insert(.init(app: app.id, userID: user)) }
+                if command.mayCreateProfile { profiles.insert(SyncService.newProfile(context, 0)) }
+                if command.reachesDevices(app.sync) { reachesDevices = true }
+                if command.isErasure {
+                    hasErasure = true
+                    if let user = command.userID { erasedUsers.insert(.init(app: app.id, userID: user)) }
+                }
+            }
+        }
     }
 
     private static func newProfile(_ context: DecisionContext, _ counter: Int) -> Profile.Key {
@@ -100,11 +142,15 @@ public struct SyncService: CommandService {
 
     public func save(_ state: SyncState, in transaction: any SQLTransaction) throws {
         try SyncStore(transaction: transaction).save(state)
+        for (type, count) in state.ignored {
+            Counter(label: "identity_ignored_values", dimensions: [("type", type.rawValue)]).increment(by: count)
+        }
     }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] {
-        try SyncStore(transaction: transaction)
-            .dueAliases(now: now.milliseconds, limit: limit)
+        let store = SyncStore(transaction: transaction)
+        try store.pruneDevices(before: now.milliseconds - Self.unusedDevicesKept, limit: limit)
+        return try store.dueAliases(now: now.milliseconds, limit: limit)
             .map { alias in
                 DueCommand(
                     app: alias.key.app.text, id: alias.key.id.text,

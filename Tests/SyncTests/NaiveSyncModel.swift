@@ -15,6 +15,7 @@ struct NaiveSyncModel {
         var first: Int64
         var last: Int64
         var isOrphan = false
+        var isErased = false
         var name: String?
         var user: String?
         var since: Int64?
@@ -41,8 +42,26 @@ struct NaiveSyncModel {
     var devices: [String: Device] = [:]
     /// By id: source, destination.
     var aliases: [String: [MPID]] = [:]
+    /// Users of the link service that were erased.
+    var gone: Set<String> = []
+    private let enforces: Bool
 
-    init(_ settings: SyncSettings) { self.settings = settings }
+    /// Of the command that is decided now.
+    private var isService = false
+    private var vouches = false
+    /// It made somebody who was erased.
+    private var isOld = false
+
+    init(_ settings: SyncSettings, enforces: Bool = false) {
+        self.settings = settings
+        self.enforces = enforces
+    }
+
+    mutating func sender(isService: Bool, vouches: Bool, isOld: Bool) {
+        self.isService = isService
+        self.vouches = vouches
+        self.isOld = isOld
+    }
 
     // MARK: Questions
 
@@ -56,10 +75,37 @@ struct NaiveSyncModel {
 
     func same(_ a: Identity, _ b: Identity) -> Bool {
         guard a.type == b.type else { return false }
-        if settings.foldedIdentities.contains(a.type) {
-            return Array(a.value.lowercased()) == Array(b.value.lowercased())
+        let capitals = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ".unicodeScalars)
+        let letters = Array("abcdefghijklmnopqrstuvwxyz".unicodeScalars)
+        func bare(_ text: String) -> [Unicode.Scalar] {
+            guard settings.foldedIdentities.contains(a.type) else { return Array(text.unicodeScalars) }
+            return text.unicodeScalars.map { scalar in capitals.firstIndex(of: scalar).map { letters[$0] } ?? scalar }
         }
-        return Array(a.value.unicodeScalars) == Array(b.value.unicodeScalars)
+        return bare(a.value) == bare(b.value)
+    }
+
+    private func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
+
+    private func isNobodys(_ value: String) -> Bool { RandomCommands.nobodies.contains(value) }
+
+    /// What of a request counts.
+    private func usable(_ request: SyncRequest, leaving: Bool) throws(Refusal) -> [Identity] {
+        let all = sent(request)
+        if all.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        if isOld { throw Refusal(reason: .profileErased) }
+        return try usable(all, leaving: leaving)
+    }
+
+    private func usable(_ all: [Identity], leaving: Bool) throws(Refusal) -> [Identity] {
+        if !leaving {
+            if enforces, !isService, !vouches, all.contains(where: isLogin) {
+                throw Refusal(reason: .verificationRequired)
+            }
+            if all.contains(where: { isLogin($0) && isNobodys($0.value) }) { throw Refusal(reason: .validationError) }
+        }
+        let left = all.filter { isLogin($0) || !isNobodys($0.value) }
+        if left.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        return left.filter { !leaving || !isLogin($0) }
     }
 
     func person(_ mpid: MPID?) -> Person? { people.first { $0.mpid == mpid } }
@@ -73,7 +119,31 @@ struct NaiveSyncModel {
             let own = person.ids.filter { types.contains($0.type) }
             if !own.isEmpty, !own.contains(where: { mine in ids.contains { same($0, mine) } }) { return false }
         }
-        return true
+        return settings.joinByLowerRank || !isStranger(person, to: ids)
+    }
+
+    /// Walks down the login identities of the request: who has another value of one, before any that they have in common,
+    /// is somebody else. Who has none in common is not known to be anybody.
+    private func isStranger(_ person: Person, to ids: [Identity]) -> Bool {
+        var differs = false
+        for type in settings.priority where settings.loginIdentities.contains(type) {
+            guard let id = ids.first(where: { $0.type == type }) else { continue }
+            let own = person.ids.filter { $0.type == type }
+            if own.contains(where: { same($0, id) }) { return differs }
+            if !own.isEmpty { differs = true }
+        }
+        return false
+    }
+
+    /// Whether somebody would have been found but for a higher-ranked identity.
+    private func meetsStranger(_ ids: [Identity]) -> Bool {
+        guard !settings.joinByLowerRank else { return false }
+        var literal = self
+        literal.settings.joinByLowerRank = true
+        return people.contains { person in
+            person.ids.contains { mine in isLogin(mine) && ids.contains { same($0, mine) } }
+                && literal.mayBeFound(person, by: ids) && isStranger(person, to: ids)
+        }
     }
 
     /// Keeps only what the best ranked types leave; a type that would leave nobody does not count.
@@ -129,7 +199,9 @@ struct NaiveSyncModel {
         settings.uniqueIdentities.contains(type) || (settings.strategy == .userIDThenEmail && type == .email)
     }
 
-    private mutating func attach(_ ids: [Identity], to mpid: MPID) throws(Refusal) {
+    /// - Returns: whether a login identity found no room.
+    private mutating func attach(_ ids: [Identity], to mpid: MPID) -> Bool {
+        var isShort = false
         let ranked = settings.priority.compactMap { type in ids.first { $0.type == type } }
         let rest = ids.filter { !settings.priority.contains($0.type) }.sorted { $0.type.rawValue < $1.type.rawValue }
         for id in ranked + rest {
@@ -139,30 +211,34 @@ struct NaiveSyncModel {
             let owners = holders(id)
             if settings.uniqueIdentities.contains(id.type), !owners.isEmpty { continue }
             if isSingle(id.type), !own.isEmpty, settings.immutableIdentities.contains(id.type) { continue }
-            if owners.count >= settings.limits.profilesPerValue {
-                if isLogin { throw Refusal(reason: .limitExceeded) }
-                let longestAgo = owners.sorted { $0.last == $1.last ? $0.mpid < $1.mpid : $0.last < $1.last }
-                for owner in longestAgo.prefix(owners.count - settings.limits.profilesPerValue + 1) {
-                    for held in owner.ids where same(held, id) { take(held, from: owner.mpid) }
-                }
+            let tooMany = owners.count - settings.limits.profilesPerValue + 1
+            var weak = owners.filter { !isKnown($0) }
+                .sorted { $0.last == $1.last ? $0.mpid < $1.mpid : $0.last < $1.last }
+            let isFull = !isSingle(id.type) && own.count >= settings.limits.valuesPerType
+            // Nobody who is known gives anything up, and neither does anybody when it would not help.
+            if tooMany > weak.count || isFull && isLogin && tooMany <= 0 {
+                isShort = isShort || isLogin
+                continue
+            }
+            if tooMany > 0 {
+                weak = Array(weak.prefix(tooMany))
+                for owner in weak { for held in owner.ids where same(held, id) { take(held, from: owner.mpid) } }
             }
             if isSingle(id.type) {
                 for old in own { take(old, from: mpid) }
-            } else if own.count >= settings.limits.valuesPerType {
-                if isLogin { throw Refusal(reason: .limitExceeded) }
+            } else if isFull {
                 for old in own.prefix(own.count - settings.limits.valuesPerType + 1) { take(old, from: mpid) }
             }
             change(mpid) { $0.ids.append(id) }
         }
+        return isShort
     }
 
     mutating func move(
-        _ operation: SyncCommand.Operation, _ request: SyncRequest, isService: Bool, newMPID: MPID, now: Int64
+        _ operation: SyncCommand.Operation, _ request: SyncRequest, newMPID: MPID, now: Int64
     ) throws(Refusal) -> SyncResult {
         let leaving = operation == .logout && settings.strategy != .bestMatch
-        if sent(request).isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
-        var ids = sent(request)
-        if leaving { ids.removeAll { settings.loginIdentities.contains($0.type) } }
+        let ids = try usable(request, leaving: leaving)
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
         let before = people
         var device = devices[request.deviceId] ?? Device()
@@ -185,23 +261,26 @@ struct NaiveSyncModel {
             if found != nil { rule = .returnedToAnonymous }
         } else if settings.strategy == .userIDThenEmail, hasLogin {
             found = findPerson(ids)
-            rule = found?.1 ?? .createdForLogin
+            rule = found?.1 ?? (meetsStranger(ids) ? .createdForOtherLogin : .createdForLogin)
         } else {
             found = find(ids, current: previous)
-            rule = found?.1 ?? .created
+            rule = found?.1 ?? (meetsStranger(ids) ? .createdForOtherLogin : .created)
             if let match = found, let profile = person(match.0), hasLogin, !isKnown(profile),
                 ["link", "isolation"].contains(settings.strategy.name)
             {
                 found = nil
-                rule = .createdForLogin
+                rule = meetsStranger(ids) ? .createdForOtherLogin : .createdForLogin
             }
         }
         let mpid = found?.0 ?? newMPID
         let wasKnown = person(mpid).map(isKnown)
         if found == nil { people.append(Person(mpid: mpid, first: now, last: now)) }
-        do throws(Refusal) { try attach(ids, to: mpid) } catch {
+        let isShort = attach(ids, to: mpid)
+        if isShort, let person = person(mpid),
+            !person.ids.contains(where: { mine in isLogin(mine) && ids.contains { same($0, mine) } })
+        {
             people = before
-            throw error
+            throw Refusal(reason: .limitExceeded)
         }
         if operation == .login, request.clearAnonymousUser == true, let dropped = device.anonymous, dropped != mpid {
             device.anonymous = nil
@@ -242,9 +321,9 @@ struct NaiveSyncModel {
     }
 
     func search(_ request: SyncRequest) throws(Refusal) -> SyncResult {
-        let ids = sent(request)
+        if sent(request).isEmpty { throw Refusal(reason: .lookupError) }
+        let ids = try usable(sent(request), leaving: false)
         let current = devices[request.deviceId]?.current
-        if ids.isEmpty { throw Refusal(reason: .lookupError) }
         let needed = settings.immutableIdentities
         if !needed.isEmpty, !settings.searchByAnyIdentity, !ids.contains(where: { needed.contains($0.type) }) {
             throw Refusal(reason: .notFoundError)
@@ -258,11 +337,18 @@ struct NaiveSyncModel {
     }
 
     mutating func modify(_ command: ModifyIdentities) throws(Refusal) -> SyncResult {
+        let logins = command.changes.filter { change in
+            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        }
+        if enforces, !isService, !vouches, !logins.isEmpty { throw Refusal(reason: .verificationRequired) }
         guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
+        if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
         let before = people
         var results: [SyncResult.ChangeResult] = []
         do throws(Refusal) {
-            for change in command.changes { results += try set(change, command.mpid) }
+            for change in command.changes where change.newValue.map(isNobodys) != true {
+                results += try set(change, command.mpid)
+            }
         } catch {
             people = before
             throw error
@@ -333,20 +419,20 @@ struct NaiveSyncModel {
         let hour: Int64 = 3600 * 1000
         guard command.sourceMPID != command.destinationMPID, start <= end, start >= earliest - hour,
             start <= now + hour, let source = person(command.sourceMPID),
-            let destination = person(command.destinationMPID)
+            let destination = person(command.destinationMPID), !source.isErased, !destination.isErased
         else { throw Refusal(reason: .aliasError) }
+        if enforces, !isService, !vouches, isKnown(source) || isKnown(destination) {
+            throw Refusal(reason: .verificationRequired)
+        }
         let window = [start, max(start, min(end, now))]
         if source.sources > 0 || !destination.windows.isEmpty
             || source.windows.contains(where: { $0[0] <= window[1] && window[0] <= $0[1] })
         {
             return false
         }
-        if destination.sources >= settings.limits.aliasesPerProfile
-            || source.windows.count >= settings.limits.aliasesPerProfile
-        {
-            throw Refusal(reason: .limitExceeded)
-        }
-        change(source.mpid) { $0.windows.append(window) }
+        let open = source.windows.filter { $0[1] >= earliest - hour }
+        if open.count >= settings.limits.aliasesPerProfile { throw Refusal(reason: .limitExceeded) }
+        change(source.mpid) { $0.windows = open + [window] }
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
         return true
@@ -358,10 +444,56 @@ struct NaiveSyncModel {
     }
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
-        guard settings.fromLinks else { return }
+        guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         let id = Identity(.customerID, event.externalId)
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
         if owners.isEmpty { people.append(Person(mpid: newMPID, ids: [id], first: now, last: now)) }
         change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
+    }
+
+    // MARK: Erasure
+
+    mutating func erase(_ command: EraseProfile, now: Int64) throws(Refusal) {
+        if let identity = command.identity {
+            let owners = holders(identity)
+            if owners.isEmpty { throw Refusal(reason: .notFoundError) }
+            erase(owners, now)
+        } else {
+            guard let person = person(command.mpid) else { throw Refusal(reason: .notFoundError) }
+            erase([person], now)
+        }
+    }
+
+    mutating func forget(_ command: ForgetProfiles, now: Int64) {
+        erase(
+            people.filter { person in
+                let isCustomer = person.ids.contains { id in
+                    command.externalId.map { same(id, Identity(.customerID, $0)) } == true
+                }
+                return isCustomer || person.user != nil && person.user == command.userId
+            }, now)
+        if let user = command.userId { gone.insert(user) }
+    }
+
+    private mutating func erase(_ persons: [Person], _ now: Int64) {
+        let mpids = persons.map(\.mpid)
+        gone.formUnion(persons.compactMap(\.user))
+        for person in persons where !person.isErased {
+            change(person.mpid) {
+                $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
+            }
+        }
+        let ghosts = Set(people.filter(\.isErased).map(\.mpid))
+        for (name, device) in devices {
+            guard [device.current, device.anonymous].contains(where: { $0.map(mpids.contains) == true }) else {
+                continue
+            }
+            var left = device
+            if let current = device.current, mpids.contains(current) { left.current = nil }
+            if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
+            left.users.removeAll { ghosts.contains($0.mpid) }
+            devices[name] = left == Device() ? nil : left
+        }
+        aliases = aliases.filter { !mpids.contains($0.value[0]) && !mpids.contains($0.value[1]) }
     }
 }

@@ -36,9 +36,16 @@ struct RandomCommands {
         person.limits.profilesPerValue = 3
         var best = SyncSettings.worked(.bestMatch)
         best.limits.profilesPerValue = 2
+        var joining = SyncSettings.worked(.conversion)
+        joining.joinByLowerRank = true
+        var shared = SyncSettings.worked(.link)
+        shared.uniqueIdentities = []
+        shared.limits.profilesPerValue = 2
+        shared.fromLinks = true
         return [
             .worked(.conversion), .worked(.link), .worked(.isolation), .worked(.bestMatch), SyncSettings(), person,
             SyncSettings.defaults(of: .userIDThenEmail), limited, immutable, devicesFirst, best,
+            joining, shared,
         ].map { settings in
             var settings = settings
             settings.throttle.devicePerSecond = 0
@@ -48,9 +55,14 @@ struct RandomCommands {
     }()
 
     static let values: [IdentityType: [String]] = [
-        .customerID: ["a", "b", "A"], .email: ["x@y", "X@Y", "z@y"], .iosIDFV: ["1", "2"], .androidUUID: ["1"],
-        .deviceApplicationStamp: ["s", "t"], .other: ["o"], .pushToken: ["p", "q"],
+        .customerID: ["anna", "bob", "ANNA"], .email: ["x@mail", "X@MAIL", "z@mail"], .iosIDFV: ["idfv-1", "idfv-2"],
+        .androidUUID: ["uuid-1"], .deviceApplicationStamp: ["stamp-1", "stamp-2"], .other: ["other-1"],
+        .pushToken: ["push-1", "push-2"],
     ]
+    static let names = ["Miss Alpha", "Mister Beta"]
+    static let users = ["user-1", "user-2", "user-3", "user-4"]
+    /// Values that name nobody.
+    static let nobodies = ["NULL", "0000-00", "ffffffff-FFFF-ffff-ffff-ffffffffffff"]
 
     /// An MPID that no profile has.
     private static let nobody = DerivedID.mpid(
@@ -58,12 +70,14 @@ struct RandomCommands {
 
     var random: SplitMix64
     let settings: SyncSettings
+    let mode: VerificationSettings.Mode
     private(set) var now: Int64 = World.start
     private var count = 0
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
+        mode = seed / UInt64(Self.settings.count) % 4 == 0 ? .enforce : .off
     }
 
     /// - Parameters:
@@ -76,10 +90,11 @@ struct RandomCommands {
         // Now and then a command that the journal has forgotten comes again under its old id.
         let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
         let isService = chance(20)
+        let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch] : [.identitySync]
         let context = DecisionContext(
             command: CommandKey(app: "demo", source: "test", id: "c\(number)"),
-            app: AppSettings(id: "demo", sync: settings),
-            principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: []),
+            app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
+            principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
             now: Timestamp(milliseconds: now))
         return Step(command: command(profiles, aliases), context: context)
     }
@@ -107,11 +122,20 @@ struct RandomCommands {
             let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
             return .applyAlias(
                 ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? Self.nobody))
-        case 90..<96: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 90..<94: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 94..<96:
+            if chance(60) { return .erase(EraseProfile(mpid: mpid(&random))) }
+            let type = pick(Self.values.keys.sorted())
+            return .erase(EraseProfile(identity: Identity(type, pick(Self.values[type] ?? []))))
+        case 96..<97:
+            let externalID = chance(60) ? pick(["anna", "bob"]) : nil
+            return .forget(
+                ForgetProfiles(
+                    userId: externalID == nil || chance(50) ? pick(Self.users) : nil, externalId: externalID))
         default:
             return .linked(
                 Linked(
-                    installId: "i", externalId: pick(["a", "b", "new"]), userId: pick(["u1", "u2"]),
+                    installId: "i", externalId: pick(["anna", "bob", "new-1"]), userId: pick(Self.users),
                     personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
         }
     }
@@ -119,11 +143,11 @@ struct RandomCommands {
     private mutating func request(_ profiles: [MPID]) -> SyncRequest {
         var identities: [String: String?] = [:]
         for (type, values) in Self.values.sorted(by: { $0.key < $1.key }) where chance(35) {
-            identities[type.rawValue] = chance(8) ? .some(nil) : pick(values)
+            identities[type.rawValue] = chance(8) ? .some(nil) : chance(4) ? pick(Self.nobodies) : pick(values)
         }
         var request = SyncRequest(deviceId: device(), knownIdentities: identities)
         if chance(30) { request.previousMPID = profiles.randomElement(using: &random) }
-        if chance(15) { request.name = pick(["Anna", "Ben"]) }
+        if chance(15) { request.name = pick(Self.names) }
         if chance(10) { request.vouchedFor = [.customerID, .deviceApplicationStamp] }
         if chance(15) { request.clearAnonymousUser = true }
         if chance(15) { request.context = "c" }
@@ -132,10 +156,10 @@ struct RandomCommands {
 
     private mutating func change() -> ModifyIdentities.Change {
         let type = pick(Self.values.keys.sorted())
-        let values = (Self.values[type] ?? []) + ["new"]
+        let values = (Self.values[type] ?? []) + ["new-1"]
         return ModifyIdentities.Change(
             identityType: type.rawValue, oldValue: chance(50) ? pick(values) : nil,
-            newValue: chance(70) ? pick(values) : nil)
+            newValue: chance(70) ? chance(4) ? pick(Self.nobodies) : pick(values) : nil)
     }
 
     private mutating func device() -> String { pick(["d1", "d2", "d3"]) }

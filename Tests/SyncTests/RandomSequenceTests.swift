@@ -22,7 +22,7 @@ import Testing
         var causes: [IdentitiesChanged.Reason: Int] = [:]
         for number in 0..<Self.sequences {
             var commands = RandomCommands(seed: testSeed &+ number)
-            var model = NaiveSyncModel(commands.settings)
+            var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
             var state = SyncState()
             var given: Set<MPID> = []
             for place in 0..<Self.length {
@@ -45,7 +45,7 @@ import Testing
                 if case .sync(let result) = answer { rules[result.rule, default: 0] += 1 }
                 if case .rejected(let reason) = answer {
                     reasons[reason, default: 0] += 1
-                    try #require(decision.changes.isEmpty && decision.events.isEmpty, trace)
+                    try #require(decision.changes.allSatisfy { $0.onlyCounts } && decision.events.isEmpty, trace)
                 }
             }
         }
@@ -55,6 +55,7 @@ import Testing
         #expect(Set(causes.keys) == Set(IdentitiesChanged.Reason.allCases), "\(causes)")
         let all: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
+            .verificationRequired, .profileErased,
         ]
         #expect(Set(reasons.keys) == all, "\(reasons)")
     }
@@ -69,12 +70,19 @@ import Testing
     private func run(_ step: RandomCommands.Step, _ model: inout NaiveSyncModel, _ newMPID: MPID) -> Answer {
         let now = step.context.now.milliseconds
         let context = step.context
+        var counter = 0
+        var isOld = false
+        while let person = model.person(context.newMPID(counter)) {
+            isOld = isOld || person.isErased
+            counter += 1
+        }
+        model.sender(
+            isService: context.principal.kind == .service,
+            vouches: context.principal.scopes.contains(.identityVouch), isOld: isOld)
         do throws(NaiveSyncModel.Refusal) {
             switch step.command {
             case .move(let operation, let request):
-                let isService = context.principal.kind == .service
-                return .sync(
-                    try model.move(operation, request, isService: isService, newMPID: newMPID, now: now))
+                return .sync(try model.move(operation, request, newMPID: newMPID, now: now))
             case .search(let request): return .sync(try model.search(request))
             case .modify(let command): return .sync(try model.modify(command))
             case .alias(let command):
@@ -89,7 +97,13 @@ import Testing
             case .linked(let event):
                 model.linked(event, newMPID: newMPID, now: now)
                 return .noted
-            case .getUsers: return .another
+            case .erase(let command):
+                try model.erase(command, now: now)
+                return .pending
+            case .forget(let command):
+                model.forget(command, now: now)
+                return .pending
+            case .getUsers, .answered: return .another
             }
         } catch {
             return .rejected(error.reason)
@@ -103,7 +117,7 @@ import Testing
         guard case .users(let result) = answer else { return false }
         let device = model.devices[command.deviceId]
         let users = (device?.users ?? []).compactMap { seen -> DeviceUsersResult.User? in
-            guard let person = model.person(seen.mpid) else { return nil }
+            guard let person = model.person(seen.mpid), !person.isErased else { return nil }
             var identities: [String: [String]] = [:]
             for id in person.ids { identities[id.type.rawValue, default: []].append(id.value) }
             return DeviceUsersResult.User(
@@ -118,7 +132,8 @@ import Testing
         let people = state.profiles.values.map { profile in
             NaiveSyncModel.Person(
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
-                isOrphan: profile.isOrphaned, name: profile.name, user: profile.userID, since: profile.aliasedSince,
+                isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name, user: profile.userID,
+                since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
         try #require(
@@ -128,7 +143,7 @@ import Testing
                 current: entry.value.current, anonymous: entry.value.anonymous,
                 users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
         }
-        // A modify that names a device writes its row, though nothing is known about it.
+        // A modify or a search that names a device writes its row, though nothing is known about it.
         try #require(devices.filter { $0.value != .init() } == model.devices, trace)
         try #require(
             Dictionary(
@@ -141,6 +156,7 @@ import Testing
             }
             try #require(Set(entry.holders) == Set(holders.map(\.mpid)), trace)
             try #require(Set(entry.holders).count == entry.holders.count, trace)
+            try #require(!entry.holders.isEmpty || entry == IdentityEntry(key: entry.key), trace)
         }
     }
 
@@ -153,6 +169,7 @@ import Testing
         for entry in state.identities.values where settings.uniqueIdentities.contains(entry.key.type) {
             try #require(entry.holders.count <= 1, trace)
             if case .modify = step.command { continue }
+            if step.command.isErasure { continue }
             // Only modify moves a unique value.
             if let owner = before.identities[entry.key]?.holders.first, let now = entry.holders.first {
                 try #require(owner == now, trace)

@@ -95,6 +95,16 @@ import Testing
         #expect(world.identities(mpid) == [Identity(.email, "Ed.Hyde@Example.com")], "kept as it was given")
     }
 
+    /// The Kelvin sign is no k: somebody else's address must not become mine by folding.
+    @Test func onlyASCIIIsFolded() throws {
+        var settings = SyncSettings.worked(.conversion)
+        settings.foldedIdentities = [.email]
+        let world = World(settings)
+        let mike = world.login(["email": "Mike@corp.com"])?.mpid
+        #expect(world.login(["email": "mi\u{212A}e@corp.com"], on: "d2")?.mpid != mike)
+        #expect(world.login(["email": "MIKE@corp.com"], on: "d3")?.mpid == mike)
+    }
+
     @Test func identityValuesAreComparedByTheirBytes() throws {
         let world = World(.worked(.conversion))
         let one = world.login(["customerid": "\u{e9}"])?.mpid
@@ -143,33 +153,6 @@ import Testing
         #expect(world.identities(mpid).contains(Identity(.customerID, "c")))
     }
 
-    // MARK: Limits
-
-    @Test func aSharedValueIsGivenUpByWhoWasSeenLongestAgo() throws {
-        var settings = SyncSettings.worked(.conversion)
-        settings.limits.profilesPerValue = 2
-        let world = World(settings)
-        let made = (0..<3).compactMap { _ in world.logout(["ios_idfv": "1"])?.mpid }
-        #expect(world.profile(made[0])?.isOrphaned == true)
-        #expect(world.events.contains { ($0.base as? IdentitiesChanged)?.reason == .limit })
-        #expect(world.events.contains { ($0.base as? ProfileOrphaned)?.mpid == made[0] })
-        let key = IdentityEntry.Key(app: "demo", Identity(.iosIDFV, "1"), settings)
-        #expect(world.state.identities[key]?.holders == [made[1], made[2]])
-    }
-
-    @Test func aLimitOnLoginIdentitiesRefusesBeforeAnythingIsWritten() throws {
-        var settings = SyncSettings.worked(.link)
-        settings.uniqueIdentities = [.customerID]
-        settings.limits.profilesPerValue = 2
-        let world = World(settings)
-        for number in 0..<2 {
-            _ = world.login(["customerid": "c\(number)"])
-            _ = try world.modify(world.current(), "email", from: nil, to: "shared")
-        }
-        _ = world.login(["customerid": "c3"])
-        #expect(try world.modify(world.current(), "email", from: nil, to: "shared") == .rejected(.limitExceeded))
-    }
-
     // MARK: Hot keys
 
     @Test func tokenBuckets() {
@@ -207,6 +190,23 @@ import Testing
         #expect(answers(["e"], ["customerid": "cold"]) == [true])
         world.now += 1000
         #expect(answers(["f"], ["customerid": "hot"]) == [true])
+    }
+
+    /// Also one that finds nothing: whoever tries values is who it is about.
+    @Test func searchesAreThrottledToo() {
+        var settings = SyncSettings.worked(.conversion)
+        settings.throttle.deviceBurst = 3
+        settings.throttle.devicePerSecond = 1
+        let world = World(settings)
+        var answers: [Answer] = []
+        for number in 0..<5 {
+            world.now -= 1000
+            answers.append(world.search(["email": "e\(number)"]))
+        }
+        #expect(
+            answers == Array(repeating: .rejected(.notFoundError), count: 3)
+                + Array(repeating: .rejected(.throttled), count: 2))
+        #expect(world.state.identities.isEmpty, "what nobody has leaves no row")
     }
 
     // MARK: Ephemeral

@@ -57,18 +57,7 @@ import WireJSON
         var steps: [RandomCommands.Step] = []
         var decisions: [SyncDecider.Decision] = []
         for _ in 0..<60 {
-            let (profiles, aliases) = try store.database.transaction { transaction in
-                let profiles = try transaction.query("SELECT mpid FROM profiles ORDER BY mpid").map {
-                    try SyncStore.mpid($0.integer(0))
-                }
-                var aliases: [String: [MPID]] = [:]
-                for row in try transaction.query("SELECT alias_id, source_mpid, destination_mpid FROM aliases") {
-                    aliases[try row.text(0)] = [
-                        try SyncStore.mpid(row.integer(1)), try SyncStore.mpid(row.integer(2)),
-                    ]
-                }
-                return (profiles, aliases)
-            }
+            let (profiles, aliases) = try store.known()
             let step = source.next(profiles: profiles, aliases: aliases)
             steps.append(step)
             decisions += try store.run([step])
@@ -113,6 +102,26 @@ import WireJSON
         let events = try store.run([step(.applyAlias(command)), step(.applyAlias(command))]).map(\.events.count)
         #expect(events == [1, 0])
         #expect(try due(at: world.now + 1_000_000).isEmpty)
+    }
+
+    /// A device that only asked is forgotten when its bucket is full again.
+    @Test(arguments: engines) func devicesOnWhichNobodyWasSeenAreForgotten(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.conversion))
+        func run(_ command: SyncCommand) throws {
+            _ = try store.run([RandomCommands.Step(command: command, context: world.context)])
+            world.count += 1
+        }
+        try run(.search(SyncRequest(deviceId: "asks", knownIdentities: ["email": "e@mail"])))
+        try run(.move(.identify, SyncRequest(deviceId: "used", knownIdentities: ["ios_idfv": "1"])))
+        func devices(at time: Int64) throws -> [String] {
+            try store.database.transaction {
+                _ = try SyncService(aliasDelay: .zero).due(now: Timestamp(milliseconds: time), limit: 10, in: $0)
+                return try $0.query("SELECT device_id FROM devices ORDER BY device_id").map { try $0.text(0) }
+            }
+        }
+        #expect(try devices(at: world.now + 3_600_000) == ["asks", "used"])
+        #expect(try devices(at: world.now + 3_600_001) == ["used"])
     }
 
     // MARK: Wiring

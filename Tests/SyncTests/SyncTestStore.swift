@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of IdentityBus. See LICENSE for the full text.
 
+import Contracts
 import Foundation
 import Logging
 import Storage
+import WireJSON
 
 @testable import Runtime
 @testable import Sync
@@ -21,7 +23,7 @@ final class SyncTestStore {
     private let name = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
     private let directory: URL
 
-    init(_ engine: SQLEngine) throws {
+    init(_ engine: SQLEngine, migrations: [Migration] = SyncService.migrations) throws {
         directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(name)")
         switch engine {
         case .sqlite:
@@ -34,7 +36,7 @@ final class SyncTestStore {
             database = try PostgreSQLDatabase(
                 url: url, schema: name, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
-        try Migrator(StorageSchema.migrations + SyncService.migrations).run(on: database)
+        try Migrator(StorageSchema.migrations + migrations).run(on: database)
     }
 
     deinit {
@@ -51,8 +53,34 @@ final class SyncTestStore {
             let tables = [
                 "profiles ORDER BY app, mpid", "identities ORDER BY app, type, value_key",
                 "devices ORDER BY app, device_id", "aliases ORDER BY app, alias_id",
+                "forgotten_users ORDER BY app, user_key",
+                "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
             ]
             return try tables.flatMap { try transaction.query("SELECT * FROM \($0)").map(\.values) }
+        }
+    }
+
+    /// The profiles and the aliases that a command may name.
+    func known() throws -> ([MPID], [String: [MPID]]) {
+        try database.transaction { transaction in
+            let profiles = try transaction.query("SELECT mpid FROM profiles ORDER BY mpid").map {
+                try SyncStore.mpid($0.integer(0))
+            }
+            var aliases: [String: [MPID]] = [:]
+            for row in try transaction.query("SELECT alias_id, source_mpid, destination_mpid FROM aliases") {
+                aliases[try row.text(0)] = [try SyncStore.mpid(row.integer(1)), try SyncStore.mpid(row.integer(2))]
+            }
+            return (profiles, aliases)
+        }
+    }
+
+    /// What profiles say of themselves: identities, names, the link service's users.
+    func liveTexts() throws -> [String] {
+        try database.transaction { transaction in
+            try transaction.query("SELECT identities, name, user_id FROM profiles").flatMap { row in
+                let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(0).utf8))
+                return try identities.map(\.value) + [row.optionalText(1), row.optionalText(2)].compactMap { $0 }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 import Contracts
 import Foundation
+import Runtime
 import Storage
 import WireJSON
 
@@ -106,7 +107,7 @@ struct IdentityWalk {
             """
             SELECT type, value, holders FROM identities
             WHERE app = $1 AND (value = $2 OR value = $3) ORDER BY type LIMIT 50
-            """, [.text(app), .text(value), .text(value.lowercased())])
+            """, [.text(app), .text(value), .text(value.asciiLowercased)])
         for row in found where try type == nil || row.text(0) == type?.rawValue {
             let holders = try row.text(2).split(separator: ",").map(String.init)
             let list = holders.isEmpty ? "nobody" : holders.joined(separator: ", ")
@@ -120,7 +121,7 @@ struct IdentityWalk {
         let found = try rows(
             "sync",
             """
-            SELECT mpid, identities, is_orphaned, user_id, first_seen, last_seen FROM profiles
+            SELECT mpid, identities, is_orphaned, user_id, first_seen, last_seen, is_erased FROM profiles
             WHERE app = $1 AND (mpid = $2 OR user_id = $3) LIMIT 50
             """, [.text(app), .integer(mpid), .text(id)])
         for row in found {
@@ -129,7 +130,8 @@ struct IdentityWalk {
             let user = try row.optionalText(3)
             note(
                 "sync: profile \(try row.integer(0)) has \(list.isEmpty ? "no identities" : list)"
-                    + (try row.integer(2) == 0 ? "" : ", orphaned") + (user.map { ", link user \($0)" } ?? "")
+                    + (try row.integer(6) != 0 ? ", erased" : row.integer(2) != 0 ? ", orphaned" : "")
+                    + (user.map { ", link user \($0)" } ?? "")
                     + ", seen \(Self.time(try row.integer(4))) to \(Self.time(try row.integer(5)))")
             visit(String(try row.integer(0)))
             visit(user)

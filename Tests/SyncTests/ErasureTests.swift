@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Runtime
+@testable import Sync
+
+/// What is erased is gone, here and, by way of the commands that are forwarded, elsewhere.
+@Suite struct ErasureTests {
+    private func world() -> World {
+        var settings = SyncSettings.worked(.conversion)
+        settings.fromLinks = true
+        return World(settings)
+    }
+
+    private func link(_ user: String, _ externalID: String) -> SyncCommand {
+        .linked(
+            Linked(
+                installId: "i", externalId: externalID, userId: user, personCreated: true, activeInstallId: "i",
+                deactivatedInstallIds: [], version: 1))
+    }
+
+    private func forwards(_ world: World) -> [AnyHashable] {
+        (world.last?.forwards ?? []).map { AnyHashable($0.command) }
+    }
+
+    @Test func everythingOfAProfileGoes() throws {
+        let world = world()
+        world.run(link("user-1", "anna"))
+        let request = SyncRequest(
+            deviceId: "stamp-1", knownIdentities: ["customerid": "anna", "email": "a@mail", "ios_idfv": "1"],
+            name: "Anna")
+        guard case .sync(let result) = world.run(.move(.login, request)) else { return #expect(Bool(false)) }
+        let mpid = result.mpid
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
+        let profile = try #require(world.profile(mpid))
+        #expect(profile.isErased && profile.isOrphaned && profile.identities.isEmpty)
+        #expect(profile.name == nil && profile.userID == nil)
+        #expect(world.state.identities.values.allSatisfy { $0 == IdentityEntry(key: $0.key) })
+        #expect(world.current("stamp-1") == nil && world.state.device("demo", "stamp-1").isUnused)
+        #expect(
+            world.events == [
+                AnyHashable(ProfileErased(mpid: mpid, cause: .erase)),
+                AnyHashable(CurrentUserErased(deviceId: "stamp-1", mpid: mpid, cause: .erase)),
+            ])
+        #expect(
+            forwards(world) == [
+                AnyHashable(ForgetSessions(mpids: [mpid], userIds: ["anna"], emails: ["a@mail"])),
+                AnyHashable(ForgetPerson(userId: "user-1", externalId: "anna")),
+            ])
+        // A new person may come by the same name, and starts with nothing.
+        let next = try #require(world.login(["customerid": "anna"], on: "d2"))
+        #expect(next.mpid != mpid && next.rule == .created)
+        #expect(world.identities(next.mpid) == [Identity(.customerID, "anna")])
+        // The link service's word of before comes too late.
+        world.run(link("user-1", "anna"))
+        #expect(world.profile(next.mpid)?.userID == nil)
+    }
+
+    @Test func theCommandThatMadeItDoesNotBringItBack() throws {
+        let world = world()
+        let login = SyncCommand.move(.login, SyncRequest(deviceId: "d1", knownIdentities: ["customerid": "anna"]))
+        guard case .sync(let result) = world.run(login) else { return #expect(Bool(false)) }
+        world.run(.erase(EraseProfile(identity: Identity(.customerID, "anna"))))
+        #expect(world.profile(result.mpid)?.isErased == true)
+        world.count = 0
+        #expect(world.run(login) == .rejected(.profileErased))
+        world.count = 100
+        #expect(try world.modify(result.mpid, "email", from: nil, to: "e") == .rejected(.notFoundError))
+    }
+
+    @Test func whoIsUnknownIsNotFoundAndWhoIsErasedIsErasedAgain() throws {
+        let world = world()
+        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "nobody@mail")))) == .rejected(.notFoundError))
+        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "null")))) == .rejected(.validationError))
+        let nobody = try #require(MPID(5))
+        #expect(world.run(.erase(EraseProfile(mpid: nobody))) == .rejected(.notFoundError))
+        let mpid = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        for _ in 0..<2 { #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending) }
+        #expect(world.events.isEmpty)
+        #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [mpid], userIds: [], emails: []))])
+    }
+
+    /// An anonymous profile has no person to forget.
+    @Test func forgettingFindsByTheLinkAndByTheCustomerID() throws {
+        let world = world()
+        world.run(link("user-1", "anna"))
+        let linked = try #require(world.login(["customerid": "anna"])?.mpid)
+        try world.modify(linked, "customerid", from: nil, to: "renamed")
+        let named = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
+        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna"))) == .pending)
+        #expect(world.profile(linked)?.isErased == true && world.profile(named)?.isErased == true)
+        #expect(
+            forwards(world) == [
+                AnyHashable(
+                    ForgetSessions(mpids: [linked, named].sorted(), userIds: ["anna", "renamed"], emails: []))
+            ], "the link service does its part itself")
+        // Nobody there is no error, and a session may be there all the same.
+        #expect(world.run(.forget(ForgetProfiles(externalId: "stranger"))) == .pending)
+        #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [], userIds: ["stranger"], emails: []))])
+    }
+
+    @Test(arguments: [true, false]) func theAnswerComesWhenAllHaveAnswered(_ isDone: Bool) throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(.erase(EraseProfile(mpid: mpid)))
+        let asked = try #require(world.last)
+        let command = world.context.command
+        let ids = asked.forwards.map(\.id)
+        #expect(ids.count == 2 && asked.forwards.allSatisfy { $0.expiry == nil })
+        func answer(_ id: String, _ isPending: Bool, _ hasSucceeded: Bool) -> [Settlement] {
+            world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, hasSucceeded: hasSucceeded)))
+            return world.last?.settlements ?? []
+        }
+        #expect(answer(ids[1], true, false).isEmpty)
+        #expect(answer(ids[1], false, isDone).isEmpty)
+        #expect(answer("another", false, true).isEmpty)
+        #expect(answer(ids[1], false, true).isEmpty, "the same again")
+        let settled = try #require(answer(ids[0], false, true).first)
+        #expect(settled.command == command)
+        switch settled.outcome {
+        case .succeeded(let result as ErasedProfilesResult): #expect(isDone && result.mpids == [mpid])
+        case .rejected(let rejection): #expect(!isDone && rejection.reason == .serverError)
+        default: #expect(Bool(false))
+        }
+        #expect(world.state.erasures.isEmpty && answer(ids[0], false, true).isEmpty)
+    }
+
+    /// A value that others share is theirs, and stays.
+    @Test func whatOthersHaveStays() throws {
+        let world = world()
+        let first = try #require(world.logout(["ios_idfv": "1"])?.mpid)
+        let second = try #require(world.logout(["ios_idfv": "1"])?.mpid)
+        world.run(.erase(EraseProfile(mpid: second)))
+        #expect(world.identities(first) == [Identity(.iosIDFV, "1")])
+        #expect(world.current() == nil && world.state.device("demo", "d1").users.map(\.mpid) == [first])
+        #expect(world.identify(["ios_idfv": "1"])?.mpid == first)
+    }
+
+    @Test func anAliasOfAnErasedProfileIsDropped() throws {
+        let world = World(.worked(.link))
+        let source = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        let person = try #require(world.login(["customerid": "a"])?.mpid)
+        let alias = AliasUsers(sourceMPID: source, destinationMPID: person, deviceApplicationStamp: "stamp")
+        guard case .alias(let result) = world.run(.alias(alias)) else { return #expect(Bool(false)) }
+        world.run(.erase(EraseProfile(mpid: source)))
+        #expect(world.state.aliases.isEmpty)
+        #expect(world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: person))) == .noted)
+        #expect(world.run(.alias(alias)) == .rejected(.aliasError))
+    }
+
+    // MARK: Tables
+
+    /// After any commands: no text of anybody stands in any table that no profile has, a removed value's included.
+    @Test(arguments: SyncServiceTests.engines) func tablesHaveNoTextThatNobodyHas(_ engine: SQLEngine) throws {
+        let universe =
+            RandomCommands.values.values.joined().map { $0.lowercased() } + RandomCommands.names.map { $0.lowercased() }
+            + RandomCommands.users + ["new-1"] + RandomCommands.nobodies.map { $0.lowercased() }
+        var erased = 0
+        for round in 0..<UInt64(engine == .sqlite ? 26 : 13) {
+            let store = try SyncTestStore(engine)
+            var commands = RandomCommands(seed: testSeed &+ 7000 &+ round)
+            for place in 0..<80 {
+                let (profiles, aliases) = try store.known()
+                let step = commands.next(profiles: profiles, aliases: aliases)
+                let decision = try store.run([step])[0]
+                if step.command.isErasure, case .pending = decision.outcome { erased += 1 }
+                let live = Set(try store.liveTexts().map { $0.lowercased() })
+                let texts = try store.rows().flatMap { row in
+                    row.compactMap { value in if case .text(let text) = value { text.lowercased() } else { nil } }
+                }
+                for text in Set(universe).subtracting(live) {
+                    try #require(
+                        !texts.contains { $0.contains(text) },
+                        "seed \(testSeed), round \(round), step \(place): \(text) after \(step.command)")
+                }
+            }
+        }
+        #expect(erased > 10)
+    }
+
+    /// A store of before has the clear text of what was removed long ago.
+    @Test(arguments: SyncServiceTests.engines) func theMigrationCleansWhatWasRemovedBefore(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine, migrations: Array(SyncStore.migrations.prefix(1)))
+        try store.database.transaction { transaction in
+            for (value, holders) in [("removed@mail", ""), ("kept@mail", "5")] {
+                try transaction.execute(
+                    """
+                    INSERT INTO identities (app, type, value_key, value, holders)
+                    VALUES ('demo', 'email', $1, $2, $3)
+                    """, [.blob(Array(value.utf8)), .text(value), .text(holders)])
+            }
+        }
+        try Migrator(StorageSchema.migrations + SyncService.migrations).run(on: store.database)
+        let values = try store.database.transaction {
+            try $0.query("SELECT value FROM identities").map { try $0.text(0) }
+        }
+        #expect(values == ["kept@mail"])
+    }
+}
