@@ -34,7 +34,9 @@ extension VerificationDecider {
 
     static func answer(_ check: VerificationCheck, _ context: DecisionContext) -> Decision {
         let settings = context.app.verification
-        switch Claimant(userID: check.userId, email: check.userEmail, fullPrivacy: settings.fullPrivacy) {
+        switch Claimant(
+            userID: check.userId, email: check.userEmail, fullPrivacy: settings.fullPrivacy, nobody: settings.nobody)
+        {
         case .anonymous(let reason):
             let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
             return Decision(.succeeded(result))

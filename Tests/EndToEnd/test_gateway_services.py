@@ -14,7 +14,7 @@ import pytest
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
-from identitybus_testkit.http import Answer, Client, bearer, signed
+from identitybus_testkit.http import Answer, Client, basic, bearer, signed
 from identitybus_testkit.places import REPOSITORY
 from identitybus_testkit.tokens import shown
 from identitybus_testkit.waiting import until
@@ -343,3 +343,26 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
     assert client.get(f"/v1/verification/sessions/{device}", "support-sdk").status == 403
     nobody = good(client.get(f"/v1/verification/sessions/{fresh('device')}", "support-backend"))
     assert nobody["state"] == "anonymous" and nobody["mayFileIssues"] and not nobody["hasLogin"]
+
+
+def test_where_verification_is_enforced_only_a_backend_names_people(client: Client) -> None:
+    """Tables B1.3 and B3.5: the rows of the keys."""
+    person, stamp = fresh("person"), fresh("stamp")
+
+    def call(path: str, key: str, identities: dict[str, str]) -> Answer:
+        body = {"environment": "development", "known_identities": {"device_application_stamp": stamp} | identities}
+        return client.send("POST", path, body, basic(key))
+
+    victim = good(call("/v1/login", "support-backend", {"customerid": person}))["mpid"]
+    for operation in ("identify", "login", "search"):
+        refused = call(f"/v1/{operation}", "support-sdk", {"customerid": person})
+        assert refused.status == 403 and not refused.body, "the vendor's form has no body"
+    assert good(call("/v1/search", "support-backend", {"customerid": person}))["mpid"] == victim
+    change = {"identity_type": "email", "old_value": None, "new_value": "mine@x.io"}
+    modify = {"environment": "development", "identity_changes": [change]}
+    assert client.send("POST", f"/v1/{victim}/modify", modify, basic("support-sdk")).status == 403
+    assert good(client.send("POST", f"/v1/{victim}/modify", modify, basic("support-backend")))["mpid"] == victim
+    # What the device says of itself is free, also where it was a person's.
+    other = {"device_application_stamp": fresh("stamp")}
+    assert not good(call("/v1/identify", "support-sdk", other))["is_logged_in"]
+    assert good(call("/v1/logout", "support-sdk", other))["mpid"] != victim

@@ -64,14 +64,19 @@ class Oracle:
                 continue
             found = [
                 mpid for mpid in self.holders((kind, wanted[kind]))
-                if not self.profiles[mpid].is_known
-                or any(key in LOGIN and wanted.get(key) == value for key, value in self.profiles[mpid].identities)]
+                if not self.profiles[mpid].is_known or self.is_meant(self.profiles[mpid], wanted)]
             left = [mpid for mpid in left if mpid in found] or left or found
             if len(left) == 1:
                 break
         if current in left:
             return current
         return min(left, key=lambda mpid: (-self.profiles[mpid].seen, int(mpid)), default=None)
+
+    def is_meant(self, profile: Profile, wanted: dict[str, str]) -> bool:
+        """By the best ranked login identity that both have, and that they have in common."""
+        own = dict(one for one in profile.identities if one[0] in LOGIN)
+        both = [kind for kind in PRIORITY if kind in own and kind in wanted]
+        return bool(both) and own[both[0]] == wanted[both[0]]
 
     def move(self, operation: str, data: dict[str, Any], result: dict[str, Any], now: int) -> None:
         wanted = dict(data["knownIdentities"])
@@ -93,19 +98,26 @@ class Oracle:
                 continue
             if kind in UNIQUE:
                 profile.identities = [own for own in profile.identities if own[0] != kind]
-            else:
-                self.make_room(identity)
+            elif not self.make_room(identity):
+                continue
             profile.identities.append(identity)
         profile.seen = now
         self.current[device] = mpid
         assert result["isLoggedIn"] == profile.is_known
 
-    def make_room(self, identity: Identity) -> None:
-        """Who was seen longest ago gives a value up that too many share."""
-        holders = sorted(self.holders(identity), key=lambda mpid: (self.profiles[mpid].seen, int(mpid)))
-        for mpid in holders[:max(0, len(holders) - PROFILES_PER_VALUE + 1)]:
+    def make_room(self, identity: Identity) -> bool:
+        """Anonymous ones give a value up that too many share, those seen longest ago first; others keep it."""
+        holders = self.holders(identity)
+        anonymous = sorted(
+            (mpid for mpid in holders if not self.profiles[mpid].is_known),
+            key=lambda mpid: (self.profiles[mpid].seen, int(mpid)))
+        excess = max(0, len(holders) - PROFILES_PER_VALUE + 1)
+        if excess > len(anonymous):
+            return False
+        for mpid in anonymous[:excess]:
             self.profiles[mpid].identities.remove(identity)
             self.profiles[mpid].is_orphaned = not self.profiles[mpid].identities
+        return True
 
     def modify(self, data: dict[str, Any], result: dict[str, Any]) -> None:
         mpid, touched = data["mpid"], []

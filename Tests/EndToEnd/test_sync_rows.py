@@ -227,11 +227,12 @@ def test_a_stale_old_value_is_no_error(bus: Bus) -> None:
     assert p.identities(mpid) == {"customerid": ["a"]}
 
 
-def test_search_never_writes(bus: Bus, sync: Deployment) -> None:
+def test_search_changes_nothing_but_buckets(bus: Bus, sync: Deployment) -> None:
     p = Person(bus, "demo")
     p.ask("login", customerid="a", ios_idfv="1")
-    rows = lambda: [sync.database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3", service="sync")
-                    for table in ("profiles", "identities", "devices", "aliases")]
+    rows = lambda: [sync.database.execute(f"SELECT {what} ORDER BY 1, 2, 3", service="sync") for what in (
+        "* FROM profiles", "* FROM aliases", "app, type, value, holders FROM identities",
+        "app, device_id, current_mpid, anonymous_mpid, users FROM devices")]
     before = rows()
     for identities in ({"customerid": "a"}, {"customerid": "nobody"}, {"ios_idfv": "1"}):
         command = c.sync("search", p.device, p.values(identities))
@@ -390,6 +391,103 @@ def test_a_hot_key_is_throttled_and_recovers(bus: Bus) -> None:
     succeeded(bus.ask(c.sync("identify", fresh("d"), p.values({"ios_idfv": "1"}), "throttled")))
     time.sleep(1.2)
     succeeded(bus.ask(command()))
+
+
+def test_searches_are_throttled_too(bus: Bus) -> None:
+    device = fresh("d")
+    search = lambda: bus.ask(c.sync("search", device, {"email": fresh("e")}, "throttled"))
+    reasons = [search()["reason"] for _ in range(8)]
+    assert reasons[:3] == ["NOT_FOUND_ERROR"] * 3 and "THROTTLED" in reasons[3:]
+
+
+# Values that name nobody
+
+ZERO = "00000000-0000-0000-0000-000000000000"
+
+
+def test_devices_without_consent_are_not_one_device(bus: Bus, sync: Deployment) -> None:
+    p = Person(bus, "other")
+    mpids = [
+        succeeded(bus.ask(c.sync("identify", fresh("d"), {"ios_idfa": ZERO, "ios_idfv": fresh("v")}, "other")))["mpid"]
+        for _ in range(2)]
+    assert len(set(mpids)) == 2
+    rejected(bus.ask(c.sync("identify", p.device, {"ios_idfa": ZERO}, "other")), "LOOKUP_ERROR")
+    assert sync.services[0].metric("identity_ignored_values_total") >= 3
+
+
+@pytest.mark.parametrize("value", ["null", "(NULL)", "undefined", " ", "0", "ffffffff-ffff-ffff-ffff-ffffffffffff"])
+def test_a_login_identity_that_names_nobody_is_refused(bus: Bus, value: str) -> None:
+    p = Person(bus, "demo")
+    for operation in ("identify", "login", "search"):
+        rejected(bus.ask(c.sync(operation, p.device, {"customerid": value})), "VALIDATION_ERROR")
+    mpid = p.ask("identify", ios_idfv="1")["mpid"]
+    rejected(bus.ask(c.modify(mpid, change("customerid", None, value))), "VALIDATION_ERROR")
+    # A logout looks at no login identity.
+    succeeded(bus.ask(c.sync("logout", p.device, p.values({"ios_idfv": "1"}) | {"customerid": value})))
+
+
+# The lower rank
+
+
+@pytest.mark.parametrize(("app", "joins"), [("demo", False), ("joining", True)])
+def test_somebodys_email_takes_nobody_over(bus: Bus, app: str, joins: bool) -> None:
+    p = Person(bus, app)
+    owner = p.ask("login", customerid="owner", email="e")["mpid"]
+    other = p.ask("login", device=fresh("d"), customerid="other", email="e")
+    assert (other["mpid"] == owner) == joins
+    assert other["rule"] == ("matched" if joins else "created-for-other-login")
+    if not joins:
+        assert p.identities(owner) == {"customerid": ["owner"], "email": ["e"]}
+
+
+# Who may say who is who (tables B1.3 and B3.5: rows of the keys)
+
+
+def test_an_enforced_app_believes_no_sdk_key(bus: Bus) -> None:
+    person, backend = Person(bus, "enforcing"), {"signer": "enforcing-backend"}
+    login = lambda operation, device, **more: c.sync(
+        operation, device, person.values({"customerid": "victim"}), "enforcing", **more)
+    victim = succeeded(bus.ask(login("login", fresh("d"), **backend)))["mpid"]
+    assert succeeded(bus.ask(login("login", fresh("d"), signer="internal")))["mpid"] == victim
+    for operation in ("identify", "login", "search"):
+        for signer in ("enforcing-sdk", "enforcing-voucher"):
+            reason = "VERIFICATION_REQUIRED" if signer == "enforcing-sdk" else "INSUFFICIENT_SCOPE"
+            command = login(operation, person.device, signer=signer)
+            rejected(bus.ask(command), reason)
+            assert bus.events(command.id, 0) == []
+    assert succeeded(bus.ask(login("search", person.device, **backend)))["mpid"] == victim
+    anonymous = person.ask("identify", device_application_stamp="das")["mpid"]
+    for mpid in (victim, anonymous):
+        rejected(
+            bus.ask(c.modify(mpid, change("email", None, "mine" + person.mark), app="enforcing")),
+            "VERIFICATION_REQUIRED")
+    for pair in ((victim, anonymous), (anonymous, victim)):
+        rejected(bus.ask(c.alias(*pair, app="enforcing")), "VERIFICATION_REQUIRED")
+    # A device's own identities are its own business.
+    person.modify(anonymous, "push_token", None, "t")
+    assert person.ask("logout", customerid="victim", device_application_stamp="das")["mpid"] != victim
+
+
+# What is removed is gone
+
+
+def test_a_removed_value_leaves_no_text(bus: Bus, sync: Deployment) -> None:
+    p = Person(bus, "demo")
+    mpid = p.ask("login", customerid="a", email="removed")["mpid"]
+    p.modify(mpid, "email", None, None)
+    assert not [row for row in sync.database.execute("SELECT value FROM identities", service="sync")
+                if row[0] == "removed" + p.mark]
+
+
+def test_a_modify_tells_the_devices_whose_user_it_makes_known(bus: Bus) -> None:
+    p = Person(bus, "demo")
+    mpid = p.ask("identify", ios_idfv="1")["mpid"]
+    command = c.modify(mpid, change("customerid", None, "a" + p.mark))
+    succeeded(bus.ask(command))
+    events = dict(bus.events(command.id, 2))
+    assert events["current-user-changed"] == {
+        "deviceId": p.device, "previousMPID": mpid, "mpid": mpid, "cause": "modify", "rule": "named",
+        "isLoggedIn": True, "isEphemeral": False}
 
 
 # The strategy of the verification service

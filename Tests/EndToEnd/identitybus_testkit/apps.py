@@ -71,6 +71,19 @@ def apps() -> list[dict[str, object]]:
                 "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],
                 "immutableIdentities": ["customerid"],
             }),
+        sync_app("joining", {**worked("conversion"), "joinByLowerRank": True}),
+        # Nobody is believed without a token, but the backend.
+        {
+            "id": "enforcing",
+            "keys": [
+                key("enforcing-sdk", "sdk", "identity.sync"), key("enforcing-voucher", "identity.vouch"),
+                key("enforcing-backend", "identity.sync", "identity.vouch"),
+            ],
+            "sync": worked("conversion"),
+            "verification": {
+                "mode": "enforce", "signedFields": "userId",
+                "keys": [{"id": "k1", "secret": SECRET_PREFIX + "of-enforcing-k1-with-32-bytes"}]},
+        },
         sync_app("fromlinks", {**worked("conversion"), "fromLinks": True}),
         sync_app("throttled", {**worked("conversion"), "throttle": {"devicePerSecond": 1, "deviceBurst": 3}}),
     ]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sync.erase-profile` and `sync.forget` through a real sync process, on both stores. The link and the verification
+service are stand-ins, so that what each is asked, and what comes of its answers, can be seen."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.standin import StandIn, rejected, succeeded
+from identitybus_testkit.waiting import until
+
+APP = "fromlinks"
+TABLES = ("profiles", "identities", "devices", "aliases", "forgotten_users", "erasures", "erasure_forwards")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def erasing(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    deployment = make_deployment(request.param, services=("sync", "link", "verification"))
+    deployment.broker.ensure([deployment.bus.topic(name) for name in ("link", "verification")])
+    deployment.service(ALIAS_DELAY="3600").start().wait_ready()
+    return deployment
+
+
+class Others:
+    """The link and the verification service."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.replies: dict[str, dict[str, Any]] = {}
+        self.stand_ins = {
+            name: StandIn(deployment.broker, deployment.prefix, name, lambda command, name=name: self.answer(name))
+            for name in ("link", "verification")}
+
+    def answer(self, name: str) -> list[dict[str, Any]]:
+        return [self.replies.get(name) or succeeded({} if name == "link" else {"sessionsRemoved": 0})]
+
+    def asked(self, name: str) -> list[dict[str, Any]]:
+        return [record.envelope for record in self.stand_ins[name].commands]
+
+
+@pytest.fixture
+def others(erasing: Deployment) -> Iterator[Others]:
+    others = Others(erasing)
+    yield others
+    for stand_in in others.stand_ins.values():
+        stand_in.close()
+
+
+class Somebody:
+    """A known profile, each of whose values is nobody else's."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.id, self.email, self.name = fresh("customer"), fresh("mail"), fresh("Name")
+        self.device, self.idfv = fresh("device"), fresh("idfv")
+        self.login = c.sync(
+            "login", self.device, {"customerid": self.id, "email": self.email, "ios_idfv": self.idfv}, APP,
+            name=self.name)
+        self.mpid = self.result(bus.ask(self.login))["mpid"]
+
+    @staticmethod
+    def result(reply: dict[str, Any]) -> dict[str, Any]:
+        assert reply["status"] == "succeeded", reply
+        return reply["result"]
+
+
+def erase(app: str = APP, **data: Any) -> Command:
+    """Signed by a service: those may whatever a key with the scope user.delete may."""
+    subject = data.get("mpid") or data["identity"]["value"]
+    return Command("sync.erase-profile", data, str(subject), app=app, signer="internal")
+
+
+def texts(deployment: Deployment) -> str:
+    return "\n".join(
+        str(row) for table in TABLES for row in deployment.database.execute(f"SELECT * FROM {table}", service="sync"))
+
+
+@pytest.mark.parametrize("by", ["mpid", "identity"])
+def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: Others, by: str) -> None:
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    stranger = Somebody(bus)
+    command = erase(mpid=somebody.mpid) if by == "mpid" else erase(identity={"type": "email", "value": somebody.email})
+    assert somebody.result(bus.settle(command)) == {"mpids": [somebody.mpid]}
+    assert [record.data["status"] for record in bus.reply_records(command.id, 2)] == ["pending", "succeeded"]
+    assert bus.events(command.id, 2) == [
+        ("current-user-erased", {"deviceId": somebody.device, "mpid": somebody.mpid, "cause": "erase"}),
+        ("profile-erased", {"mpid": somebody.mpid, "cause": "erase"})]
+    assert [one["data"] for one in others.asked("verification")] == [
+        {"mpids": [somebody.mpid], "userIds": [somebody.id], "emails": [somebody.email]}]
+    assert [one["data"] for one in others.asked("link")] == [{"externalId": somebody.id}]
+    left = texts(erasing)
+    for value in (somebody.id, somebody.email, somebody.name, somebody.device, somebody.idfv):
+        assert value not in left, value
+    for value in (stranger.id, stranger.email, stranger.name, stranger.device, stranger.idfv):
+        assert value in left, value
+    # The command that made the profile comes again under a forgotten id: the tombstone says no.
+    service = erasing.services[0]
+    assert service.stop() == 0
+    erasing.database.execute("DELETE FROM journal", service="sync")
+    service.start().wait_ready()
+    bus.send(somebody.login)
+    again = bus.reply_records(somebody.login.id, 2)[-1].data
+    assert (again["status"], again["reason"]) == ("rejected", "PROFILE_ERASED"), again
+    # The freed customer id is a new, empty profile.
+    fresh_one = somebody.result(bus.ask(c.sync("login", fresh("d"), {"customerid": somebody.id}, APP)))
+    assert fresh_one["mpid"] != somebody.mpid and fresh_one["rule"] == "created"
+
+
+def test_an_erased_profile_is_erased_again_and_nobody_is_not_found(erasing: Deployment, others: Others) -> None:
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    for _ in range(2):
+        assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == {"mpids": [somebody.mpid]}
+    for data in ({"mpid": "12345"}, {"identity": {"type": "email", "value": somebody.email}}):
+        assert bus.ask(erase(**data))["reason"] == "NOT_FOUND_ERROR"
+    for signer in ("fromlinks-sdk", "fromlinks-backend"):
+        assert bus.ask(erase(mpid=somebody.mpid).but(signer=signer))["reason"] == "INSUFFICIENT_SCOPE"
+
+
+def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, others: Others) -> None:
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    others.replies["verification"] = rejected("INTERNAL_ERROR")
+    reply = bus.settle(erase(mpid=somebody.mpid))
+    assert (reply["status"], reply["reason"]) == ("rejected", "SERVER_ERROR"), reply
+    others.replies.clear()
+    assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == {"mpids": [somebody.mpid]}
+
+
+def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Others) -> None:
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    command = Command(
+        "sync.forget", {"externalId": somebody.id, "userId": fresh("user")}, somebody.id, app=APP, signer="internal")
+    assert somebody.result(bus.settle(command)) == {"mpids": [somebody.mpid]}
+    assert others.asked("link") == []
+    assert somebody.id not in texts(erasing)
+    nobody = Command("sync.forget", {"externalId": fresh("x")}, "x", app=APP, signer="internal")
+    assert somebody.result(bus.settle(nobody)) == {"mpids": []}
+    assert bus.ask(nobody.again().but(signer="fromlinks-sdk"))["reason"] == "INSUFFICIENT_SCOPE"
+
+
+def test_an_alias_that_waits_is_dropped(erasing: Deployment, others: Others) -> None:
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    stamp = fresh("stamp")
+    visitor = somebody.result(bus.ask(c.sync("identify", fresh("d"), {"ios_idfv": fresh("v")}, APP)))["mpid"]
+    somebody.result(bus.ask(c.alias(visitor, somebody.mpid, app=APP, deviceApplicationStamp=stamp)))
+    assert stamp in texts(erasing)
+    bus.settle(erase(mpid=visitor))
+    assert stamp not in texts(erasing)
+
+
+def test_what_is_not_answered_is_asked_again(erasing: Deployment) -> None:
+    """The others were away: the erasure ends when they are back."""
+    bus, somebody = erasing.bus, Somebody(erasing.bus)
+    command = erase(mpid=somebody.mpid)
+    assert bus.ask(command)["status"] == "pending"
+    time.sleep(1)
+    others = Others(erasing)
+    try:
+        assert bus.final(command.id, 40)["result"] == {"mpids": [somebody.mpid]}
+    finally:
+        for stand_in in others.stand_ins.values():
+            stand_in.close()
+    until(lambda: erasing.database.execute("SELECT * FROM erasures", service="sync") == [], 5, lambda: "it is over")
