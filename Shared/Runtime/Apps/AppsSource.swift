@@ -39,7 +39,9 @@ public final class AppsSource {
     public func logWarnings() { log(apps.warnings) }
 
     private func log(_ warnings: [String]) {
-        for warning in warnings { logger.warning("apps file", metadata: ["problem": "\(warning)"]) }
+        guard !warnings.isEmpty else { return }
+        // One line, and no warning for every restart: nothing fails, and who runs the deployment decided so.
+        logger.notice("the apps file has weak secrets", metadata: ["problems": "\(warnings.joined(separator: "; "))"])
     }
 
     /// Reads the file, and the secret files it names, again if any of them changed.
