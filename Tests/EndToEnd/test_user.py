@@ -223,7 +223,7 @@ def test_an_install_token_opens_its_install_and_ends_with_a_reset(bus: Bus) -> N
 
 def test_the_tokens_of_an_erased_user_open_nothing(bus: Bus) -> None:
     install, result = created(bus, fresh("ext"))
-    succeeded(bus.ask(c.erase(result["userId"])))
+    assert bus.ask(c.erase(result["userId"]))["status"] in ("pending", "succeeded")
     until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 10, "the user is gone")
     for kind, id in [("app_install", life(result)), ("app_user", result["userId"])]:
         for command in (c.get(install), c.reset(install), c.confirm(install)):

@@ -43,8 +43,7 @@ import Testing
         }
         for path in [
             "/v2/users/a/link", "/users/auth-code", "/users/a", "/sdk/v1/users", "/sdk/v1/installs/a",
-            "/v1/verification/login",
-            "/openapi.json",
+            "/v1/verification/login", "/openapi.json",
         ] {
             #expect(Route.at("/\(prefix)\(path)").isEmpty && !Route.at(path).isEmpty)
         }
