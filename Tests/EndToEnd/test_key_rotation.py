@@ -23,7 +23,7 @@ from identitybus_testkit.verification import verification_apps
 
 OLD, NEW = INTERNAL_KEY, "e2e-next-internal-key-Qv40-not-for-logs"
 PHONE = {"kind": "phone", "platform": "ios"}
-# For tests only: this app's tokens have a key of their own.
+# This app's tokens have a key of their own.
 TOKEN_SECRET = "e2e-token-secret-of-an-app-that-has-one-0123"
 
 
@@ -36,6 +36,7 @@ class Changing(Platform):
             "id": "own", "sdk": {"appSecret": apps.APP_SECRET, "tokenSecret": TOKEN_SECRET},
             "keys": [apps.key("own-backend", "user.link"), apps.key("own-sdk", "sdk")]}
         apps.write(self.apps_file, apps.apps() + [own] + verification_apps())
+        self.broker.make_known([f"{self.prefix}identity.replies.gateway.v1"])
         self.running: dict[str, Service] = {}
 
     def begin(self, name: str, *keys: str) -> None:
@@ -165,7 +166,8 @@ def test_the_internal_key_is_changed_under_traffic(
     for name in names:
         platform.begin(name, OLD)
     web = Web(platform)
-    traffic = Traffic(platform.bus, rate=20).start()
+    # Signed with apps' keys; the user service asks link, and verification asks sync, under the deployment's own.
+    traffic = Traffic(platform.bus, ("user", "sync", "verification"), rate=20).start()
     web.start()
     given = [GivenOut(web)]
     # 1: the new key is believed. 2: it signs; in any order. 3: the old one goes.
