@@ -20,14 +20,14 @@ import Testing
         let database = try store.open()
         #expect(try Migrator([Self.people]).run(on: database) == [100])
         let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
-        #expect(try all.run(on: database) == [1, 2, 3, 4, 101])
+        #expect(try all.run(on: database) == [1, 2, 3, 4, 5, 101])
         #expect(try all.run(on: database) == [])
         database.close()
         let later = try store.open()
         #expect(try all.run(on: later) == [])
         let rows = try later.read("SELECT number, name FROM migrations ORDER BY number")
         let names = [
-            (1, "journal and progress"), (2, "sagas"), (3, "log time"), (4, "forwards"), (100, "people"),
+            (1, "journal and progress"), (2, "sagas"), (3, "log time"), (4, "forwards"), (5, "salt"), (100, "people"),
             (101, "names"),
         ]
         #expect(rows == names.map { SQLRow([.integer(Int64($0.0)), .text($0.1)]) })
@@ -103,7 +103,7 @@ import Testing
         end.wait()
         let ran = try outcomes.withLock { try $0.map { try $0.get() } }
         #expect(ran.count == threads)
-        #expect(ran.filter { $0 == [1, 2, 3, 4, 100, 101] }.count == 1)
+        #expect(ran.filter { $0 == [1, 2, 3, 4, 5, 100, 101] }.count == 1)
         #expect(ran.filter { $0.isEmpty }.count == threads - 1)
     }
 
@@ -140,7 +140,7 @@ import Testing
             try transaction.execute(
                 "INSERT INTO saga VALUES ('app', 'source', 'a', $1, NULL, NULL, 1, 7)", [.blob([5])])
         }
-        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [3, 4])
+        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [3, 4, 5])
         let held = try database.transaction { transaction in
             let key = CommandKey(app: "app", source: "source", id: "b")
             let entry = try #require(try Journal.find([key], in: transaction)[key])
