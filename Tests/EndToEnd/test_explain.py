@@ -82,3 +82,13 @@ def test_what_others_wrote_does_not_steer_the_terminal(story: Story) -> None:
     answer = story.explain(install)
     assert answer.returncode == 0 and "a\\u202eb\\u2028c\\u2066" in answer.stdout
     assert not set("\u202e\u2028\u2066") & set(answer.stdout)
+
+
+@pytest.mark.parametrize("context", ["\x1b[2J\x1b]0;owned\x07", "a\nb", "\x9b31m"])
+def test_a_context_that_would_is_refused(story: Story, context: str) -> None:
+    """Over HTTP it is dropped, as other odd contexts are (gateway.md)."""
+    identities = {"device_application_stamp": fresh("das")}
+    answer = story.deployment.bus.ask(c.sync("identify", fresh("device"), identities, "fromlinks", context=context))
+    assert answer["reason"] == "INVALID_REQUEST" and "context" in answer["message"]
+    kept = story.deployment.bus.ask(c.sync("identify", fresh("device"), identities, "fromlinks", context="Ren\u00e9"))
+    assert kept["result"]["context"] == "Ren\u00e9"
