@@ -102,7 +102,12 @@ import WireJSON
     }
 
     @Test func repliesToTheGatewayAreSignedWithItsKey() throws {
-        let command = try put("a", id: "c1", offset: 0) { $0.replyTo = "identity.replies.gateway.v1" }
+        var attributes = Fixture.attributes()
+        attributes.source = "identitybus/gateway"
+        attributes.replyTo = "identity.replies.gateway.v1"
+        attributes.authType = "api_key"
+        attributes.authID = "demo-backend"
+        let command = try Fixture.record(attributes, signedBy: Signature.gatewayKeyID)
         let reply = try #require(try decide([command]).flatMap(\.messages).last)
         let signature = try #require(
             Signature(header: reply.headers.first { $0.name == HeaderName.signature }?.value ?? []))
