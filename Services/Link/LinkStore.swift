@@ -33,12 +33,11 @@ public struct LinkStore {
                 "ALTER TABLE installs ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
             ]),
         Migration(
-            number: 102, name: "open installs, suspended ones, erasures under way",
+            number: 102, name: "open installs, erasures under way",
             statements: [
                 "ALTER TABLE installs ADD COLUMN is_open BIGINT NOT NULL DEFAULT 0",
                 // Of those that nobody is on, it is not known which are being waited for.
                 "UPDATE installs SET is_open = 1 WHERE user_id IS NULL AND status <> 'deleted'",
-                "UPDATE installs SET activity = 'suspended' WHERE activity = 'active' AND status = 'disabled'",
                 // `record` is the whole erasure; the other columns are what it is looked up by.
                 """
                 CREATE TABLE erasures (
@@ -115,12 +114,15 @@ public struct LinkStore {
         else {
             throw StorageError(kind: .invalid, message: "installs: a kind, status or activity of no known value")
         }
+        // A suspended install stands here as one that is active and disabled, which nothing else is: replicas of the
+        // version before this one read the same rows while they are replaced.
+        let isSuspended = activity == .active && status == .disabled
         return Install(
             id: try row.text(0), app: try row.text(1),
             device: Device(
                 kind: kind, platform: try row.text(3), model: try row.optionalText(4),
                 osVersion: try row.optionalText(5)),
-            status: status, userID: try row.optionalText(7), activity: activity,
+            status: status, userID: try row.optionalText(7), activity: isSuspended ? .suspended : activity,
             isUsersFirst: try row.integer(9) != 0, isOpen: try row.integer(11) != 0, version: try row.integer(10))
     }
 
@@ -161,7 +163,8 @@ public struct LinkStore {
                     .text(install.id), .text(install.app), .text(install.device.kind.rawValue),
                     .text(install.device.platform), Self.text(install.device.model),
                     Self.text(install.device.osVersion),
-                    .text(install.status.rawValue), Self.text(install.userID), .text(install.activity.rawValue),
+                    .text(install.status.rawValue), Self.text(install.userID),
+                    .text((install.activity == .suspended ? .active : install.activity).rawValue),
                     .integer(install.isUsersFirst ? 1 : 0), .integer(install.version),
                     .integer(install.isOpen ? 1 : 0),
                 ]

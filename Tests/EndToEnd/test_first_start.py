@@ -16,7 +16,7 @@ from identitybus_testkit.waiting import until
 
 # What each service reads.
 READS = {
-    "link": ["link.commands"], "user": ["user.commands", "replies.user", "link.events"],
+    "link": ["link.commands", "replies.link"], "user": ["user.commands", "replies.user", "link.events"],
     "sync": ["sync.commands", "link.events"], "verification": ["verification.commands", "replies.verification"],
 }
 

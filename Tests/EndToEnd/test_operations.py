@@ -94,12 +94,12 @@ def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
     send_to_nobody: subprocess.Popen[str]
 ) -> None:
     """With Kafka's usual wait. The embedded broker answers each fetch when its short wait is over, a hundred times a
-    second; its limit leaves room for a busy machine. (`unreachable` and `send_to_nobody` use the time.)"""
+    second for each of the two topics; its limit leaves room for a busy machine. (`unreachable` and `send_to_nobody` use the time.)"""
     usual = make_deployment().service(KAFKA_CONSUMER_FETCH_WAIT_MAX_MS="500").start().wait_ready()
     before, seconds = (usual.cpu_seconds(), service.cpu_seconds()), 20.0
     time.sleep(seconds)
     percent = [100 * (one.cpu_seconds() - start) / seconds for one, start in zip((usual, service), before)]
-    assert percent[0] < 1 and percent[1] < 1.5, f"{percent} % of a core"
+    assert percent[0] < 1 and percent[1] < 3, f"{percent} % of a core"
 
 
 def test_peers_bug_p_a_new_group_reads_what_was_there_before_it(make_deployment: Callable[..., Deployment]) -> None:
