@@ -36,7 +36,8 @@ def whole() -> dict[str, Any]:
         "sdk": {"appSecret": apps.APP_SECRET},
         "sync": {**apps.worked("conversion"), "fromLinks": True},
         "verification": {
-            "mode": "report", "signedFields": "userId", "keys": keys("k1"), "identityTokenSecret": secret("jwt")},
+            "mode": "report", "signedFields": "userId", "keys": keys("k1", app=APP),
+            "identityTokenSecret": secret("jwt", APP)},
     }
 
 
@@ -79,7 +80,7 @@ class Person:
         self.mpid = str(answer["mpid"])
         verified = client.post("/v1/verification/login", {
             "deviceId": self.other_device, "userId": self.external_id, "userEmail": self.email,
-            "userName": self.name, "userAuthToken": token(self.external_id)}, "whole-sdk")
+            "userName": self.name, "userAuthToken": token(self.external_id, app=APP)}, "whole-sdk")
         assert verified.status == 200, verified
 
     @property

@@ -53,7 +53,7 @@ extension Route {
         return switch self {
         case .link: ErrorFormat.json(200, ["id": result["userId"] ?? .null])
         case .authCode: ErrorFormat.json(200, LinkingSurface.authenticationCode(result))
-        case .eraseUser: APIResponse(status: 200)
+        case .eraseUser: APIResponse(status: reply.status == .pending ? 202 : 200)
         case .sync(let call): SyncSurface.response(call, result, caller.app.gateway)
         case .modify: ErrorFormat.json(200, SyncSurface.modified(result))
         case .alias: APIResponse(status: 202)
