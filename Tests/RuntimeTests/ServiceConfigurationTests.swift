@@ -107,6 +107,24 @@ import Testing
         #expect(error is ConfigurationProblem || error is KafkaConfigurationError)
     }
 
+    /// 32 bytes are enough; fewer are told, or refused where that is asked for.
+    @Test func shortInternalKeys() throws {
+        let good = String(repeating: "k", count: 32)
+        let strict = ["IDENTITYBUS_WEAK_SECRETS": "refuse", "IDENTITYBUS_INTERNAL_KEY": good]
+        #expect(try read(["IDENTITYBUS_INTERNAL_KEY": good]).weakInternalKey == nil)
+        #expect(try read(strict).weakSecrets == .refuse)
+        let short = ["IDENTITYBUS_INTERNAL_KEY": "hunter2hunter2hunter2"]
+        let previous = ["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": "hunter2hunter2hunter2"]
+        #expect(try read(short).weakInternalKey != nil)
+        for settings in [short, previous] {
+            let problem = try #require(throws: ConfigurationProblem.self) {
+                try read(strict.merging(settings) { _, new in new })
+            }
+            #expect(problem.variable == "IDENTITYBUS_INTERNAL_KEY" && problem.description.contains("32"))
+            #expect(!problem.description.contains("hunter2"))
+        }
+    }
+
     @Test func whatIsRequired() throws {
         let kafka = try #require(throws: KafkaConfigurationError.self) { try read(["KAFKA_BOOTSTRAP_SERVERS": nil]) }
         #expect(kafka.variable == "KAFKA_BOOTSTRAP_SERVERS")

@@ -2,6 +2,7 @@
 // Part of IdentityBus. See LICENSE for the full text.
 
 public import Contracts
+import Crypto
 import Foundation
 public import Logging
 public import Messaging
@@ -22,6 +23,8 @@ public struct ServiceConfiguration: Sendable {
     public var trust: Authenticator.Trust
     /// What it signs and checks with; none only where ``trust`` is `cluster`.
     public var keys: DeploymentKeys
+    /// What is to be said of an internal key that is short, see ``WeakSecrets``.
+    var weakInternalKey: ConfigurationProblem?
     /// Records decided in one transaction at most.
     public var batchSize: Int
     /// How long the journal remembers a command; longer than the topics keep it.
@@ -51,6 +54,8 @@ public struct ServiceConfiguration: Sendable {
         weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .warn)
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         keys = try DeploymentKeys(environment: settings, derived: derived)
+        weakInternalKey = Self.weakness(of: keys)
+        if weakSecrets == .refuse, let weakInternalKey { throw weakInternalKey }
         guard trust == .cluster || !keys.isEmpty else {
             throw ConfigurationProblem(
                 DeploymentKeys.internalKeyVariable,
@@ -65,6 +70,14 @@ public struct ServiceConfiguration: Sendable {
         logLevel = try settings.choice("LOG_LEVEL", default: .info)
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
+    }
+
+    private static func weakness(of keys: DeploymentKeys) -> ConfigurationProblem? {
+        guard let key = keys.internalKeys.first(where: { $0.bitCount < SecretUse.goodLength * 8 }) else { return nil }
+        return ConfigurationProblem(
+            DeploymentKeys.internalKeyVariable,
+            "or a previous one has \(key.bitCount / 8) bytes, fewer than \(SecretUse.goodLength); "
+                + "make one with: openssl rand -hex 32")
     }
 
     /// The topics that a service reads and writes.

@@ -26,6 +26,9 @@ struct LoopStart {
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
             logger: logger)
         apps.logWarnings()
+        if let problem = configuration.weakInternalKey {
+            logger.notice("the internal key is weak", metadata: ["problem": "\(problem)"])
+        }
         let database = try configuration.database.open(service: Service.name, logger: logger)
         let migrator = Migrator(StorageSchema.migrations + Service.migrations)
         let isMigrated: Void? = try wait(signals, logger, "database") { problem in
