@@ -130,6 +130,11 @@ struct Credentials: Sendable {
         guard app.gateway.keyOnly.contains(operation) else {
             throw .unauthenticated("The app does not let a key alone ask for \(operation.rawValue).")
         }
+        // Its id stands in logs and pages: shown alone it would name anybody.
+        guard !key.scopes.contains(.identityVouch) else {
+            throw .unauthenticated(
+                "A key with the scope \(Scope.identityVouch.rawValue) is not believed without its secret.")
+        }
         try checkUsable(key)
         return Credential(caller: caller, proof: .none)
     }
