@@ -17,7 +17,7 @@ from identitybus_testkit.waiting import until
 # What each service reads.
 READS = {
     "link": ["link.commands", "replies.link"], "user": ["user.commands", "replies.user", "link.events"],
-    "sync": ["sync.commands", "link.events"], "verification": ["verification.commands", "replies.verification"],
+    "sync": ["sync.commands", "replies.sync", "link.events"], "verification": ["verification.commands", "replies.verification"],
 }
 
 
