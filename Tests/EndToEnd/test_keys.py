@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -34,6 +35,8 @@ GATEWAY = "identitybus/gateway"
 def deployment(make_deployment: Callable[..., Deployment]) -> Deployment:
     deployment = make_deployment("sqlite", kind=GatewayDeployment, services=tuple(SERVICES))
     assert isinstance(deployment, GatewayDeployment)
+    # The app as it is committed: without a `tokenSecret`, so that its user tokens follow from the internal key.
+    shutil.copy(REPOSITORY / "config" / "apps.yaml", deployment.apps_file)
     services = [deployment.process(name).start() for name in SERVICES]
     for service in services:
         service.wait_ready()

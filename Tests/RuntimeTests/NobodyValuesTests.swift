@@ -20,7 +20,7 @@ import Testing
 
     @Test func anAppsOwnWords() {
         let own = NobodyValues(["Nobody"])
-        #expect(own.contains("NOBODY") && !own.contains("null"))
+        #expect(own.contains("Nobody") && !own.contains("NOBODY") && !own.contains("null"))
         #expect(own.contains("0000"), "what is no value at all stays none")
     }
 

@@ -151,7 +151,8 @@ import Testing
         let world = World(.worked(.conversion))
         world.app.sync.nobody = NobodyValues(["nobody"])
         #expect(world.login(["customerid": "null"]) != nil)
-        #expect(world.login(["customerid": "Nobody"]) == nil)
+        #expect(world.login(["customerid": "nobody"]) == nil)
+        #expect(world.login(["customerid": "Nobody"]) != nil)
     }
 
     // MARK: The current user's state

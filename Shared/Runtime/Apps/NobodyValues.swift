@@ -3,8 +3,9 @@
 /// Values that name nobody: what upstream bugs, and devices whose owner does not want to be known, send for many people.
 /// Taken for an identity, one of them would make all these people one person.
 public struct NobodyValues: Sendable, Hashable {
-    /// Without regard to ASCII case.
+    /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two.
     public let words: Set<String>
+    private let ignoresCase: Bool
 
     /// The words that are refused unless the app has its own list.
     public static let defaultWords: Set<String> = [
@@ -18,7 +19,16 @@ public struct NobodyValues: Sendable, Hashable {
     /// All characters the same: with so many of them it is no one's id, but the mask of one.
     private static let maskLengths = 16...64
 
-    public init(_ words: Set<String> = Self.defaultWords) { self.words = Set(words.map(\.asciiLowercased)) }
+    private init() {
+        words = Set(Self.defaultWords.map(\.asciiLowercased))
+        ignoresCase = true
+    }
+
+    /// - Parameter words: in place of the default ones.
+    public init(_ words: Set<String>) {
+        self.words = words
+        ignoresCase = false
+    }
 
     /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
     /// one character over and over. White space around it does not count.
@@ -28,7 +38,8 @@ public struct NobodyValues: Sendable, Hashable {
             let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
         else { return true }
         let bytes = value.utf8[start..<scalars.index(after: last)]
-        return Self.isMask(bytes) || words.contains(String(Substring(bytes)).asciiLowercased)
+        let word = String(Substring(bytes))
+        return Self.isMask(bytes) || words.contains(ignoresCase ? word.asciiLowercased : word)
     }
 
     private static func isMask(_ bytes: Substring.UTF8View) -> Bool {
