@@ -22,7 +22,7 @@ from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import SERVICES, GatewayDeployment
 from identitybus_testkit.http import Client, bearer
-from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import (
     INTERNAL_KEY, PURPOSES, derived, derived_keys, gateway_keys, signature)
 from identitybus_testkit.up import tool
