@@ -13,7 +13,7 @@ enum ErrorFormat {
         case .linking: response = json(failure.status, linking(failure, ref))
         case .own: response = json(failure.status, problem(failure, ref), type: "application/problem+json")
         case .sync, .alias:
-            // The vendor answers these two without a body (facts/idsync.md 1.5); origins are ours.
+            // The vendor answers these two without a body; origins are ours.
             response =
                 failure.status == 401 || failure.status == 403 && failure != .originNotAllowed
                 ? APIResponse(status: failure.status)

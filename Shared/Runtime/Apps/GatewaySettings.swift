@@ -8,7 +8,7 @@ public struct GatewaySettings: Sendable, Hashable {
         case identify, login, logout, modify, search, alias
     }
 
-    /// The calls that may show a key's id without its secret (facts/idsync.md 1.2 "Key only"). Anybody who reads the
+    /// The calls that may show a key's id without its secret. Anybody who reads the
     /// app's web page can then send them; none unless the app says otherwise.
     public var keyOnly: Set<Operation>
     /// Seconds that an SDK may answer `identify` and `login` from its own cache (`X-MP-Max-Age`). `nil` sends no
