@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A person: the user id the platform gave, and the external id once it is linked. (app, external id) -> user id is
 /// 1:1 (domain.md "Link").

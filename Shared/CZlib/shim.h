@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 #ifndef IDENTITYBUS_CZLIB_SHIM_H
 #define IDENTITYBUS_CZLIB_SHIM_H

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What a dead letter adds to the original key, value and headers (design/contracts.md "Dead letters").
 public struct DeadLetter: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Topic names (design/architecture.md section 5): `identity.<service>.commands.v1`, `.events.v1`, `.dlq.v1`, and
 /// `identity.replies.v1`. A prefix (`TOPIC_PREFIX`) keeps runs that share a broker apart.

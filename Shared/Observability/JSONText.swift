@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 extension String {
     /// The text with `\\u…` in place of whatever could break a line, steer a terminal or deceive a reader. JSON stays the

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The encoder handed to the value of one level.
 struct EncoderLevel: Encoder {

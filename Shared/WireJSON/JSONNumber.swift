@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A JSON number kept exactly as written, so that 64-bit integers and decimals survive a round trip.
 ///

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Why a document was refused, and where.
 public struct JSONParseError: Error, Sendable, Hashable, CustomStringConvertible {

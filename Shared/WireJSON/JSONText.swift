@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Byte-level helpers that the parser, the writers and the model share.
 enum JSONText {

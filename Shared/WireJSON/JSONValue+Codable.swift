@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Coding through this library's own coders is a plain hand-over; any other coder is served with standard
 /// containers, where numbers are limited to what `Int64`, `UInt64` and `Double` can say.

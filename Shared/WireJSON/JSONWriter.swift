@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Appends JSON text to byte arrays: no white space, and only the escapes that RFC 8259 demands.
 enum JSONWriter {

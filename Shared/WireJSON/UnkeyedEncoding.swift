@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Writes the elements of an array.
 struct UnkeyedEncoding: UnkeyedEncodingContainer {

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Fixtures of the end-to-end tests. Environment:
 
 IDENTITYBUS_BIN          folder of the executables (default: the debug build)

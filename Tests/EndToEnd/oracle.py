@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """A naive model of the link service, written from the tables of domain.md and facts/linking-and-verification.md A5:
 dictionaries, one command at a time. It shares no line with the product, and does not know how ids are derived: a person
 is called after the command that brought it to life."""

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """A saga whose question or answer is lost on the way ends all the same: what was not answered is asked again, with the
 same id, after 5 s and then after pauses that grow. The other service is a stand-in that does not answer at first."""
 

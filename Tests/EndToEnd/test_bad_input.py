@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Guarantee 4: bad input gets a named reason, never a crash, never silence, and never blocks what is behind it.
 Guarantee 5: no secret comes out (the collector looks at every record, the deployment at every log when it ends)."""
 

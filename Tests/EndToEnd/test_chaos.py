@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Guarantee 3: any replica may be killed, paused past its session, or cut off from the database or the broker at any
 instant: nothing acknowledged is lost, nothing is applied twice, no partition stalls. An independent model (oracle.py)
 recomputes every answer from the order of the topic.

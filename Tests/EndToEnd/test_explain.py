@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """`identitybus explain`: from any id to all others, beside running services, on both engines."""
 
 import os

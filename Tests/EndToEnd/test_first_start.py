@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The first start of everything, on a Kafka that has no topic of ours yet and a machine without a store."""
 
 import time

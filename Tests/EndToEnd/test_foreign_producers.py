@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Producers and consumers that know nothing of IdentityBus but its documentation: the CloudEvents SDK, kcat, openssl and
 a shell. And what happens when they send something twice (guarantee 1)."""
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Connections and limits of the gateway: clients that are slow, vanish, send too much or nonsense do not hurt the
 others. The service behind it is a stand-in, so that what it does is known."""
 

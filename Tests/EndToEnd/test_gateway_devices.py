@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Our own calls for devices and for verification. Behind the gateway is a stand-in, which shows the command that a
 request became and gives any reply; test_gateway_services.py has the real services."""
 

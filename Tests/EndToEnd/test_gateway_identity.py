@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The identity vendor's calls, row by row of the checklist in facts/idsync.md section 7, against a running gateway.
 Behind it is a stand-in, which shows the command that a request became and gives any reply."""
 

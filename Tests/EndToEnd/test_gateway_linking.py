@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The linking vendor's REST calls (facts/linking-and-verification.md A2, A5) against a running gateway and a running
 link service."""
 

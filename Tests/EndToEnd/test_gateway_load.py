@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """200 connections at a steady rate through the gateway and the link service: no error. What it takes is printed, next to
 the same commands sent straight over Kafka (`pytest -s`). The numbers mean something only with release builds."""
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Requests made up from our OpenAPI document, right and wrong ones, against the gateway and every service: no server
 error, and no answer that the document does not describe. E2E_EXAMPLES says how many for each operation."""
 

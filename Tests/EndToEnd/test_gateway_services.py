@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The whole platform over HTTP: a backend, a device and an identity SDK against the gateway and every service."""
 
 import base64

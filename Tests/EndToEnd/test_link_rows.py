@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Link requests, row by row of facts/linking-and-verification.md table A5, through a real process over Kafka, on both
 stores. Every test uses its own installs and external ids."""
 

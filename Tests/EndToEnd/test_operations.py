@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """What operators see: probes, metrics, logs, settings, reloads, stops, and the command line."""
 
 import json

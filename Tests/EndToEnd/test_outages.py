@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Guarantee 3, the broker's side: it goes away and comes back, a topic is deleted and made again, records go before they
 were read. Nothing is lost without being told, nothing happens twice, and /readyz says what is the matter."""
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Replicas of a service: one that is killed, and two that cannot be replicas of each other."""
 
 import time

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """PostgreSQL is put back to an earlier copy while a replica runs: a back-up is restored, or a standby takes over that
 lacks the last commits. What was answered since is decided again from the topic, to the same answers."""
 

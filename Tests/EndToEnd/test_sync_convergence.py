@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Several replicas on PostgreSQL, devices on different partitions, identities that overlap, kill -9 at any instant: the
 result equals some serial order. The order is the database's own: a transaction that relied on another's writes got its
 number later. In that order an oracle, written from facts/idsync.md 3.2 and domain.md "Sync", repeats every command and

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Identity sync through a real process over Kafka, on both stores: the worked tables of facts/idsync.md 3.3 to 3.6 and
 the decisions of domain.md "Sync". Every test uses its own devices and identities."""
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """User creation and restoration, sentence by sentence of seeds 001 and 002, through the processes of the user and the
 link service over Kafka, on both stores. Every test uses its own installs and external ids."""
 

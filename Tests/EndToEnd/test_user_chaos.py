@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Sagas of the user and the link service through crashes, absences and races: each ends once, and nothing is left half
 linked.
 

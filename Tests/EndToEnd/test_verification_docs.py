@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The server-side examples of docs/verification.md, run as they stand there, and the commands token and verify-token."""
 
 import base64

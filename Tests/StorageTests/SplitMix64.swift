@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A small generator whose sequence depends on nothing but its seed.
 struct SplitMix64: RandomNumberGenerator {

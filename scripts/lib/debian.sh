@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 #
 # Sourced by the scripts: looks for what they need and installs what is missing and can be had as a Debian package.
 # Never asks a question and reads no standard input.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The W3C trace context of a request: the caller's, or a new one.
 struct TraceContext: Sendable, Equatable {

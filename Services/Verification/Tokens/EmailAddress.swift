@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Whether a text has the form of an e-mail address, such as `my@email.com` (seed 004). A check of form only: quoted
 /// local parts and addresses without a dot in the domain are not taken.

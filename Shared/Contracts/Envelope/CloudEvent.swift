@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A CloudEvents 1.0 message: attributes and data. `CloudEvent<JSONValue>` is one as it was read, before anything is
 /// known about its type; the typed ones are what services write.

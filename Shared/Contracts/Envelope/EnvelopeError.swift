@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Why a Kafka record is not a readable envelope. Such a record is dead-lettered with `reason` as `dlq_reason`;
 /// `detail` is one line for people and never quotes the message's content.

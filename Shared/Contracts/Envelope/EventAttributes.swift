@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The context attributes of a CloudEvents 1.0 message: the standard ones, the registered extensions we use
 /// (`partitionkey`, `correlationid`, `causationid`, `expirytime`, `traceparent`, `tracestate`, `authtype`, `authid`)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, as contracts write it: RFC 3339.
 ///

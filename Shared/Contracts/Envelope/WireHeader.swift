@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A Kafka header as contracts see it: this module knows nothing of Kafka clients.
 public struct WireHeader: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, seed 001).
 public struct Device: Codable, Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The kinds of identity there are, by their wire names (facts/idsync.md 2.1). Which of them mark a login, are unique
 /// or cannot change is a setting of each app.

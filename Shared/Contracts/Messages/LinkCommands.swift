@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The app's backend asks to link an install to one of its users (seed 000). Result: ``LinkResult``.
 public struct LinkRequest: CommandMessage {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 public struct InstallRegistered: EventMessage {
     public static let type = "identity.link.install-registered.v1"

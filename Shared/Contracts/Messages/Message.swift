@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Something with a name on the wire: `identity.<service>.<what>.v<major>`.
 public protocol Message: Codable, Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Why a command was rejected: stable codes that programs may act on. A code is never renamed or reused.
 ///

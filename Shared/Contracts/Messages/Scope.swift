@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What an API key may ask for (design/contracts.md "Commands"). The vendor writes its scopes in two spellings
 /// (facts A3: `user.link`, `USER_LINK`); both are read.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A map that is written in the order of its keys, so that the same content has the same bytes in every process.
 @propertyWrapper

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What identify, login, logout and search say: the identities of the user to move *to* (seed 003).
 public struct SyncRequest: Codable, Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// `sync.identify`, `login`, `logout`, `search` and `modify`.
 public struct SyncResult: CommandResult {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The app's backend asks for a code that lets a device create, or restore, the user behind an external id (seed 001
 /// "Requesting an Authentication Code"). Result: ``AuthCodeResult``.

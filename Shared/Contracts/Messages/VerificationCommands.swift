@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A device logs somebody in (seed 004). Without an identifier, or with one that is not valid, the user is anonymous.
 /// Result: ``VerificationResult``; `pending` until the sync service has found the user.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A closed set of words on the wire. Reading any other word fails with the list of those that would be right.
 public protocol WireEnum: RawRepresentable<String>, Codable, Sendable, Hashable, CaseIterable {}

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 extension Duration {
     /// Whole milliseconds for librdkafka: rounded up, never negative, at most some 24 days.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// One librdkafka setting and the environment variable that people know it by.
 struct ClientSetting {

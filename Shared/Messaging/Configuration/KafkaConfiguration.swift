@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// How clients reach Kafka. A plain value: nothing is connected or read while it is made.
 ///

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A setting that cannot be used. The text is one line and never shows a secret value.
 public struct KafkaConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {

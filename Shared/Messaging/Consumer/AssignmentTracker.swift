@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What is assigned, and which of the records just read must not be returned any more. Pure state, no I/O.
 struct AssignmentTracker {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Keeps an error that repeats from filling the log: one line per error and place in ten seconds.
 struct QuietErrors {

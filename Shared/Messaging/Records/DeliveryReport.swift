@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What became of one message given to ``KafkaProducer/send(_:token:)``. Each accepted message has exactly one report.
 public struct DeliveryReport: Sendable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// One header of a message. Names may repeat inside a message; the order is kept.
 public struct KafkaHeader: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A message read from Kafka, copied out of librdkafka's buffers: it may be kept and sent anywhere.
 public struct KafkaRecord: Sendable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The state of one thing that the service depends on.
 public struct HealthCheck: Sendable, Equatable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The upper bounds of a histogram, ascending and finite, with their exposed text computed once per family.
 /// The `+Inf` bucket is implied.

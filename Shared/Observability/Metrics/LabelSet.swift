@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The labels of one series, in the form in which they are exposed; also the identity of the series in its family.
 ///

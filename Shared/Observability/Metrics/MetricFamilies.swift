@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Every family of a registry, by exposed name. A plain value without a lock; the registry guards it.
 ///

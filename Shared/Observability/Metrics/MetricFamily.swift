@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// All series of one exposed name. A plain value that the registry guards with its lock.
 struct MetricFamily: Sendable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The metric types of the Prometheus text format that this registry produces. The raw value is the word that
 /// stands in a `# TYPE` line.

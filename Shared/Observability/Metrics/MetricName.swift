@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Turns the free-form labels of swift-metrics into names that the Prometheus text format accepts.
 ///

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// One labelled series of a family. Updates and `write` may run on any thread at the same time; an update is visible
 /// to every `write` that starts after it returned.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The lexical rules of the Prometheus text exposition format 0.0.4.
 enum MetricText {

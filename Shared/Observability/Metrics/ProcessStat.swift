@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The fields of `/proc/self/stat` that are exposed as metrics. Parsing is pure.
 struct ProcessStat: Sendable, Equatable {

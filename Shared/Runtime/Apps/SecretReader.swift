@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Takes secrets from the apps file: inline, or from the file that holds it. Remembers where each is used, for what can
 /// only be seen when all are read (``SecretUse``).

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What tells one strategy from another (facts/idsync.md 3.1): data, so that one resolver serves all.
 public struct SyncStrategy: Sendable, Hashable {

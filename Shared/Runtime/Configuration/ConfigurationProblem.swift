@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A setting that ends the start: which variable, what is wrong, what would be right. One line, no secret.
 public struct ConfigurationProblem: Error, Sendable, CustomStringConvertible {

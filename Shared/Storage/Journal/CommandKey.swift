@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What makes a command the same command: the app it was authenticated for, its source and its id.
 public struct CommandKey: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A command that was sent to another service and is not yet answered.
 public struct UnansweredForward: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 extension Journal {
     /// Deletes old entries, at most `limit` of them: call it again and again, in transactions of their own.

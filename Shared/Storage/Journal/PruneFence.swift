@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// What of a partition may be forgotten: what is older than the cutoff and published, in all its incarnations.
 struct PruneFence {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A command whose final answer comes later: what that answer is written from, and the answer once it is there.
 public struct Saga: Sendable, Hashable {

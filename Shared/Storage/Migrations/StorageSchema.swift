@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The tables that every service has: ``Journal``, ``Progress``, ``Sagas``, ``Forwards`` and ``Salt`` live in them.
 public enum StorageSchema {

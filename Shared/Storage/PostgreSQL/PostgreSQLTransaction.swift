@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A running transaction on PostgreSQL. See ``SQLTransaction`` for the rules that both engines keep.
 final class PostgreSQLTransaction: SQLTransaction {

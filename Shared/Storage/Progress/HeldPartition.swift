@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A partition, and the epoch of the claim by which a replica holds it.
 public struct HeldPartition: Sendable, Hashable {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A partition that Kafka has assigned to this replica, or that this replica holds and claims again.
 public struct PartitionClaimRequest: Sendable, Hashable {

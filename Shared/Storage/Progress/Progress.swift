@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Who reads which partition, and how far: the store's word counts, Kafka's group offsets are only a hint.
 ///

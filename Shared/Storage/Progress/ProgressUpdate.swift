@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// How far a replica has got in a partition.
 public struct ProgressUpdate: Sendable, Hashable {

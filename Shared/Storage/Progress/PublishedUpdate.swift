@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// How far the messages of a partition's decisions have been published.
 public struct PublishedUpdate: Sendable, Hashable {

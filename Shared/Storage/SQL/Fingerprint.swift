@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A short hash (FNV-1a, 64 bits) that is the same in every process. It notices accidents; it is no defence.
 enum Fingerprint {

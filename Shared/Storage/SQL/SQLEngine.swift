@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.
 public enum SQLEngine: String, Sendable, Hashable, CaseIterable {

@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Helpers of the end-to-end tests. Nothing here is shared with the product: signatures, envelopes and the Kafka client
 are somebody else's or written again from the documentation."""

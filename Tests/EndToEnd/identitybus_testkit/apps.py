@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The apps file of the tests: the demo apps' keys, and a few apps that show one setting each."""
 
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The Kafka broker of the tests: the one in the environment, or the embedded one of `identitybus up`."""
 
 import os

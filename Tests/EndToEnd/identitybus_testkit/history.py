@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Comparing what happened with what the oracle says: every record, reply, event and row, exactly once."""
 
 from collections import Counter, defaultdict

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """HTTP as a backend or an SDK speaks it: the standard library's client, and raw sockets for what it cannot do."""
 
 import base64

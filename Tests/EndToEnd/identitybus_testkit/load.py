@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Requests at a steady rate over many kept connections. Latency counts from when a request was due, so that a server
 that stalls cannot hide it."""
 

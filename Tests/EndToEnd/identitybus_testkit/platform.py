@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """A deployment of all services, and steady traffic to them of which everything is checked."""
 
 import threading

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """The signature header, written from architecture.md section 7, and the search for leaked secrets."""
 
 import base64

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """A service that a test scripts: reads its command topic, checks who signed, and replies what the test says."""
 
 import json

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """User and install tokens as a consumer reads them, and as who holds an app's `sdk.tokenSecret` makes them."""
 
 import base64

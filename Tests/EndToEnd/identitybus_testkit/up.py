@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """`identitybus up` as a person starts it, and the other commands of the tool."""
 
 import os

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """A deployment of the verification and sync services, its apps, and tokens as a backend makes them."""
 
 import base64

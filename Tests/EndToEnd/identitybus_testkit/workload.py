@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of IdentityBus. See LICENSE for the full text.
 """Random commands for the chaos runs.
 
 Installs and external ids come in families; nothing of one family meets another. All commands of an ordinary family have

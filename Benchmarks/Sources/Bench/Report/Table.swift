@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// A plain text table. The first column is left-aligned, the others right-aligned.
 struct Table {

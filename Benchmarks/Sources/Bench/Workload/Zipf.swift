@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of IdentityBus. See LICENSE for the full text.
 
 /// Numbers from 0, of which number n comes up 1/(n+1) times as often as 0 (Zipf's law with the exponent 1).
 struct Zipf {
