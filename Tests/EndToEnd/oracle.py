@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A naive model of the link service, written from the tables of domain.md and facts/linking-and-verification.md A5:
-dictionaries, one command at a time. It shares no line with the product, and does not know how ids are derived: a person
-is called after the command that brought it to life."""
+"""A naive model of the link service, written from docs/link.md: dictionaries, one command at a time. It shares no line
+with the product, and does not know how ids are derived: a person is called after the command that brought it to life."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -126,6 +126,23 @@ def test_the_pauses_grow(users: tuple[Bus, Callable[[Forgetful], StandIn]]) -> N
     assert 4 < first < 9 and 1.5 * first < second < 20, (first, second)
 
 
+def test_sixteen_commands_wait_for_what_goes_on_and_no_more(users: tuple[Bus, Callable[[Forgetful], StandIn]]) -> None:
+    """U68."""
+    bus, stand_in = users
+    install = fresh("install")
+    creation = c.create(install, appSecret=APP_SECRET, linking="none")
+    assert bus.ask(creation)["status"] == "pending"
+    resets = [c.reset(install) for _ in range(16)]
+    for reset in resets:
+        assert bus.ask(reset)["status"] == "pending"
+    refused = bus.ask(c.reset(install))
+    assert (refused["status"], refused["reason"]) == ("rejected", "USER_CREATION_IN_PROGRESS")
+    stand_in(Forgetful(as_link, times=0))
+    assert bus.final(creation.id, ASKED_AGAIN)["reason"] == "SDK_RESET_IN_PROGRESS"
+    for reset in resets:
+        assert bus.final(reset.id, ASKED_AGAIN)["status"] == "succeeded"
+
+
 # The verification service asks the sync service
 
 

@@ -375,7 +375,7 @@ def test_architecture_3_a_key_without_the_scope_cannot_use_up_the_id_of_a_comman
     assert reply["status"] == "succeeded", reply
 
 
-# External ids (domain.md "Link")
+# External ids
 
 
 BLOCKED = [
@@ -386,6 +386,7 @@ CONTROLS = ["a\u0000b", "\ta", "a\n", "a\r\nb", "a\u001fb", "a\u007fb", "a\u0085
 
 @pytest.mark.parametrize("external_id", BLOCKED + SPACES + CONTROLS, ids=ascii)
 def test_domain_link_an_external_id_that_names_nobody(bus: Bus, external_id: str) -> None:
+    """L3, S49."""
     install = fresh("install")
     bus.ask(c.register(install))
     for command in (c.request(install, external_id), c.establish(fresh("install"), external_id)):
@@ -395,6 +396,7 @@ def test_domain_link_an_external_id_that_names_nobody(bus: Bus, external_id: str
 
 
 def test_domain_link_the_apps_own_blocked_external_ids(bus: Bus) -> None:
+    """L3, S50."""
     install = fresh("install")
     bus.ask(c.register(install, app="strict"))
     assert bus.ask(c.request(install, "nobody", app="strict"))["reason"] == "INVALID_REQUEST"
@@ -409,6 +411,7 @@ def characters(kind: str, count: int) -> str:
 
 @pytest.mark.parametrize("kind", ["ascii", "cjk", "astral"])
 def test_contracts_an_external_id_has_at_most_750_characters(bus: Bus, kind: str) -> None:
+    """L3."""
     install = fresh("install")
     bus.ask(c.register(install))
     reply = bus.ask(c.request(install, characters(kind, 751)))

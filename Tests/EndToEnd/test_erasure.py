@@ -191,6 +191,7 @@ def quiet(platform: GatewayDeployment) -> None:
 def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     platform: GatewayDeployment, client: Client
 ) -> None:
+    """L39, U36, S57, S59, V55."""
     person, stranger = Person(), Person()
     person.live(client)
     stranger.live(client)
@@ -226,7 +227,7 @@ def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
 
 
 def test_whoever_asks_while_it_goes_on_waits_along(platform: GatewayDeployment, client: Client) -> None:
-    """Several at once, and by both names: the user's and the profile's."""
+    """L40, S55. Several at once, and by both names: the user's and the profile's."""
     person = Person()
     person.live(client)
     commands = [

@@ -92,6 +92,7 @@ def test_reading_an_install(client: Client, user: StandIn, script: Scripted) -> 
 
 
 def test_an_install_speaks_for_itself(client: Client, user: StandIn, script: Scripted) -> None:
+    """U40."""
     script.replies = [succeeded(USER)]
     token = shown(install_token(TOKEN_SECRET, "i-1", "life-1"))
     for method, call in [("GET", ""), ("POST", "/link"), ("POST", "/confirm-link"), ("POST", "/reset")]:
@@ -100,6 +101,7 @@ def test_an_install_speaks_for_itself(client: Client, user: StandIn, script: Scr
 
 
 def test_tokens_that_do_not_check_out(client: Client, user: StandIn, script: Scripted) -> None:
+    """U37, U39."""
     script.replies = [succeeded(USER)]
     count = len(user.commands)
     secret = "another-secret-of-thirty-two-bytes-or-so"
@@ -113,6 +115,7 @@ def test_tokens_that_do_not_check_out(client: Client, user: StandIn, script: Scr
 
 
 def test_an_authentication_code(client: Client, script: Scripted) -> None:
+    """F4."""
     script.replies = [
         succeeded({"authenticationCode": "fd" * 64, "expiresAt": "2021-02-03T14:32:03.076Z"})]
     answer = client.post("/users/auth-code", {"external_id": "ada"}, "demo-backend")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identity vendor's calls, row by row of the checklist in facts/idsync.md section 7, against a running gateway.
+"""The identity vendor's calls, subject by subject (row numbers in names are theirs), against a running gateway.
 Behind it is a stand-in, which shows the command that a request became and gives any reply."""
 
 import json
@@ -84,6 +84,7 @@ def data(sync: StandIn) -> dict[str, Any]:
 @pytest.mark.parametrize("prefix", ["", "/identity", "/webevents", "/nativeevents"])
 @pytest.mark.parametrize("query", ["", "?cb=1"])
 def test_row_1_the_four_calls(client: Client, sync: StandIn, call: str, prefix: str, query: str) -> None:
+    """F20, F21."""
     answer = post(client, f"{prefix}/v1/{call}{query}")
     assert answer.status == 200
     command = sync.last
@@ -97,6 +98,7 @@ def test_row_1_the_four_calls(client: Client, sync: StandIn, call: str, prefix: 
 @pytest.mark.parametrize("path", [
     f"/v1/{MPID}/modify", f"/identity/v1/{MPID}/modify", "/v1/7000000000000000001/modify?cb=1"])
 def test_row_1_modify(client: Client, sync: StandIn, path: str) -> None:
+    """F20."""
     change = {"old_value": "h@example.com", "new_value": None, "identity_type": "email"}
     assert post(client, path, WEB | {"identity_changes": [change]}).status == 200
     assert sync.last["type"] == "identity.sync.modify.v1"
@@ -108,6 +110,7 @@ def test_row_1_modify(client: Client, sync: StandIn, path: str) -> None:
     "/v1/identity/demo-sdk/alias", "/v1/identity/demo-sdk/Alias", "/webevents/v1/identity/demo-sdk/Alias",
     "/nativeevents/v1/identity/demo-sdk/alias"])
 def test_row_1_alias(client: Client, sync: StandIn, path: str) -> None:
+    """F20."""
     assert post(client, path, ALIAS, {}).status == 202
     assert sync.last["type"] == "identity.sync.alias.v1"
     assert data(sync) == {
@@ -123,12 +126,13 @@ def test_row_1_alias(client: Client, sync: StandIn, path: str) -> None:
     "not a date at all"])
 @pytest.mark.parametrize("prefix", ["", "/identity"])
 def test_row_2_signature(client: Client, date: str, prefix: str) -> None:
+    """F23."""
     body = json.dumps(WEB).encode()
     answer = post(client, f"{prefix}/v1/login", body, signed("other-sdk", "/v1/login", body, date))
     assert answer.status == 200
 
 
-# The vendor's own example, and facts/idsync.md 1.2: the signatures were computed elsewhere.
+# The vendor's own example and another one (F23): the signatures were computed elsewhere.
 VECTORS = [
     ("20170712T224127Z", "/v1/identify",
      b'{"client_sdk":{"platform":"android","sdk_vendor":"mparticle","sdk_version":"5.0.0"},"environment":"development",'
@@ -144,12 +148,14 @@ VECTORS = [
 def test_row_2_known_answers(
     client: Client, date: str, path: str, body: bytes, signature: str, prefix: str
 ) -> None:
+    """F23."""
     headers = {"x-mp-key": "vectors", "Date": date, "x-mp-signature": signature}
     assert post(client, prefix + path, body, headers).status == 200
     assert post(client, prefix + path, body + b" ", headers).status == 401
 
 
 def test_row_2_signature_over_the_body_before_compression(client: Client, sync: StandIn) -> None:
+    """F23."""
     body = json.dumps(WEB).encode()
     headers = signed("other-sdk", "/v1/login", body) | {"Content-Encoding": "gzip"}
     assert post(client, "/v1/login", compressed(body), headers).status == 200
@@ -157,6 +163,7 @@ def test_row_2_signature_over_the_body_before_compression(client: Client, sync: 
 
 
 def test_row_2_signature_with_the_query_or_without(client: Client) -> None:
+    """F23."""
     body = json.dumps(WEB).encode()
     for path in ["/v1/search", "/v1/search?cb=1"]:
         assert post(client, "/v1/search?cb=1", body, signed("other-sdk", path, body)).status == 200
@@ -175,6 +182,7 @@ def test_row_2_alias_as_each_client_authenticates(client: Client) -> None:
 
 
 def test_row_2_basic_and_key_only(client: Client, sync: StandIn) -> None:
+    """F22."""
     assert post(client, "/v1/identify", WEB, basic("other-sdk")).status == 200
     assert sync.last["appid"] == "other"
     for key in ["demo-sdk", "linked-sdk", "isolated-sdk", "best-sdk"]:
@@ -236,6 +244,7 @@ def test_row_3_gzip(client: Client, path: str, body: Any) -> None:
     (-9223372036854775808, "-9223372036854775808"), ("9223372036854775807", "9223372036854775807"),
     (9007199254740993, "9007199254740993"), (None, None), ("", None), (0, None), ("0", None)])
 def test_row_4_mpids_as_text_or_number(client: Client, sync: StandIn, sent: Any, expected: Any) -> None:
+    """F24, F38."""
     answer = post(client, "/v1/login", WEB | {"previous_mpid": sent})
     assert answer.status == 200 and answer.json["mpid"] == MPID and isinstance(answer.json["mpid"], str)
     assert data(sync).get("previousMPID") == expected
@@ -275,6 +284,7 @@ def test_row_5_request_ids(client: Client, sync: StandIn, request_id: dict[str, 
 
 @pytest.mark.parametrize("context", [None, "null", "", "abc", 7, {"a": 1}, [1], True, "x" * 5000])
 def test_row_5_any_context(client: Client, sync: StandIn, context: Any) -> None:
+    """F24."""
     assert post(client, "/v1/identify", WEB | {"context": context}).status == 200
     expected = context if isinstance(context, str) and len(context) <= 4096 else None
     assert data(sync).get("context") == expected
@@ -283,10 +293,12 @@ def test_row_5_any_context(client: Client, sync: StandIn, context: Any) -> None:
 @pytest.mark.parametrize("odd", [{"request_id": 7}, {"request_timestamp_ms": "soon"}, {"request_id": "x" * 300},
                                  {"client_sdk": None}, {"unknown": {"a": []}}, {"request_timestamp_ms": 1.5}])
 def test_row_5_odd_members_are_no_reason_to_refuse(client: Client, odd: dict[str, Any]) -> None:
+    """F24."""
     assert post(client, "/v1/identify", WEB | odd).status == 200
 
 
 def test_row_5_null_identities_and_changes_without_values(client: Client, sync: StandIn) -> None:
+    """F24."""
     identities = {"customerid": None, "email": "a@b.c", "device_application_stamp": "das-2"}
     assert post(client, "/v1/login", WEB | {"known_identities": identities}).status == 200
     assert data(sync)["knownIdentities"] == identities
@@ -317,6 +329,7 @@ def test_row_5_a_backend_without_a_device_is_a_device_of_its_own(client: Client,
 
 @pytest.mark.parametrize("call", CALLS)
 def test_row_6_the_answer(client: Client, script: Scripted, call: str) -> None:
+    """F25."""
     script.reply = succeeded(RESULT | {"context": "abc", "previousMPID": "1", "previousMismatch": True})
     answer = post(client, f"/v1/{call}")
     assert answer.status == 200
@@ -327,6 +340,7 @@ def test_row_6_the_answer(client: Client, script: Scripted, call: str) -> None:
 
 
 def test_row_6_modify_tells_who_was_modified(client: Client, script: Scripted) -> None:
+    """F25."""
     changes = [{"identityType": "email", "modifiedMPID": MPID}, {"identityType": "email", "modifiedMPID": "5"}]
     script.reply = succeeded(RESULT | {"changeResults": changes})
     answer = post(client, f"/v1/{MPID}/modify", {"identity_changes": []})
@@ -336,6 +350,7 @@ def test_row_6_modify_tells_who_was_modified(client: Client, script: Scripted) -
 
 
 def test_row_6_alias_is_accepted_without_a_body(client: Client, script: Scripted) -> None:
+    """F38."""
     script.reply = succeeded({"aliasId": "a", "isScheduled": False})
     answer = post(client, "/v1/identity/demo-sdk/Alias", ALIAS, {})
     assert (answer.status, answer.body) == (202, b"")
@@ -347,6 +362,7 @@ def test_row_6_alias_is_accepted_without_a_body(client: Client, script: Scripted
 @pytest.mark.parametrize("reason,status", [
     ("LOOKUP_ERROR", 400), ("VALIDATION_ERROR", 400), ("NOT_FOUND_ERROR", 404), ("INTERNAL_ERROR", 500)])
 def test_row_7_both_spellings(client: Client, script: Scripted, reason: str, status: int) -> None:
+    """F27, F28."""
     script.reply = rejected(reason, "knownIdentities is empty.")
     answer = post(client, "/v1/login")
     assert answer.status == status
@@ -357,6 +373,7 @@ def test_row_7_both_spellings(client: Client, script: Scripted, reason: str, sta
 
 
 def test_row_7_alias_is_flat_as_well(client: Client, script: Scripted) -> None:
+    """F27."""
     script.reply = rejected("ALIAS_ERROR", "The MPIDs are the same.")
     answer = post(client, "/v1/identity/demo-sdk/alias", ALIAS, {})
     assert answer.status == 400
@@ -365,6 +382,7 @@ def test_row_7_alias_is_flat_as_well(client: Client, script: Scripted) -> None:
 
 
 def test_row_7_aliasing_not_provisioned_is_403_without_a_body(client: Client, script: Scripted) -> None:
+    """S39, F39."""
     script.reply = rejected("ALIASING_NOT_PROVISIONED")
     answer = post(client, "/v1/identity/demo-sdk/alias", ALIAS, {})
     assert (answer.status, answer.body) == (403, b"")
@@ -389,6 +407,7 @@ def test_row_7_bodies_that_are_refused(client: Client, script: Scripted, body: b
 
 @pytest.mark.parametrize("path,body", [("/v1/login", WEB), ("/v1/identity/demo-sdk/alias", ALIAS)])
 def test_row_8_throttled(client: Client, script: Scripted, path: str, body: Any) -> None:
+    """F29."""
     script.reply = rejected("THROTTLED", "Too many.")
     answer = post(client, path, body)
     assert answer.status == 429
@@ -398,6 +417,7 @@ def test_row_8_throttled(client: Client, script: Scripted, path: str, body: Any)
 @pytest.mark.parametrize("path,body", [
     ("/v1/login", WEB), (f"/v1/{MPID}/modify", {"identity_changes": []}), ("/v1/identity/demo-sdk/alias", ALIAS)])
 def test_row_8_how_much_of_the_limit_is_used(client: Client, path: str, body: Any) -> None:
+    """F29."""
     assert 0 <= int(post(client, path, body).headers["X-mp-rate-limit-percentage-used"]) <= 100
 
 
@@ -406,6 +426,7 @@ def test_row_8_how_much_of_the_limit_is_used(client: Client, path: str, body: An
 
 @pytest.mark.parametrize("call", CALLS)
 def test_row_9_only_apps_that_say_so_are_cached(client: Client, call: str) -> None:
+    """F42."""
     assert post(client, f"/v1/{call}").headers["X-MP-Max-Age"] is None
     age = post(client, f"/v1/{call}", WEB, {"x-mp-key": "linked-sdk"}).headers["X-MP-Max-Age"]
     assert age == ("86400" if call in ("identify", "login") else None)
@@ -417,6 +438,7 @@ def test_row_9_only_apps_that_say_so_are_cached(client: Client, call: str) -> No
 @pytest.mark.parametrize("path", ["/v1/identify", f"/v1/{MPID}/modify", "/v1/identity/demo-sdk/Alias",
                                   "/v3/JS/demo-sdk/events"])
 def test_row_10_preflight(client: Client, path: str) -> None:
+    """F41."""
     answer = client.send("OPTIONS", path, headers={
         "Origin": "https://shop.example", "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "content-type, x-mp-key"})
@@ -428,6 +450,7 @@ def test_row_10_preflight(client: Client, path: str) -> None:
 
 
 def test_row_10_answers_and_errors_are_readable(client: Client) -> None:
+    """F41."""
     for answer in [post(client, "/v1/login"), post(client, "/v1/login", headers={})]:
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
         assert "X-MP-Max-Age" in answer.headers["Access-Control-Expose-Headers"]
@@ -440,6 +463,7 @@ def test_row_10_answers_and_errors_are_readable(client: Client) -> None:
 @pytest.mark.parametrize("path", ["/v3/JS/demo-sdk/events", "/webevents/v3/JS/demo-sdk/events",
                                   "/v1/JS/demo-sdk/Events", "/v2/JS/demo-sdk/events"])
 def test_event_batches_are_accepted_and_thrown_away(client: Client, sync: StandIn, path: str) -> None:
+    """F44."""
     count = len(sync.commands)
     answer = client.send("POST", path, b'{"events":[]}', {"Content-Type": "text/plain;charset=UTF-8"})
     assert (answer.status, answer.body) == (202, b"")

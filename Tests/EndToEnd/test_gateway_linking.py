@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linking vendor's REST calls (facts/linking-and-verification.md A2, A5) against a running gateway and a running
-link service."""
+"""The linking vendor's REST calls (F1 to F5) against a running gateway and a running link service."""
 
 import json
 import re
@@ -60,6 +59,7 @@ def refused(answer: Answer, status: int, code: str, message: str | None = None) 
 
 
 def test_a_new_person_and_the_same_person_again(running: GatewayDeployment, client: Client) -> None:
+    """F1."""
     first, second, external_id = new_install(running), new_install(running), fresh("ext")
     answer = link(client, first, external_id)
     assert answer.status == 200
@@ -77,6 +77,7 @@ def test_an_id_with_every_kind_of_character_arrives_as_it_was_sent(running: Gate
 
 
 def test_the_vendors_codes_and_messages(running: GatewayDeployment, client: Client) -> None:
+    """L5 to L10, L15, F2, F3."""
     external_id = fresh("ext")
     install = new_install(running)
     assert link(client, install, external_id).status == 200
@@ -99,6 +100,7 @@ def test_the_vendors_codes_and_messages(running: GatewayDeployment, client: Clie
 
 
 def test_a_tablet_beside_a_phone_succeeds(running: GatewayDeployment, client: Client) -> None:
+    """L22."""
     external_id = fresh("ext")
     first = link(client, new_install(running), external_id)
     assert link(client, new_install(running, TABLET), external_id).json == first.json
@@ -117,7 +119,7 @@ def erase(client: Client, user: str, key: str = BACKEND) -> Answer:
 def test_erasing_a_user_is_answered_when_it_is_done(
     running: GatewayDeployment, client: Client, others: dict[str, StandIn]
 ) -> None:
-    """facts A2.4: 200 with an empty body."""
+    """L42, F5. 200 with an empty body."""
     install, external_id = new_install(running), fresh("ext")
     user = link(client, install, external_id).text_of("id")
     for key, status, code in [("demo-sdk", 403, "INSUFFICIENT_SCOPE"), ("nobody", 401, "UNAUTHENTICATED")]:

@@ -37,7 +37,7 @@ def good(answer: Answer) -> Any:
     return answer.json
 
 
-# Linking and devices (seeds 000 to 002)
+# Linking and devices
 
 
 def code_for(client: Client, external_id: str) -> str:
@@ -62,6 +62,7 @@ def of_install(client: Client, method: str, answer: Any, call: str = "", body: A
 
 
 def test_a_user_is_created_with_a_code_and_restored_on_the_next_device(client: Client) -> None:
+    """U13, U14."""
     external_id, first, second = fresh("ext"), fresh("install"), fresh("install")
     user = good(create(client, first, authCode=code_for(client, external_id)))
     assert user["isLinked"] and user["isRemoteEnabled"] and user["token"]["tokenId"]
@@ -77,6 +78,7 @@ def test_a_user_is_created_with_a_code_and_restored_on_the_next_device(client: C
 
 
 def test_a_code_works_once_and_only_once(client: Client) -> None:
+    """U4."""
     code = code_for(client, fresh("ext"))
     good(create(client, fresh("install"), authCode=code))
     again = create(client, fresh("install"), authCode=code)
@@ -87,6 +89,7 @@ def test_a_code_works_once_and_only_once(client: Client) -> None:
 
 
 def test_a_linker_links_through_the_backend(client: Client) -> None:
+    """U17."""
     install, external_id = fresh("install"), fresh("ext")
     pending = create(client, install, appSecret="demo-app-secret", linking="linker")
     assert pending.status == 202 and pending.json.keys() == {"installId", "awaiting", "installToken"}
@@ -121,6 +124,7 @@ def test_the_same_key_creates_once(client: Client) -> None:
 
 
 def test_reset_and_link_later(client: Client) -> None:
+    """U25, U29."""
     install, external_id = fresh("install"), fresh("ext")
     user = good(create(client, install, appSecret="demo-app-secret", linking="none"))
     assert not user["isLinked"]
@@ -135,6 +139,7 @@ def test_reset_and_link_later(client: Client) -> None:
 
 
 def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
+    """U38."""
     mine, other = fresh("install"), fresh("install")
     token = good(create(client, mine, authCode=code_for(client, fresh("ext"))))["token"]["tokenId"]
     good(create(client, other, authCode=code_for(client, fresh("ext"))))
@@ -150,7 +155,7 @@ def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
 
 
 def test_the_sdks_key_opens_no_install(client: Client) -> None:
-    """It is in every copy of the app: who has it must not read, link or reset a stranger's phone."""
+    """U41. It is in every copy of the app: who has it must not read, link or reset a stranger's phone."""
     install, code = fresh("install"), code_for(client, fresh("ext"))
     user = good(create(client, install, authCode=code))
     for method, call, body in [
@@ -172,6 +177,7 @@ def test_the_sdks_key_opens_no_install(client: Client) -> None:
 
 
 def test_the_next_users_data_is_not_opened_by_what_was_issued_before(client: Client) -> None:
+    """U40."""
     install = fresh("install")
     first = good(create(client, install, authCode=code_for(client, fresh("ext"))))
     good(of_install(client, "POST", first, "/reset"))
@@ -197,7 +203,7 @@ def test_the_lines_of_the_documentation(client: Client) -> None:
     assert (run.stdout.split(), run.stderr) == (["200"] * 3, "")
 
 
-# Identity (seed 003): the worked table of the conversion strategy, facts/idsync.md 3.4
+# Identity: the worked table of the conversion strategy (F35)
 
 
 def sync(client: Client, call: str, identities: dict[str, Any], key: str = "demo-sdk") -> Answer:
@@ -206,6 +212,7 @@ def sync(client: Client, call: str, identities: dict[str, Any], key: str = "demo
 
 
 def test_the_worked_table_of_profile_conversion(client: Client) -> None:
+    """S23, S32, S36."""
     idfv, roku, customer = fresh("9876"), fresh("8765"), fresh("customer")
     hyde, jekyll = f"{fresh('ed.hyde')}@example.com", f"{fresh('h.jekyll')}@example.com"
     anonymous = good(sync(client, "identify", {"ios_idfv": idfv}))
@@ -233,7 +240,9 @@ def test_the_worked_table_of_profile_conversion(client: Client) -> None:
 
 
 def test_the_web_sdk_runs_unchanged(client: Client) -> None:
-    """Init, login, modify, logout, search and alias, as the vendor's web SDK sends them from a page: with the key's id
+    """F22, F42, F44.
+
+    Init, login, modify, logout, search and alias, as the vendor's web SDK sends them from a page: with the key's id
     alone. All of it in the app `demo`; in an app with the default `keyOnly` all but what docs/gateway.md says."""
     for key, is_demo in [("demo-sdk", True), ("linked-sdk", False)]:
         stamp, customer, mail = fresh("stamp"), fresh("customer"), f"{fresh('mail')}@example.com"
@@ -271,6 +280,7 @@ def test_the_web_sdk_runs_unchanged(client: Client) -> None:
 
 
 def test_row_11_mpids_are_random(client: Client) -> None:
+    """S2, F26."""
     mpids = [int(good(sync(client, "identify", {"ios_idfv": fresh("idfv")}))["mpid"]) for _ in range(40)]
     assert 0 not in mpids and all(-(2**63) <= mpid < 2**63 for mpid in mpids)
     assert len({mpid & 0xFFFFFFFF for mpid in mpids}) == 40 and min(mpids) < 0 < max(mpids)
@@ -291,6 +301,7 @@ def test_identities_that_are_refused(client: Client, identities: dict[str, Any],
 
 
 def test_aliases(client: Client) -> None:
+    """S39, S44."""
     source = good(sync(client, "identify", {"ios_idfv": fresh("idfv")}))["mpid"]
     target = good(sync(client, "identify", {"ios_idfv": fresh("idfv")}))["mpid"]
 
@@ -312,7 +323,7 @@ def test_an_unknown_profile_is_not_modified(client: Client) -> None:
     assert answer.status == 404 and answer.json["ErrorCode"] == "NOT_FOUND_ERROR"
 
 
-# Verification (seed 004)
+# Verification
 
 
 def token(user_id: str, email: str = "") -> str:
@@ -345,7 +356,7 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
 
 
 def test_where_verification_is_enforced_only_a_backend_names_people(client: Client) -> None:
-    """Tables B1.3 and B3.5: the rows of the keys."""
+    """S47."""
     person, stamp = fresh("person"), fresh("stamp")
 
     def call(path: str, key: str, identities: dict[str, str]) -> Answer:

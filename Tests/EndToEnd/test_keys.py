@@ -263,7 +263,9 @@ def unkeyed(*parts: str) -> bytes:
 
 
 def test_ids_do_not_follow_from_the_command(deployment: Deployment, make_deployment: Callable[..., Deployment]) -> None:
-    """Whoever reads a command's id in a log cannot tell what it made; another deployment makes something else of it."""
+    """L20, S2.
+
+    Whoever reads a command's id in a log cannot tell what it made; another deployment makes something else of it."""
     other = make_deployment("sqlite", kind=GatewayDeployment, services=("link", "sync"))
     assert isinstance(other, GatewayDeployment)
     for service in [other.process(name).start() for name in ("link", "sync")]:
@@ -285,7 +287,9 @@ def test_ids_do_not_follow_from_the_command(deployment: Deployment, make_deploym
 
 
 def test_a_code_does_not_follow_from_the_command_and_the_internal_key(bus: Bus) -> None:
-    """Who has the internal key and reads along: he can send commands, but not tell the codes that others were given."""
+    """U2.
+
+    Who has the internal key and reads along: he can send commands, but not tell the codes that others were given."""
     command = c.request_code(fresh("ext"))
     code = bus.ask(command)["result"]["authenticationCode"]
     parts = ("auth-code", "demo", command.source, command.id)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Link requests, row by row of facts/linking-and-verification.md table A5, through a real process over Kafka, on both
-stores. Every test uses its own installs and external ids."""
+"""Link requests, rule by rule of docs/link.md (row 5 of its first table is L5), through a real process over Kafka, on
+both stores. Every test uses its own installs and external ids."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def succeeded(reply: Reply) -> dict[str, Any]:
 
 
 def without_version(data: dict[str, Any]) -> dict[str, Any]:
-    """The oracle of the chaos tests knows what the versions must be."""
+    """L34. The oracle of the chaos tests knows what the versions must be."""
     assert data.get("version", 0) >= 0
     return {name: value for name, value in data.items() if name != "version"}
 
@@ -57,7 +57,7 @@ def rejected(reply: Reply, reason: str) -> None:
 
 
 def refused(bus: Bus, command: Command, reason: str) -> None:
-    """The command is rejected and one `refused` event says so."""
+    """L16. The command is rejected and one `refused` event says so."""
     rejected(bus.ask(command), reason)
     expected = {"installId": command.data["installId"], "reason": reason}
     assert events(bus, command.id, 1) == [("refused", expected)]
@@ -89,6 +89,7 @@ def state(bus: Bus, install: str) -> dict[str, Any]:
         ("demo-expired", "KEY_EXPIRED"),
     ])
 def test_row_1_no_unknown_revoked_or_expired_key_is_unauthenticated(bus: Bus, signer: str | None, reason: str) -> None:
+    """L1."""
     install = new_install(bus)
     command = c.request(install, fresh("ext"), signer=signer or "demo-backend")
     value, headers = bus.signed(command)
@@ -102,6 +103,7 @@ def test_row_1_no_unknown_revoked_or_expired_key_is_unauthenticated(bus: Bus, si
 
 @pytest.mark.parametrize("signer", ["demo-sdk", "demo-admin"])
 def test_row_2_a_key_without_user_link_has_insufficient_scope(bus: Bus, signer: str) -> None:
+    """L2."""
     command = c.request(new_install(bus), fresh("ext"), signer=signer)
     rejected(bus.ask(command), "INSUFFICIENT_SCOPE")
     assert events(bus, command.id, 0) == []
@@ -115,10 +117,12 @@ def test_row_2_a_key_without_user_link_has_insufficient_scope(bus: Bus, signer: 
     ],
     ids=lambda command: command.type)
 def test_row_2_the_scope_of_every_other_command_is_needed_too(bus: Bus, command: Command) -> None:
+    """L2."""
     rejected(bus.ask(command.again().but(signer="demo-sdk")), "INSUFFICIENT_SCOPE")
 
 
 def test_row_2_a_user_token_is_rejected(bus: Bus) -> None:
+    """L2."""
     command = c.request(new_install(bus), fresh("ext"), signer="internal").but(
         attributes={"authtype": "app_user", "authid": "5a18fc4b0962209e0000000d"})
     rejected(bus.ask(command), "USER_TOKEN_NOT_ALLOWED")
@@ -156,6 +160,7 @@ def test_row_2_authtype_under_an_api_key_is_not_believed(bus: Bus) -> None:
     ],
     ids=lambda data: str(data)[:40])
 def test_row_3_a_missing_empty_or_wrong_member_is_an_invalid_request(bus: Bus, data: Any) -> None:
+    """L3."""
     command = c.request("i", "e").but(data=data)
     rejected(bus.ask(command), "INVALID_REQUEST")
 
@@ -166,6 +171,7 @@ def test_row_3_extra_members_are_ignored(bus: Bus) -> None:
 
 
 def test_row_4_an_app_with_linking_off(bus: Bus) -> None:
+    """L4."""
     install = new_install(bus, app="unlinked")
     refused(bus, c.request(install, fresh("ext"), app="unlinked"), "USERLINKING_NOT_CONFIGURED")
     refused(bus, c.establish(install, fresh("ext"), app="unlinked"), "USERLINKING_NOT_CONFIGURED")
@@ -175,10 +181,12 @@ def test_row_4_an_app_with_linking_off(bus: Bus) -> None:
 
 
 def test_row_5_an_unknown_install(bus: Bus) -> None:
+    """L5."""
     refused(bus, c.request(fresh("install"), fresh("ext")), "INSTALL_NOT_FOUND")
 
 
 def test_row_6_an_install_of_another_app(bus: Bus) -> None:
+    """L6."""
     install = new_install(bus, app="other")
     refused(bus, c.request(install, fresh("ext")), "INSTALL_DOES_NOT_BELONG_TO_APP")
     for command in (c.query(install), c.detach(install), c.set_status(install, "disabled"), c.register(install)):
@@ -187,12 +195,14 @@ def test_row_6_an_install_of_another_app(bus: Bus) -> None:
 
 @pytest.mark.parametrize(("status", "reason"), [("deleted", "INSTALL_DELETED"), ("disabled", "INSTALL_DISABLED")])
 def test_row_7_a_deleted_or_disabled_install(bus: Bus, status: str, reason: str) -> None:
+    """L7."""
     install = new_install(bus)
     succeeded(bus.ask(c.set_status(install, status)))
     refused(bus, c.request(install, fresh("ext")), reason)
 
 
 def test_row_7_comes_before_row_8_and_9(bus: Bus) -> None:
+    """L7, L8, L9."""
     install, external_id, _ = new_person(bus)
     succeeded(bus.ask(c.set_status(install, "disabled")))
     refused(bus, c.request(install, external_id), "INSTALL_DISABLED")
@@ -200,6 +210,7 @@ def test_row_7_comes_before_row_8_and_9(bus: Bus) -> None:
 
 
 def test_row_8_an_install_linked_to_another_external_id(bus: Bus) -> None:
+    """L8."""
     install, external_id, user = new_person(bus)
     refused(bus, c.request(install, fresh("ext")), "INSTALL_LINKED_TO_OTHER_USER")
     _, known, _ = new_person(bus)
@@ -209,6 +220,7 @@ def test_row_8_an_install_linked_to_another_external_id(bus: Bus) -> None:
 
 
 def test_row_9_the_same_link_again_is_the_same_person(bus: Bus) -> None:
+    """L9."""
     install, external_id, user = new_person(bus)
     again = c.request(install, external_id)
     result = succeeded(bus.ask(again))
@@ -217,6 +229,7 @@ def test_row_9_the_same_link_again_is_the_same_person(bus: Bus) -> None:
 
 
 def test_row_10_an_install_deactivated_since(bus: Bus) -> None:
+    """L10."""
     old, external_id, user = new_person(bus)
     new = new_install(bus)
     succeeded(bus.ask(c.request(new, external_id)))
@@ -228,7 +241,7 @@ def test_row_10_an_install_deactivated_since(bus: Bus) -> None:
 
 
 def test_row_11_two_active_installs_already_found(link: Deployment) -> None:
-    """Nothing in the product leads there, so the store is broken by hand."""
+    """L11. Nothing in the product leads there, so the store is broken by hand."""
     bus = link.bus
     first, external_id, user = new_person(bus)
     second, third = new_install(bus), new_install(bus)
@@ -244,10 +257,11 @@ def test_row_11_two_active_installs_already_found(link: Deployment) -> None:
     assert succeeded(bus.ask(c.request(third, external_id)))["userId"] == user
 
 
-# Rows 12 to 15, and the three outcomes of seed 000
+# Rows 12 to 15, and the three outcomes of a request (docs/seeds.md)
 
 
 def test_row_12_seed_000_an_unknown_external_id_makes_a_new_person(bus: Bus) -> None:
+    """L12, L20."""
     install, external_id = new_install(bus), fresh("ext")
     command = c.request(install, external_id)
     result = succeeded(bus.ask(command))
@@ -266,6 +280,7 @@ def test_row_12_seed_000_an_unknown_external_id_makes_a_new_person(bus: Bus) -> 
 
 
 def test_row_13_seed_000_a_known_external_id_is_the_existing_person_and_moves_to_the_new_install(bus: Bus) -> None:
+    """L13, L21."""
     old, external_id, user = new_person(bus)
     new = new_install(bus)
     command = c.request(new, external_id)
@@ -283,11 +298,13 @@ def test_row_13_seed_000_a_known_external_id_is_the_existing_person_and_moves_to
 
 
 def test_row_5_and_6_seed_000_an_install_not_of_this_app_is_404_or_403(bus: Bus) -> None:
+    """L5, L6."""
     refused(bus, c.request(fresh("install"), fresh("ext")), "INSTALL_NOT_FOUND")
     refused(bus, c.request(new_install(bus, app="other"), fresh("ext")), "INSTALL_DOES_NOT_BELONG_TO_APP")
 
 
 def test_rows_12_and_13_one_external_id_in_two_apps_is_two_people(bus: Bus) -> None:
+    """L18."""
     external_id = fresh("ext")
     here = succeeded(bus.ask(c.request(new_install(bus), external_id)))
     there = succeeded(bus.ask(c.request(new_install(bus, app="other"), external_id, app="other")))
@@ -295,6 +312,7 @@ def test_rows_12_and_13_one_external_id_in_two_apps_is_two_people(bus: Bus) -> N
 
 
 def test_row_14_an_unlinked_person_keeps_its_id(bus: Bus) -> None:
+    """L14, L29."""
     install = new_install(bus, user="new")
     user, external_id = state(bus, install)["userId"], fresh("ext")
     command = c.request(install, external_id)
@@ -304,6 +322,7 @@ def test_row_14_an_unlinked_person_keeps_its_id(bus: Bus) -> None:
 
 
 def test_row_15_an_unlinked_person_and_an_external_id_known_elsewhere(bus: Bus) -> None:
+    """L15."""
     _, external_id, _ = new_person(bus)
     install = new_install(bus, user="new")
     refused(bus, c.request(install, external_id), "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")
@@ -313,7 +332,7 @@ def test_row_15_an_unlinked_person_and_an_external_id_known_elsewhere(bus: Bus) 
     assert not succeeded(bus.ask(c.request(install, external_id)))["personCreated"]
 
 
-# Which install is active (domain.md "Link")
+# Which install is active
 
 
 @pytest.mark.parametrize(
@@ -325,6 +344,7 @@ def test_row_15_an_unlinked_person_and_an_external_id_known_elsewhere(bus: Bus) 
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "")
 def test_active_install_election(bus: Bus, old: dict[str, str], new: dict[str, str], moves: bool) -> None:
+    """L21, L22."""
     first, external_id, user = new_person(bus, old)
     second = new_install(bus, new)
     command = c.request(second, external_id)
@@ -337,6 +357,7 @@ def test_active_install_election(bus: Bus, old: dict[str, str], new: dict[str, s
 
 
 def test_a_standby_tablet_asks_again_and_stays_standby_until_the_phone_goes(bus: Bus) -> None:
+    """L9, L9a, L24."""
     phone, external_id, user = new_person(bus, PHONE)
     tablet = new_install(bus, TABLET)
     for _ in range(2):
@@ -348,6 +369,7 @@ def test_a_standby_tablet_asks_again_and_stays_standby_until_the_phone_goes(bus:
 
 
 def test_a_standby_tablet_does_not_wait_for_a_tablet(bus: Bus) -> None:
+    """L9a, L21."""
     phone, external_id, user = new_person(bus, PHONE)
     first = new_install(bus, TABLET)
     assert succeeded(bus.ask(c.request(first, external_id)))["isActive"] is False
@@ -361,7 +383,7 @@ def test_a_standby_tablet_does_not_wait_for_a_tablet(bus: Bus) -> None:
 
 @pytest.mark.parametrize("status", ["disabled", "deleted"])
 def test_a_phone_that_the_platform_took_away_keeps_no_tablet_out(bus: Bus, status: str) -> None:
-    """The phone is lost; its owner goes on with the tablet."""
+    """L23, L25. The phone is lost; its owner goes on with the tablet."""
     phone, external_id, user = new_person(bus, PHONE)
     succeeded(bus.ask(c.set_status(phone, status)))
     tablet = new_install(bus, TABLET)
@@ -373,6 +395,7 @@ def test_a_phone_that_the_platform_took_away_keeps_no_tablet_out(bus: Bus, statu
 
 
 def test_two_concurrent_first_requests_for_one_unknown_external_id_make_one_person(bus: Bus) -> None:
+    """L19."""
     for _ in range(5):
         external_id = fresh("ext")
         commands = [c.request(new_install(bus), external_id) for _ in range(4)]
@@ -386,6 +409,7 @@ def test_two_concurrent_first_requests_for_one_unknown_external_id_make_one_pers
 
 
 def test_external_ids_are_exact_bytes(bus: Bus) -> None:
+    """L17."""
     base = fresh("Ext")
     variants = [base, base.lower(), base + "\u00e9", base + "e\u0301", base + " x", base + "\U0001f600"]
     users = {succeeded(bus.ask(c.request(new_install(bus), text)))["userId"] for text in variants}
@@ -396,6 +420,7 @@ def test_external_ids_are_exact_bytes(bus: Bus) -> None:
 
 
 def test_detach_takes_the_person_off_and_the_same_external_id_restores(bus: Bus) -> None:
+    """L32, L35."""
     install, external_id, user = new_person(bus)
     command = c.detach(install)
     assert succeeded(bus.ask(command)) == {
@@ -410,7 +435,7 @@ def test_detach_takes_the_person_off_and_the_same_external_id_restores(bus: Bus)
 
 
 def test_row_7a_a_link_that_comes_behind_the_detach_changes_nothing(bus: Bus) -> None:
-    """The app's linker failed while its request was on its way: the person stays where it is."""
+    """L7a, L27. The app's linker failed while its request was on its way: the person stays where it is."""
     phone, external_id, _ = new_person(bus)
     install = new_install(bus)
     succeeded(bus.ask(c.detach(install)))
@@ -420,12 +445,14 @@ def test_row_7a_a_link_that_comes_behind_the_detach_changes_nothing(bus: Bus) ->
 
 
 def test_detach_and_query_and_status_of_an_unknown_install(bus: Bus) -> None:
+    """L33."""
     for command in (c.detach(fresh("i")), c.query(fresh("i")), c.set_status(fresh("i"), "deleted")):
         rejected(bus.ask(command), "INSTALL_NOT_FOUND")
         assert events(bus, command.id, 0) == []
 
 
 def test_status_disabled_and_back(bus: Bus) -> None:
+    """L25."""
     install, external_id, user = new_person(bus)
     for status in ("disabled", "enabled"):
         command = c.set_status(install, status)
@@ -440,6 +467,7 @@ def test_status_disabled_and_back(bus: Bus) -> None:
 
 
 def test_status_deleted_cannot_be_taken_back_and_nothing_is_promoted(bus: Bus) -> None:
+    """L24, L26."""
     old, external_id, user = new_person(bus)
     new = new_install(bus)
     succeeded(bus.ask(c.request(new, external_id)))
@@ -458,6 +486,7 @@ def test_status_of_an_unknown_value_is_invalid(bus: Bus, status: Any) -> None:
 
 
 def test_register_again_and_with_another_device(bus: Bus) -> None:
+    """L28."""
     install = fresh("install")
     first, same, other = c.register(install), c.register(install), c.register(install, TABLET)
     succeeded(bus.ask(first))
@@ -469,12 +498,13 @@ def test_register_again_and_with_another_device(bus: Bus) -> None:
 
 
 def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None:
+    """L30, L31."""
     first, second, external_id = fresh("i"), fresh("i"), fresh("ext")
     created = succeeded(bus.ask(c.establish(first, external_id)))
     assert created["personCreated"] and created["isActive"]
     restored = succeeded(bus.ask(c.establish(second, external_id)))
     assert (restored["userId"], restored["personCreated"]) == (created["userId"], False)
-    # linkUser: only to an external id that is new to the platform (domain.md "User").
+    # L31: only to an external id that is new to the platform.
     unlinked = new_install(bus, user="new")
     refused(
         bus, c.establish(unlinked, external_id, mode="link-existing-user"),
@@ -489,6 +519,7 @@ def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None
 def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(
     bus: Bus, others: dict[str, StandIn]
 ) -> None:
+    """L36, L37, L38, L42."""
     first, external_id, user = new_person(bus)
     second = new_install(bus)
     succeeded(bus.ask(c.request(second, external_id)))
@@ -511,6 +542,7 @@ def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person
 
 
 def test_erasure_is_over_when_both_services_have_answered(link: Deployment, bus: Bus, others: dict[str, StandIn]) -> None:
+    """L39, L40, L41."""
     _, external_id, user = new_person(bus)
     sync = others["sync"]
     ready, sync.script = sync.script, lambda _: []
@@ -536,6 +568,7 @@ def test_erasure_is_over_when_both_services_have_answered(link: Deployment, bus:
 
 
 def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, StandIn]) -> None:
+    """L43."""
     install, external_id, user = new_person(bus)
     before = len(others["sync"].commands)
     forget = c.forget("link", externalId=external_id)
@@ -549,6 +582,7 @@ def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, Sta
 
 
 def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> None:
+    """L42."""
     _, _, user = new_person(bus)
     rejected(bus.ask(c.erase("0" * 24)), "USER_NOT_FOUND")
     rejected(bus.ask(c.erase(user, app="other")), "USER_NOT_FOUND")
@@ -557,7 +591,7 @@ def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> 
 def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(
     link: Deployment, others: dict[str, StandIn]
 ) -> None:
-    """facts/peers.md bug j. The journal's rows are deleted by hand, as pruning would after weeks."""
+    """L37. The journal's rows are deleted by hand, as pruning would after weeks."""
     bus = link.bus
     install, other, external_id = fresh("install"), fresh("install"), fresh("ext")
     history = [

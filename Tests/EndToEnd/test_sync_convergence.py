@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several replicas on PostgreSQL, devices on different partitions, identities that overlap, kill -9 at any instant: the
 result equals some serial order. The order is the database's own: a transaction that relied on another's writes got its
-number later. In that order an oracle, written from facts/idsync.md 3.2 and domain.md "Sync", repeats every command and
-must come to the same replies and the same rows.
+number later. In that order an oracle, written from docs/sync.md, repeats every command and must come to the same
+replies and the same rows.
 
 E2E_COMMANDS sets the size (4,000 here), E2E_SEED the seed; both are shown when a test fails.
 """
@@ -188,6 +188,7 @@ class Commands:
 def test_replicas_come_to_a_serial_order(
     make_deployment: Callable[..., Deployment], new_database: Callable[[str], Database], kills: int
 ) -> None:
+    """S68."""
     print(f"E2E_SEED={SEED} E2E_COMMANDS={COMMANDS}")
     chance = random.Random(SEED + kills)
     deployment = make_deployment("postgresql", services=("sync", "link"))

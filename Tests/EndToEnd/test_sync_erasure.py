@@ -82,6 +82,7 @@ def texts(deployment: Deployment) -> str:
 
 @pytest.mark.parametrize("by", ["mpid", "identity"])
 def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: Others, by: str) -> None:
+    """S53, S54, S55, S57, S59."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     stranger = Somebody(bus)
     command = erase(mpid=somebody.mpid) if by == "mpid" else erase(identity={"type": "email", "value": somebody.email})
@@ -112,6 +113,7 @@ def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: O
 
 
 def test_an_erased_profile_is_erased_again_and_nobody_is_not_found(erasing: Deployment, others: Others) -> None:
+    """S56."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     for _ in range(2):
         assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == {"mpids": [somebody.mpid]}
@@ -122,6 +124,7 @@ def test_an_erased_profile_is_erased_again_and_nobody_is_not_found(erasing: Depl
 
 
 def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, others: Others) -> None:
+    """S55."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     others.replies["verification"] = rejected("INTERNAL_ERROR")
     reply = bus.settle(erase(mpid=somebody.mpid))
@@ -131,6 +134,7 @@ def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, o
 
 
 def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Others) -> None:
+    """S53."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     command = Command(
         "sync.forget", {"externalId": somebody.id, "userId": fresh("user")}, somebody.id, app=APP, signer="internal")
@@ -143,6 +147,7 @@ def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Ot
 
 
 def test_an_alias_that_waits_is_dropped(erasing: Deployment, others: Others) -> None:
+    """S54."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     stamp = fresh("stamp")
     visitor = somebody.result(bus.ask(c.sync("identify", fresh("d"), {"ios_idfv": fresh("v")}, APP)))["mpid"]

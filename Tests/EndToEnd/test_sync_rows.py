@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity sync through a real process over Kafka, on both stores: the worked tables of facts/idsync.md 3.3 to 3.6 and
-the decisions of domain.md "Sync". Every test uses its own devices and identities."""
+"""Identity sync through a real process over Kafka, on both stores: the vendor's worked tables (F35) and
+the rules of docs/sync.md. Every test uses its own devices and identities."""
 
 import time
 from collections.abc import Callable
@@ -63,10 +63,11 @@ class Person:
                 for name, values in user["identities"].items()}
 
 
-# 3.3
+# Login and immutable identities
 
 
 def test_login_id_example_a_known_profile_is_protected(bus: Bus) -> None:
+    """S6."""
     p = Person(bus, "demo")
     p1 = p.ask("login", customerid="h.jekyll.85", email="ed.hyde", ios_idfv="1234")
     p2 = p.ask("identify", device=fresh("d"), email="h.jekyll.md")
@@ -79,6 +80,7 @@ def test_login_id_example_a_known_profile_is_protected(bus: Bus) -> None:
 
 
 def test_immutable_example(bus: Bus) -> None:
+    """S7, S37."""
     p = Person(bus, "immutable")
     p1 = p.ask("login", customerid="h.jekyll.85", email="ed.hyde")
     p.ask("identify", device=fresh("d"), email="h.jekyll.md")
@@ -90,7 +92,7 @@ def test_immutable_example(bus: Bus) -> None:
         bus.ask(c.modify(p1["mpid"], change("customerid", None, "x" + p.mark), app="immutable")), "VALIDATION_ERROR")
 
 
-# 3.4, 3.5
+# The strategies
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,7 @@ def test_immutable_example(bus: Bus) -> None:
         ("isolated", [None, None, 1, None, 2, 2, None, 2]),
     ])
 def test_worked_flow(bus: Bus, app: str, expected: list[int | None]) -> None:
+    """S23, S24, S25, S32, S33, S36."""
     p = Person(bus, app)
     person = {"customerid": "ABC123", "email": "ed.hyde", "ios_idfv": "9876"}
     feed, roku = fresh("feed"), fresh("roku")
@@ -135,6 +138,7 @@ def test_worked_flow(bus: Bus, app: str, expected: list[int | None]) -> None:
 
 
 def test_best_match_flow(bus: Bus) -> None:
+    """S5, S26, S31."""
     p = Person(bus, "best")
     first = p.ask("identify", ios_idfv="9876")["mpid"]
     assert p.ask("identify", email="ed.hyde", ios_idfv="9876")["mpid"] == first
@@ -152,6 +156,7 @@ def test_best_match_flow(bus: Bus) -> None:
 
 
 def test_current_user_events_previous_user_and_users_in_order(bus: Bus) -> None:
+    """S11, S13, S15, S16, S19."""
     p = Person(bus, "demo")
     first = c.sync("identify", p.device, p.values({"ios_idfv": "1"}), context="kept")
     anonymous = succeeded(bus.ask(first))
@@ -179,6 +184,7 @@ def test_current_user_events_previous_user_and_users_in_order(bus: Bus) -> None:
 
 
 def test_the_same_command_again_gives_the_same_reply_and_moves_nothing(bus: Bus) -> None:
+    """S14."""
     p = Person(bus, "demo")
     commands = [
         c.sync("identify", p.device, p.values({"ios_idfv": "1"})),
@@ -198,6 +204,7 @@ def test_the_same_command_again_gives_the_same_reply_and_moves_nothing(bus: Bus)
 
 
 def test_mpids_are_read_exactly_as_numbers_and_strings(bus: Bus) -> None:
+    """S1."""
     p = Person(bus, "demo")
     mpid = p.ask("identify", ios_idfv="1")["mpid"]
     assert isinstance(mpid, str) and int(mpid) != 0 and -(2**63) <= int(mpid) < 2**63
@@ -212,12 +219,14 @@ def test_mpids_are_read_exactly_as_numbers_and_strings(bus: Bus) -> None:
 
 
 def test_modify_is_for_known_mpids(bus: Bus) -> None:
+    """S33."""
     rejected(bus.ask(c.modify("1234567", change("email", None, fresh("e")))), "NOT_FOUND_ERROR")
     other = Person(bus, "linked").ask("identify", ios_idfv="1")["mpid"]
     rejected(bus.ask(c.modify(other, change("email", None, fresh("e")), app="demo")), "NOT_FOUND_ERROR")
 
 
 def test_a_stale_old_value_is_no_error(bus: Bus) -> None:
+    """S34, S35."""
     p = Person(bus, "demo")
     mpid = p.ask("login", customerid="a", email="real")["mpid"]
     p.modify(mpid, "email", "never-was", "new")
@@ -227,6 +236,7 @@ def test_a_stale_old_value_is_no_error(bus: Bus) -> None:
 
 
 def test_search_changes_nothing_but_buckets(bus: Bus, sync: Deployment) -> None:
+    """S45."""
     p = Person(bus, "demo")
     p.ask("login", customerid="a", ios_idfv="1")
     rows = lambda: [sync.database.execute(f"SELECT {what} ORDER BY 1, 2, 3", service="sync") for what in (
@@ -255,6 +265,7 @@ def wait_for_event(bus: Bus, kind: str, match: Callable[[dict[str, Any]], bool])
 
 
 def test_alias_is_applied_once_and_carries_first_seen_over(bus: Bus) -> None:
+    """S39, S40, S43, S44."""
     p = Person(bus, "linked")
     source = p.ask("identify", ios_idfv="1")["mpid"]
     since = p.users()[0]["firstSeen"]
@@ -281,6 +292,7 @@ def test_alias_is_applied_once_and_carries_first_seen_over(bus: Bus) -> None:
 
 
 def test_alias_validation(bus: Bus) -> None:
+    """S39, S41, S42."""
     p = Person(bus, "linked")
     mpid = p.ask("identify", ios_idfv="1")["mpid"]
     other = p.ask("login", customerid="a")["mpid"]
@@ -306,6 +318,7 @@ def test_alias_validation(bus: Bus) -> None:
 
 
 def test_links_make_their_mark_when_the_app_asks_for_it(sync: Deployment) -> None:
+    """S46."""
     sync.service(name="link").start().wait_ready()
     links = sync.bus
     for app, is_marked in (("fromlinks", True), ("linked", False)):
@@ -342,6 +355,7 @@ def test_links_make_their_mark_when_the_app_asks_for_it(sync: Deployment) -> Non
 def test_bad_input_has_a_named_reason(
     bus: Bus, operation: str, identities: Any, more: dict[str, Any], reason: str
 ) -> None:
+    """S3, S4."""
     command = c.sync(operation, fresh("device"), identities, **more)
     rejected(bus.ask(command), reason)
     assert bus.events(command.id, 0) == []
@@ -357,10 +371,12 @@ def test_bad_input_has_a_named_reason(
         {"mpid": "1", "changes": [{"identityType": "email", "newValue": "x" * 751}]},
     ])
 def test_bad_modifies_have_a_named_reason(bus: Bus, data: dict[str, Any]) -> None:
+    """S1, S4."""
     rejected(bus.ask(c.Command("sync.modify", data, "1", signer="demo-sdk")), "INVALID_REQUEST")
 
 
 def test_what_is_tolerated(bus: Bus) -> None:
+    """S3, S11."""
     p = Person(bus, "demo")
     for more in (
         {"previousMPID": 0}, {"previousMPID": None}, {"previousMPID": "0"},
@@ -380,6 +396,7 @@ def test_scopes(bus: Bus) -> None:
 
 
 def test_a_hot_key_is_throttled_and_recovers(bus: Bus) -> None:
+    """S65."""
     p = Person(bus, "throttled")
     command = lambda: c.sync("identify", p.device, p.values({"ios_idfv": "1"}), "throttled")
     replies = [bus.ask(command()) for _ in range(8)]
@@ -393,6 +410,7 @@ def test_a_hot_key_is_throttled_and_recovers(bus: Bus) -> None:
 
 
 def test_searches_are_throttled_too(bus: Bus) -> None:
+    """S66."""
     device = fresh("d")
     search = lambda: bus.ask(c.sync("search", device, {"email": fresh("e")}, "throttled"))
     reasons = [search()["reason"] for _ in range(8)]
@@ -405,6 +423,7 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 
 
 def test_devices_without_consent_are_not_one_device(bus: Bus, sync: Deployment) -> None:
+    """S49, S52."""
     p = Person(bus, "other")
     mpids = [
         succeeded(bus.ask(c.sync("identify", fresh("d"), {"ios_idfa": ZERO, "ios_idfv": fresh("v")}, "other")))["mpid"]
@@ -416,6 +435,7 @@ def test_devices_without_consent_are_not_one_device(bus: Bus, sync: Deployment) 
 
 @pytest.mark.parametrize("value", ["null", "(NULL)", "undefined", " ", "0", "ffffffff-ffff-ffff-ffff-ffffffffffff"])
 def test_a_login_identity_that_names_nobody_is_refused(bus: Bus, value: str) -> None:
+    """S18, S49, S51."""
     p = Person(bus, "demo")
     for operation in ("identify", "login", "search"):
         rejected(bus.ask(c.sync(operation, p.device, {"customerid": value})), "VALIDATION_ERROR")
@@ -430,6 +450,7 @@ def test_a_login_identity_that_names_nobody_is_refused(bus: Bus, value: str) -> 
 
 @pytest.mark.parametrize(("app", "joins"), [("demo", False), ("joining", True)])
 def test_somebodys_email_takes_nobody_over(bus: Bus, app: str, joins: bool) -> None:
+    """S9, S10."""
     p = Person(bus, app)
     owner = p.ask("login", customerid="owner", email="e")["mpid"]
     other = p.ask("login", device=fresh("d"), customerid="other", email="e")
@@ -439,10 +460,11 @@ def test_somebodys_email_takes_nobody_over(bus: Bus, app: str, joins: bool) -> N
         assert p.identities(owner) == {"customerid": ["owner"], "email": ["e"]}
 
 
-# Who may say who is who (tables B1.3 and B3.5: rows of the keys)
+# Who may say who is who
 
 
 def test_an_enforced_app_believes_no_sdk_key(bus: Bus) -> None:
+    """S47, S48."""
     person, backend = Person(bus, "enforcing"), {"signer": "enforcing-backend"}
     login = lambda operation, device, **more: c.sync(
         operation, device, person.values({"customerid": "victim"}), "enforcing", **more)
@@ -471,6 +493,7 @@ def test_an_enforced_app_believes_no_sdk_key(bus: Bus) -> None:
 
 
 def test_a_removed_value_leaves_no_text(bus: Bus, sync: Deployment) -> None:
+    """S67."""
     p = Person(bus, "demo")
     mpid = p.ask("login", customerid="a", email="removed")["mpid"]
     p.modify(mpid, "email", None, None)
@@ -479,6 +502,7 @@ def test_a_removed_value_leaves_no_text(bus: Bus, sync: Deployment) -> None:
 
 
 def test_a_modify_tells_the_devices_whose_user_it_makes_known(bus: Bus) -> None:
+    """S38."""
     p = Person(bus, "demo")
     mpid = p.ask("identify", ios_idfv="1")["mpid"]
     command = c.modify(mpid, change("customerid", None, "a" + p.mark))
@@ -493,6 +517,7 @@ def test_a_modify_tells_the_devices_whose_user_it_makes_known(bus: Bus) -> None:
 
 
 def test_user_id_then_email(bus: Bus) -> None:
+    """S12, S27, S28, S29."""
     p = Person(bus, "support")
     anonymous = p.ask("identify", device_application_stamp="das")["mpid"]
     ed = p.ask("login", customerid="Ed", email="Ed@X.io", device_application_stamp="das")["mpid"]
@@ -508,6 +533,7 @@ def test_user_id_then_email(bus: Bus) -> None:
 
 
 def test_a_service_may_drop_the_anonymous_user_and_log_out_without_identities(bus: Bus) -> None:
+    """S18, S20, S21."""
     p = Person(bus, "support")
     internal = lambda operation, ids, **more: succeeded(
         bus.ask(c.sync(operation, p.device, p.values(ids), "support", signer="internal", **more)))

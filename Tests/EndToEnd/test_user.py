@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User creation and restoration, sentence by sentence of seeds 001 and 002, through the processes of the user and the
-link service over Kafka, on both stores. Every test uses its own installs and external ids."""
+"""User creation and restoration, sentence by sentence of docs/seeds.md 001 and 002, through the processes of the user and
+the link service over Kafka, on both stores. Every test uses its own installs and external ids."""
 
 import re
 import time
@@ -92,12 +92,11 @@ def told(bus: Bus, install: str, kind: str, timeout: float = 10) -> dict[str, An
     return found()[0]
 
 
-# Seed 001 "Requesting an Authentication Code"
+# Authentication codes
 
 
 def test_seed_001_requesting_a_code_returns_a_short_lived_authentication_code(bus: Bus) -> None:
-    """"In return, Sentiance will provide to you a short-lived authentication code"; facts A2.2: 128 hex characters,
-    milliseconds and Z, about ten minutes."""
+    """U2, U3, U6. 128 hex characters, milliseconds and Z, about ten minutes."""
     external_id = fresh("ext")
     command = c.request_code(external_id)
     result = succeeded(bus.ask(command))
@@ -112,11 +111,12 @@ def test_seed_001_requesting_a_code_returns_a_short_lived_authentication_code(bu
 
 @pytest.mark.parametrize("signer", ["demo-sdk", "demo-admin"])
 def test_seed_001_the_code_request_is_authenticated_using_an_api_key_of_the_server(bus: Bus, signer: str) -> None:
-    """"We do not consider a mobile app to be a trusted source.\""""
+    """U1."""
     rejected(bus.ask(c.request_code(fresh("ext"), signer=signer)), "INSUFFICIENT_SCOPE")
 
 
 def test_facts_a3_user_tokens_are_rejected_where_an_api_key_is_required(bus: Bus) -> None:
+    """U1, U42."""
     command = c.request_code(fresh("ext"), signer="internal").but(
         attributes={"authtype": "app_user", "authid": "5a18fc4b0962209e0000000d"})
     rejected(bus.ask(command), "USER_TOKEN_NOT_ALLOWED")
@@ -124,10 +124,12 @@ def test_facts_a3_user_tokens_are_rejected_where_an_api_key_is_required(bus: Bus
 
 @pytest.mark.parametrize("external_id", ["null", " anna", "0000", "x" * 751, ""])
 def test_domain_link_an_external_id_that_names_nobody_gets_no_code(bus: Bus, external_id: str) -> None:
+    """U11."""
     rejected(bus.ask(c.request_code(external_id)), "INVALID_REQUEST")
 
 
 def test_an_app_without_linking_gives_no_codes(bus: Bus) -> None:
+    """U11."""
     rejected(bus.ask(c.request_code(fresh("ext"), app="unlinked")), "USERLINKING_NOT_CONFIGURED")
 
 
@@ -139,13 +141,11 @@ def test_the_same_request_again_gets_the_same_code_and_another_one_another(bus: 
     assert succeeded(bus.ask(command.again()))["authenticationCode"] != first["authenticationCode"]
 
 
-# Seed 001 "Creating a User On the Device"
+# Creating
 
 
 def test_seed_001_creating_responds_with_a_user_identifier_and_an_sdk_configuration(bus: Bus) -> None:
-    """"The SDK will make a request [...] which will include this code and some additional information about your app
-    and the device. In return, the Sentiance backend will respond with a unique Sentiance user identifier, and an SDK
-    configuration.\""""
+    """U13, U24."""
     install, external_id = fresh("install"), fresh("ext")
     command = c.create(install, authCode=code_for(bus, external_id), sdkVersion="6.2.0", appVersion="1.0")
     bus.send(command)
@@ -167,6 +167,7 @@ def test_seed_001_creating_responds_with_a_user_identifier_and_an_sdk_configurat
 
 
 def test_facts_a3_the_token_is_the_users_and_valid_for_several_days_and_refreshable(bus: Bus) -> None:
+    """U37."""
     install, result = created(bus, fresh("ext"))
     token = result["token"]
     found = claims(token["tokenId"])
@@ -179,6 +180,7 @@ def test_facts_a3_the_token_is_the_users_and_valid_for_several_days_and_refresha
 
 
 def test_a_user_token_opens_the_installs_of_its_user_only(bus: Bus) -> None:
+    """U38."""
     install, result = created(bus, fresh("ext"))
     other, _ = created(bus, fresh("ext"))
     by_user = lambda command: command.but(
@@ -199,6 +201,7 @@ def life(answer: dict[str, Any]) -> str:
 
 
 def test_an_install_token_opens_its_install_and_ends_with_a_reset(bus: Bus) -> None:
+    """U40, U42."""
     external_id = fresh("ext")
     install, result = created(bus, external_id)
     other, others = created(bus, external_id)
@@ -221,6 +224,7 @@ def test_an_install_token_opens_its_install_and_ends_with_a_reset(bus: Bus) -> N
 
 
 def test_the_tokens_of_an_erased_user_open_nothing(bus: Bus) -> None:
+    """U40."""
     install, result = created(bus, fresh("ext"))
     assert bus.ask(c.erase(result["userId"]))["status"] in ("pending", "succeeded")
     until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 10, "the user is gone")
@@ -230,6 +234,7 @@ def test_the_tokens_of_an_erased_user_open_nothing(bus: Bus) -> None:
 
 
 def test_an_app_may_close_its_installs_to_its_keys(bus: Bus) -> None:
+    """U43."""
     install = fresh("install")
     code = code_for(bus, fresh("ext"), app="guarded")
     result = succeeded(bus.settle(c.create(install, app="guarded", authCode=code)))
@@ -244,11 +249,11 @@ def test_an_app_may_close_its_installs_to_its_keys(bus: Bus) -> None:
     assert succeeded(bus.settle(c.create(install, app="guarded", authCode=code_for(bus, fresh("ext"), "guarded"))))
 
 
-# Seed 001 "Multi-User Support"
+# One user at a time
 
 
 def test_seed_001_only_one_user_on_the_device_at_a_time(bus: Bus) -> None:
-    """"The SDK supports the presence of only one Sentiance user on the device at a time.\""""
+    """U12."""
     install, result = created(bus, fresh("ext"))
     rejected(bus.ask(c.create(install, authCode=code_for(bus, fresh("ext")))), "USER_ALREADY_EXISTS")
     rejected(bus.ask(c.create(install, appSecret=APP_SECRET, linking="none")), "USER_ALREADY_EXISTS")
@@ -256,8 +261,7 @@ def test_seed_001_only_one_user_on_the_device_at_a_time(bus: Bus) -> None:
 
 
 def test_seed_001_reset_removes_the_user_from_the_device_before_creating_a_new_one(bus: Bus) -> None:
-    """"you can utilize the SDK's reset functionality to remove the existing user from the device, before creating a new
-    one.\""""
+    """U29."""
     install, first = created(bus, fresh("ext"))
     assert succeeded(bus.settle(c.reset(install))) == {"installId": install}
     assert told(bus, install, "reset") == {"installId": install, "userId": first["userId"]}
@@ -267,17 +271,16 @@ def test_seed_001_reset_removes_the_user_from_the_device_before_creating_a_new_o
 
 
 def test_reset_where_there_is_no_user_succeeds(bus: Bus) -> None:
-    """facts A4.4: reset may run before init."""
+    """U30, F12. A reset may come before anything else."""
     install = fresh("install")
     assert succeeded(bus.settle(c.reset(install))) == {"installId": install}
 
 
-# Seed 001 "User Restoration"
+# Restoring
 
 
 def test_seed_001_an_external_id_already_linked_restores_the_existing_user(bus: Bus) -> None:
-    """"we will first look up to see whether this ID is already linked to an existing Sentiance user. If so, we will not
-    create a new Sentiance user. [...] we will restore this existing Sentiance user instead.\""""
+    """U14."""
     external_id = fresh("ext")
     _, first = created(bus, external_id)
     second, restored = created(bus, external_id)
@@ -287,8 +290,7 @@ def test_seed_001_an_external_id_already_linked_restores_the_existing_user(bus: 
 
 
 def test_seed_001_reinstalling_or_resetting_on_the_same_device_restores_too(bus: Bus) -> None:
-    """"users can migrate to different devices, or reinstall your app on the same device"; facts A4.4: after reset the
-    same external id restores."""
+    """U14, U29."""
     external_id = fresh("ext")
     install, first = created(bus, external_id)
     succeeded(bus.settle(c.reset(install)))
@@ -297,8 +299,7 @@ def test_seed_001_reinstalling_or_resetting_on_the_same_device_restores_too(bus:
 
 
 def test_seed_001_restoring_deactivates_any_other_instance(bus: Bus) -> None:
-    """"when you restore a Sentiance user on a device, any other SDK instance that has the same Sentiance user will be
-    deactivated"; seed 002: "Any other SDK instance with this user will then get disabled.\""""
+    """U15, U31."""
     external_id = fresh("ext")
     first, result = created(bus, external_id)
     _, _ = created(bus, external_id)
@@ -314,9 +315,7 @@ def test_seed_001_restoring_deactivates_any_other_instance(bus: Bus) -> None:
 def test_seed_001_a_phone_is_preferred_to_a_tablet(
     bus: Bus, old: dict[str, str], new: dict[str, str], moves: bool
 ) -> None:
-    """"The only exception to this is when the existing active user instance is on a phone device, and you attempt to
-    restore the user on a tablet device. In this case, Sentiance will prefer the phone device, and keep the user active
-    on the phone.\""""
+    """U16."""
     external_id = fresh("ext")
     first, one = created(bus, external_id, old)
     second, two = created(bus, external_id, new)
@@ -326,7 +325,7 @@ def test_seed_001_a_phone_is_preferred_to_a_tablet(
     assert current(bus, second)["isRemoteEnabled"] is moves
 
 
-# Seed 002 "initWithAppId: secret: linker:"
+# With a linker
 
 
 def begin_linker(bus: Bus, install: str, app: str = "demo") -> Command:
@@ -341,8 +340,7 @@ def begin_linker(bus: Bus, install: str, app: str = "demo") -> Command:
 
 
 def test_seed_002_linker_success_is_confirmed_with_the_platform(bus: Bus) -> None:
-    """"If it was successful, the SDK will confirm the result with the Sentiance backend to complete the user
-    creation.\""""
+    """U17, U18."""
     install, external_id = fresh("install"), fresh("ext")
     creation = begin_linker(bus, install)
     rejected(bus.ask(c.get(install)), "USER_CREATION_IN_PROGRESS")
@@ -355,6 +353,7 @@ def test_seed_002_linker_success_is_confirmed_with_the_platform(bus: Bus) -> Non
 
 
 def test_seed_002_the_linker_restores_an_existing_user_too(bus: Bus) -> None:
+    """U14, U17."""
     external_id = fresh("ext")
     first, result = created(bus, external_id)
     install = fresh("install")
@@ -367,7 +366,7 @@ def test_seed_002_the_linker_restores_an_existing_user_too(bus: Bus) -> None:
 
 
 def test_seed_002_the_apps_word_alone_links_nobody(bus: Bus) -> None:
-    """The platform's own record decides: the app says success, the backend never linked."""
+    """U18, U19. The platform's own record decides: the app says success, the backend never linked."""
     install = fresh("install")
     creation = begin_linker(bus, install)
     confirmation = c.confirm(install)
@@ -378,7 +377,7 @@ def test_seed_002_the_apps_word_alone_links_nobody(bus: Bus) -> None:
 
 
 def test_seed_002_failure_of_the_linker_fails_the_creation_and_a_retry_is_allowed(bus: Bus) -> None:
-    """"Based on the result, invoke the linker callback's success or failure method.\""""
+    """U18, U19."""
     install, external_id = fresh("install"), fresh("ext")
     creation = begin_linker(bus, install)
     rejected(bus.settle(c.confirm(install, success=False)), "APP_SIDE_LINKING_FAILED")
@@ -390,7 +389,7 @@ def test_seed_002_failure_of_the_linker_fails_the_creation_and_a_retry_is_allowe
 
 
 def test_a_failed_linker_leaves_nothing_half_linked(bus: Bus) -> None:
-    """The backend linked, the app says that it failed."""
+    """U19. The backend linked, the app says that it failed."""
     install = fresh("install")
     begin_linker(bus, install)
     succeeded(bus.ask(c.request(install, fresh("ext"))))
@@ -398,11 +397,11 @@ def test_a_failed_linker_leaves_nothing_half_linked(bus: Bus) -> None:
     assert "userId" not in succeeded(bus.ask(c.query(install)))
 
 
-# Seed 002: unlinked users
+# Unlinked users
 
 
 def test_seed_002_a_nil_linker_creates_an_unlinked_user(bus: Bus) -> None:
-    """"You can create an unlinked (anonymous) Sentiance user by specifying a nil linker.\""""
+    """U22."""
     install, result = created_unlinked(bus)
     assert (result["isLinked"], result["isRemoteEnabled"]) == (False, True)
     assert told(bus, install, "created")["isLinked"] is False
@@ -410,8 +409,7 @@ def test_seed_002_a_nil_linker_creates_an_unlinked_user(bus: Bus) -> None:
 
 
 def test_seed_002_an_unlinked_user_can_be_linked_later_with_an_auth_code(bus: Bus) -> None:
-    """"you can link the user at a later time by calling linkUserWithLinker:completionHandler or
-    linkUserWithAuthCode:completionHandler"; "You can only link to an app user that is new to Sentiance.\""""
+    """U25, U26."""
     install, result = created_unlinked(bus)
     linked = succeeded(bus.settle(c.link(install, authCode=code_for(bus, fresh("ext")))))
     assert (linked["userId"], linked["isLinked"]) == (result["userId"], True)
@@ -420,6 +418,7 @@ def test_seed_002_an_unlinked_user_can_be_linked_later_with_an_auth_code(bus: Bu
 
 
 def test_seed_002_an_unlinked_user_can_be_linked_later_with_a_linker(bus: Bus) -> None:
+    """U25."""
     install, result = created_unlinked(bus)
     command = c.link(install, linking="linker")
     assert bus.ask(command)["result"]["awaiting"] == "linker"
@@ -430,6 +429,7 @@ def test_seed_002_an_unlinked_user_can_be_linked_later_with_a_linker(bus: Bus) -
 
 
 def test_seed_002_a_failed_linker_leaves_the_user_unlinked_and_may_be_tried_again(bus: Bus) -> None:
+    """U27."""
     install, result = created_unlinked(bus)
     for success in (False, True):
         command = c.link(install, linking="linker")
@@ -441,8 +441,7 @@ def test_seed_002_a_failed_linker_leaves_the_user_unlinked_and_may_be_tried_agai
 
 
 def test_seed_002_an_unlinked_user_cannot_be_linked_to_an_existing_app_user(bus: Bus) -> None:
-    """"An unlinked user cannot be linked to an app user that already exists on the Sentiance Platform [...] To restore
-    that user, you must reset the SDK and recreate a linked Sentiance user instead.\""""
+    """U7, U26."""
     external_id = fresh("ext")
     _, existing = created(bus, external_id)
     install, own = created_unlinked(bus)
@@ -455,6 +454,7 @@ def test_seed_002_an_unlinked_user_cannot_be_linked_to_an_existing_app_user(bus:
 
 
 def test_commands_that_need_a_user_say_that_there_is_none(bus: Bus) -> None:
+    """U50."""
     for command in (c.get, c.confirm):
         rejected(bus.ask(command(fresh("install"))), "NO_USER")
     rejected(bus.ask(c.link(fresh("install"), linking="linker")), "NO_USER")
@@ -464,6 +464,7 @@ def test_commands_that_need_a_user_say_that_there_is_none(bus: Bus) -> None:
 
 
 def test_a_code_works_once(bus: Bus) -> None:
+    """U4, U8."""
     external_id = fresh("ext")
     code = code_for(bus, external_id)
     first = fresh("install")
@@ -480,6 +481,7 @@ def test_a_code_works_once(bus: Bus) -> None:
 
 
 def test_unknown_and_foreign_codes_are_invalid_and_tell_nothing_more(bus: Bus) -> None:
+    """U5, U9."""
     foreign = code_for(bus, fresh("ext"), app="other")
     used = code_for(bus, fresh("ext"))
     succeeded(bus.settle(c.create(fresh("install"), authCode=used)))
@@ -492,12 +494,14 @@ def test_unknown_and_foreign_codes_are_invalid_and_tell_nothing_more(bus: Bus) -
 
 
 def test_an_expired_code_is_refused(bus: Bus) -> None:
+    """U3."""
     code = code_for(bus, fresh("ext"), app="hasty")
     time.sleep(2.2)
     rejected(bus.ask(c.create(fresh("install"), app="hasty", authCode=code)), "AUTH_CODE_EXPIRED")
 
 
 def test_codes_of_one_external_id_are_limited(bus: Bus) -> None:
+    """U10."""
     external_id = fresh("ext")
     for _ in range(3):
         code_for(bus, external_id, app="hasty")
@@ -537,6 +541,7 @@ def test_a_create_of_the_wrong_form_is_an_invalid_request(bus: Bus, data: Any, p
 @pytest.mark.parametrize("secret", ["wrong-secret", APP_SECRET + "x", APP_SECRET[:-1], "\u00e9"])
 @pytest.mark.parametrize("linking", ["linker", "none"])
 def test_a_wrong_app_secret_is_refused(bus: Bus, secret: str, linking: str) -> None:
+    """U23."""
     install = fresh("install")
     rejected(bus.ask(c.create(install, appSecret=secret, linking=linking)), "APP_SECRET_INVALID")
     rejected(bus.ask(c.get(install)), "NO_USER")
@@ -544,11 +549,13 @@ def test_a_wrong_app_secret_is_refused(bus: Bus, secret: str, linking: str) -> N
 
 
 def test_an_app_without_an_app_secret_takes_none(bus: Bus) -> None:
+    """U23."""
     rejected(
         bus.ask(c.create(fresh("install"), app="other", appSecret=APP_SECRET, linking="none")), "APP_SECRET_INVALID")
 
 
 def test_an_install_of_another_app_is_refused(bus: Bus) -> None:
+    """U7, U33."""
     install, _ = created(bus, fresh("ext"))
     code = code_for(bus, fresh("ext"), app="other")
     rejected(bus.settle(c.create(install, app="other", authCode=code)), "INSTALL_DOES_NOT_BELONG_TO_APP")
@@ -561,6 +568,7 @@ def test_an_install_of_another_app_is_refused(bus: Bus) -> None:
 
 
 def test_the_platform_disables_an_install(bus: Bus) -> None:
+    """U31, U65."""
     install, result = created_unlinked(bus)
     succeeded(bus.ask(c.set_status(install, "disabled")))
     remote_enabled(bus, install, False)
@@ -573,6 +581,7 @@ def test_the_platform_disables_an_install(bus: Bus) -> None:
 
 
 def test_a_lost_phone_keeps_no_tablet_out(bus: Bus) -> None:
+    """U31."""
     external_id = fresh("ext")
     phone, result = created(bus, external_id, PHONE)
     tablet, waiting = created(bus, external_id, TABLET)
@@ -585,6 +594,7 @@ def test_a_lost_phone_keeps_no_tablet_out(bus: Bus) -> None:
 
 
 def test_an_erased_user_is_gone_from_its_installs(users: Deployment, bus: Bus) -> None:
+    """U34, U35."""
     external_id = fresh("ext")
     device = {**PHONE, "model": fresh("model")}
     install, result = created(bus, external_id, device)
@@ -605,6 +615,7 @@ def test_an_erased_user_is_gone_from_its_installs(users: Deployment, bus: Bus) -
 
 
 def test_a_link_by_the_backend_reaches_an_unlinked_user(bus: Bus) -> None:
+    """U28."""
     install, result = created_unlinked(bus)
     succeeded(bus.ask(c.request(install, fresh("ext"))))
     until(lambda: current(bus, install)["isLinked"], 10, "the link")
@@ -612,6 +623,7 @@ def test_a_link_by_the_backend_reaches_an_unlinked_user(bus: Bus) -> None:
 
 
 def test_a_linker_that_takes_too_long_expires_and_leaves_nothing_half_linked(bus: Bus) -> None:
+    """U19, U20."""
     install, external_id = fresh("install"), fresh("ext")
     creation = begin_linker(bus, install, app="hasty")
     succeeded(bus.ask(c.request(install, external_id, app="hasty")))
@@ -622,7 +634,7 @@ def test_a_linker_that_takes_too_long_expires_and_leaves_nothing_half_linked(bus
 
 
 def test_a_link_that_comes_too_late_does_not_spoil_the_next_creation(bus: Bus) -> None:
-    """The backend links after the linker expired; the device's next user has another external id."""
+    """U20. The backend links after the linker expired; the device's next user has another external id."""
     install = fresh("install")
     creation = begin_linker(bus, install, app="hasty")
     assert bus.final(creation.id, timeout=15)["status"] == "expired"
@@ -641,7 +653,7 @@ def test_a_link_that_comes_too_late_does_not_spoil_the_next_creation(bus: Bus) -
 
 
 def test_what_an_earlier_life_left_does_not_spoil_the_next_linker(bus: Bus) -> None:
-    """A person is on the install that the user service knows nothing of."""
+    """U21. A person is on the install that the user service knows nothing of."""
     install, external_id = fresh("install"), fresh("ext")
     succeeded(bus.ask(c.establish(install, fresh("ext"))))
     creation = begin_linker(bus, install)
@@ -652,6 +664,7 @@ def test_what_an_earlier_life_left_does_not_spoil_the_next_linker(bus: Bus) -> N
 
 
 def test_the_expirytime_of_a_creation_ends_its_linker_sooner(bus: Bus) -> None:
+    """U20."""
     install = fresh("install")
     expiry = (datetime.now(timezone.utc) + timedelta(seconds=3)).isoformat()
     command = c.create(install, appSecret=APP_SECRET, linking="linker").but(attributes={"expirytime": expiry})

@@ -50,10 +50,11 @@ def rejected(reply: dict[str, Any]) -> str:
     return reply["reason"]
 
 
-# Table B3.5
+# What a login comes to
 
 
 def test_off_lets_everybody_in(bus: ServiceBus) -> None:
+    """V23."""
     for data in ({}, {"userAuthToken": "rubbish"}):
         device, user = fresh("device"), fresh("user")
         answer = result(bus.settle(login(device, "unchecked", userId=user, **data)))
@@ -65,6 +66,7 @@ def test_off_lets_everybody_in(bus: ServiceBus) -> None:
 
 @pytest.mark.parametrize("app", ["unchecked", "reported", "enforced"])
 def test_anonymous_users_may_always_file_issues(bus: ServiceBus, app: str) -> None:
+    """V1, V7, V22, V41."""
     device = fresh("device")
     answer = result(bus.ask(login(device, app)))
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": "noIdentifier"}
@@ -73,6 +75,7 @@ def test_anonymous_users_may_always_file_issues(bus: ServiceBus, app: str) -> No
 
 @pytest.mark.parametrize("key_id", ["k1", "k2"])
 def test_a_token_of_any_live_key_passes(bus: ServiceBus, key_id: str) -> None:
+    """V26, V33, V56."""
     device, user = fresh("device"), fresh("user")
     command = vouched(device, user, key_id=key_id)
     assert bus.ask(command)["status"] == "pending"
@@ -89,6 +92,7 @@ def test_a_token_of_any_live_key_passes(bus: ServiceBus, key_id: str) -> None:
      ({"userAuthToken": "x"}, "InvalidAuthToken"), ({"userAuthToken": token("somebody else")}, "InvalidAuthToken"),
      ({"userAuthToken": token("user", "k3")}, "InvalidAuthToken"), ({"userAuthToken": "A" * 100_000}, "InvalidAuthToken")])
 def test_enforce_refuses_and_report_observes(bus: ServiceBus, given: dict[str, str], reason: str) -> None:
+    """V25, V27, V28, V29."""
     device = fresh("device")
     refused = bus.ask(login(device, userId="user", **given))
     assert rejected(refused) == reason
@@ -109,11 +113,13 @@ def test_enforce_refuses_and_report_observes(bus: ServiceBus, given: dict[str, s
     [({"userId": " u"}, "userIdOuterWhiteSpace"), ({"userId": "u" * 751}, "userIdTooLong"),
      ({"userId": "u", "userEmail": "rubbish"}, "userEmailInvalid"), ({"userEmail": " a@b.io"}, "userEmailOuterWhiteSpace")])
 def test_identifiers_that_are_not_valid_are_nobodys(bus: ServiceBus, data: dict[str, str], reason: str) -> None:
+    """V3."""
     answer = result(bus.ask(login(fresh("device"), **data)))
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": reason}
 
 
 def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    """V5, V15."""
     device, user = fresh("device"), fresh("user")
     command = vouched(device, user, "private", userEmail=f"{user}@example.com", userName="Anna")
     assert result(bus.settle(command))["state"] == "verified"
@@ -138,7 +144,9 @@ def test_bad_input_has_a_reason(bus: ServiceBus, data: dict[str, Any], reason: s
 
 
 def test_the_concatenation_attack(bus: ServiceBus) -> None:
-    """Somebody owns the address victim123a@evil.io. Under `vendor` its token is also that of another pair."""
+    """V11, V12, V13, V14.
+
+    Somebody owns the address victim123a@evil.io. Under `vendor` its token is also that of another pair."""
     stolen = token("victim123a@evil.io")
     pair = {"userId": "victim123", "userEmail": "a@evil.io"}
     assert result(bus.settle(login(fresh("device"), userAuthToken=stolen, **pair)))["state"] == "verified"
@@ -154,6 +162,7 @@ def test_the_concatenation_attack(bus: ServiceBus) -> None:
 
 
 def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    """V16."""
     victim, mallory = fresh("victim"), fresh("mallory")
     mail = f"{victim}@example.com"
     first = result(bus.settle(login(fresh("device"), "byid", userId=victim, userAuthToken=token(victim, app="byid"))))
@@ -171,7 +180,9 @@ def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus:
 def test_report_takes_everybody_for_whom_off_takes_them(
     deployment: VerificationDeployment, bus: ServiceBus, given: dict[str, str] | str
 ) -> None:
-    """A right token that covers the user id alone takes nothing away from the login: a missing one would not either."""
+    """V24, V30.
+
+    A right token that covers the user id alone takes nothing away from the login: a missing one would not either."""
     device, user = fresh("device"), fresh("user")
     app, address = "reportedbyid", f"{user}@example.com"
     shown = {"userAuthToken": token(user, app=app)} if given == "right" else given
@@ -189,7 +200,7 @@ def logged_in(deployment: VerificationDeployment, device: str, app: str = "enfor
 
 @pytest.mark.parametrize("app", ["enforced", "byid", "bymail", "delimited", "private"])
 def test_enforce_sends_nobody_on_without_a_voucher(deployment: VerificationDeployment, bus: ServiceBus, app: str) -> None:
-    """Table B3.5, on the sync service's side: a login that is refused, in whatever way, does not reach it."""
+    """V29. On the sync service's side: a login that is refused, in whatever way, does not reach it."""
     device, user = fresh("device"), fresh("user")
     pair = {"userId": user, "userEmail": f"{user}@example.com"}
     identities = [{"identifier": "uid", "value": user}]
@@ -221,12 +232,14 @@ def test_enforce_sends_nobody_on_without_a_voucher(deployment: VerificationDeplo
      (identity_token([{"identifier": "steam_id", "value": "42"}]), "UID_OR_EMAIL_IS_MANDATORY"),
      ("A" * 100_000, "INVALID_IDENTITY_TOKEN")])
 def test_identity_tokens_that_do_not_pass(bus: ServiceBus, identity: str, reason: str) -> None:
+    """V17, V18, V19, V20."""
     device = fresh("device")
     assert rejected(bus.ask(login_identity(device, identity))) == reason
     assert bus.wait_sessions(device, 1) == ["refusal unverified!"]
 
 
 def test_an_identity_token_logs_in(bus: ServiceBus) -> None:
+    """V19."""
     user = fresh("user")
     identities = [{"identifier": "uid", "value": user}, {"identifier": "email", "value": f"{user}@example.com"}]
     answer = result(bus.settle(login_identity(fresh("device"), identity_token(identities))))
@@ -247,6 +260,7 @@ def test_a_token_over_the_message_limit(bus: ServiceBus) -> None:
 
 
 def test_check(bus: ServiceBus) -> None:
+    """V51."""
     for app in ("enforced", "reported", "unchecked"):
         good = check(app, userId="anna", userAuthToken=token("anna", "k2", app))
         assert result(bus.ask(good)) == {"state": "verified", "mayFileIssues": True, "keyId": "k2"}
@@ -264,7 +278,7 @@ def counts(bus: ServiceBus, app: str) -> dict[tuple[str, str], int]:
 
 
 def test_report_counts_what_enforce_refuses(bus: ServiceBus) -> None:
-    """The same traffic to both: the counters grow alike, and report refuses nobody."""
+    """V25, V52. The same traffic to both: the counters grow alike, and report refuses nobody."""
     user = fresh("user")
     jwt = [{"identifier": "uid", "value": user}]
     traffic: list[Callable[[str], Command]] = [
@@ -293,7 +307,7 @@ def test_report_counts_what_enforce_refuses(bus: ServiceBus) -> None:
         ("authToken", "k2"): 6, ("identityToken", "INVALID_IDENTITY_TOKEN"): 3, ("identityToken", "passed"): 3}
 
 
-# Table B1.3: as whom. The tokens are right throughout (`vendor`).
+# As whom. The tokens are right throughout (`vendor`).
 
 
 def enter(bus: ServiceBus, user: str | None, mail: str | None) -> str:
@@ -309,7 +323,7 @@ def mail() -> str:
 NOBODY = None
 # Who logged in before (user id, e-mail), in order; who logs in now; who that is: one of those before by number, somebody
 # new, or nobody; and who then holds the e-mail that is given, if that is to be seen.
-B13 = {
+WHO = {
     "neither": ([], ("", ""), NOBODY, None),
     "invalid user id": ([("anna", "a")], (" anna", "a"), NOBODY, None),
     "user id of 751 characters": ([("anna", "a")], ("u" * 751, "a"), NOBODY, None),
@@ -329,9 +343,10 @@ B13 = {
 }
 
 
-@pytest.mark.parametrize("row", B13)
+@pytest.mark.parametrize("row", WHO)
 def test_table_b1_3(bus: ServiceBus, row: str) -> None:
-    before, (user, address), expected, holder = B13[row]
+    """V2, V3, V6, S28, S29."""
+    before, (user, address), expected, holder = WHO[row]
     mark = fresh("")
 
     def named(name: str) -> str | None:
@@ -359,6 +374,7 @@ def test_table_b1_3(bus: ServiceBus, row: str) -> None:
 
 
 def test_by_user_id(bus: ServiceBus) -> None:
+    """S27."""
     user = fresh("User")
     first = enter(bus, user, None)
     assert enter(bus, user, None) == first
@@ -366,6 +382,7 @@ def test_by_user_id(bus: ServiceBus) -> None:
 
 
 def test_by_email(bus: ServiceBus) -> None:
+    """S27."""
     address = mail()
     first = enter(bus, None, address)
     assert enter(bus, None, address) == first
@@ -373,6 +390,7 @@ def test_by_email(bus: ServiceBus) -> None:
 
 
 def test_a_user_id_goes_before_an_email_and_takes_it(bus: ServiceBus) -> None:
+    """S28."""
     user, address, other = fresh("user"), mail(), mail()
     first = enter(bus, user, address)
     assert enter(bus, user, other) == first
@@ -380,6 +398,7 @@ def test_a_user_id_goes_before_an_email_and_takes_it(bus: ServiceBus) -> None:
 
 
 def test_an_email_without_user_id_gets_it(bus: ServiceBus) -> None:
+    """S28."""
     user, address = fresh("user"), mail()
     first = enter(bus, None, address)
     assert enter(bus, user, address) == first
@@ -387,6 +406,7 @@ def test_an_email_without_user_id_gets_it(bus: ServiceBus) -> None:
 
 
 def test_an_email_with_another_user_id_makes_a_new_user(bus: ServiceBus) -> None:
+    """S28, S29."""
     address = mail()
     first = enter(bus, fresh("user"), address)
     second = enter(bus, fresh("user"), address)
@@ -399,6 +419,7 @@ def test_an_email_with_another_user_id_makes_a_new_user(bus: ServiceBus) -> None
 
 
 def test_a_switch_tells_both_once_and_in_order(bus: ServiceBus) -> None:
+    """V34."""
     device = fresh("device")
     anna = result(bus.settle(vouched(device, fresh("anna"))))["mpid"]
     command = vouched(device, fresh("berta"))
@@ -415,6 +436,7 @@ def test_a_switch_tells_both_once_and_in_order(bus: ServiceBus) -> None:
 
 
 def test_the_same_user_again_tells_nothing(bus: ServiceBus) -> None:
+    """V34."""
     device, user = fresh("device"), fresh("user")
     first = result(bus.settle(vouched(device, user)))
     assert result(bus.settle(vouched(device, user))) == first
@@ -423,7 +445,7 @@ def test_the_same_user_again_tells_nothing(bus: ServiceBus) -> None:
 
 
 def test_two_logins_in_flight(bus: ServiceBus) -> None:
-    """The second is sent before the first is answered: both are, in order, and the later one stays."""
+    """V37. The second is sent before the first is answered: both are, in order, and the later one stays."""
     device = fresh("device")
     commands = [vouched(device, fresh("user")) for _ in range(5)]
     bus.send_all(commands)
@@ -436,6 +458,7 @@ def test_two_logins_in_flight(bus: ServiceBus) -> None:
 
 
 def test_a_logout_overtakes_a_login(bus: ServiceBus) -> None:
+    """V37."""
     device = fresh("device")
     commands = [vouched(device, fresh("user")), logout(device)]
     bus.send_all(commands)
@@ -451,7 +474,7 @@ def test_a_logout_overtakes_a_login(bus: ServiceBus) -> None:
 
 @pytest.mark.parametrize(("app", "is_kept"), [("enforced", True), ("clearing", False)])
 def test_the_anonymous_user(deployment: VerificationDeployment, bus: ServiceBus, app: str, is_kept: bool) -> None:
-    """After the logout the device has its anonymous user again, unless the login dropped it."""
+    """V40. After the logout the device has its anonymous user again, unless the login dropped it."""
     device = fresh("device")
     identify = Command(
         "sync.identify", {"deviceId": device, "knownIdentities": {"device_application_stamp": fresh("stamp")},
@@ -466,6 +489,7 @@ def test_the_anonymous_user(deployment: VerificationDeployment, bus: ServiceBus,
 
 
 def test_get_session(bus: ServiceBus) -> None:
+    """V50."""
     device = fresh("device")
     nobody = {"deviceId": device, "state": "anonymous", "mayFileIssues": True, "hasLogin": False}
     assert result(bus.ask(get_session(device))) == nobody
@@ -486,6 +510,7 @@ def test_get_session(bus: ServiceBus) -> None:
 
 
 def test_an_erased_user_is_gone(deployment: VerificationDeployment, bus: ServiceBus) -> None:
+    """V45, V53, V54, V55."""
     user, others = fresh("user"), [fresh("device") for _ in range(2)]
     address = f"{user}@Example.com"
     device, bystander = fresh("device"), fresh("device")

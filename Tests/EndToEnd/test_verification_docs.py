@@ -20,7 +20,7 @@ from identitybus_testkit.verification import identity_token, keys, secret, token
 
 TEXT = (REPOSITORY / "docs" / "verification.md").read_text()
 SECRET = "test_secret_key_0123456789"
-# facts B3.3, and a line feed in the middle.
+# F55, and a line feed in the middle.
 MESSAGES = ["captain_planet", "captain@example.com", "captain_planetCaptain@Example.com", "üser-✓", "anna\na@b.io"]
 PROGRAMS = {
     "python": ("token.py", [sys.executable]), "javascript": ("token.js", ["node"]), "go": ("token.go", ["go", "run"]),
@@ -39,12 +39,14 @@ def expected(message: str) -> str:
 
 
 def test_the_vector_is_the_vendors() -> None:
+    """V8, V9, F55."""
     assert expected("captain_planet") == "0YXx/SAmWmwcgIqAjMdsomnTjPwnxVzMyRflSGFBRDU="
     assert expected("captain_planet") in TEXT
 
 
 @pytest.mark.parametrize("language", list(PROGRAMS))
 def test_the_programs(language: str, tmp_path: Path) -> None:
+    """V8."""
     name, command = PROGRAMS[language]
     source = block(language)
     if shutil.which(command[0]) is None:
@@ -99,6 +101,7 @@ def test_token(apps_file: Path) -> None:
 
 
 def test_verify_token(apps_file: Path) -> None:
+    """V57."""
     who = ["verify-token", "--app", "vendor", "--user-id", "Anna", "--user-email", "Anna@B.io"]
     assert cli(apps_file, *who, token("AnnaAnna@B.io", "k2", "vendor")) == (0, "passes (key k2)\n")
     for wrong, words in (
@@ -124,6 +127,7 @@ def test_identity_tokens(apps_file: Path) -> None:
 
 
 def test_the_identity_program(apps_file: Path, tmp_path: Path) -> None:
+    """V17, V18."""
     (tmp_path / "identity.py").write_text(block("python identity"))
     made = subprocess.run(
         [sys.executable, tmp_path / "identity.py", "anna"], env=os.environ | {"VERIFICATION_SECRET": secret("jwt", "vendor")},

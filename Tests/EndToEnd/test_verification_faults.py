@@ -192,7 +192,9 @@ def test_rotation(
     deployment: VerificationDeployment, old: str, new: str, write: Callable[..., None],
     enter: Callable[[str, str], Command], reason: str
 ) -> None:
-    """Two keys are live, traffic comes with both, and the old one goes: none is refused before, all after, and the
+    """V42, V56.
+
+    Two keys are live, traffic comes with both, and the old one goes: none is refused before, all after, and the
     process is the same one all along."""
     bus = deployment.verification
     verification, _ = deployment.start()
@@ -262,7 +264,7 @@ def wait_ended(deployment: VerificationDeployment, device: str, reason: str, tim
 
 @pytest.mark.slow
 def test_sessions_end_with_their_key(deployment: VerificationDeployment) -> None:
-    """Also those that are not looked at, also in steps, and also where another secret takes the same id."""
+    """V42, V46. Also those that are not looked at, also in steps, and also where another secret takes the same id."""
     bus = deployment.verification
     deployment.process("verification", BATCH_SIZE="7").start().wait_ready()
     deployment.process("sync").start().wait_ready()
@@ -283,7 +285,7 @@ def test_sessions_end_with_their_key(deployment: VerificationDeployment) -> None
 
 @pytest.mark.slow
 def test_a_session_of_a_gone_key_is_over_for_whoever_looks(deployment: VerificationDeployment) -> None:
-    """As soon as the settings are read: the answers never show more than the settings allow."""
+    """V46. As soon as the settings are read: the answers never show more than the settings allow."""
     bus = deployment.verification
     verification, _ = deployment.start()
     device = fresh("device")
@@ -296,6 +298,7 @@ def test_a_session_of_a_gone_key_is_over_for_whoever_looks(deployment: Verificat
 
 @pytest.mark.slow
 def test_a_switch_to_enforce_ends_what_nobody_vouched_for(deployment: VerificationDeployment) -> None:
+    """V43."""
     bus = deployment.verification
     write_section(deployment, "report")
     deployment.start()
@@ -313,6 +316,7 @@ def test_a_switch_to_enforce_ends_what_nobody_vouched_for(deployment: Verificati
 
 @pytest.mark.slow
 def test_a_session_ends_by_age(deployment: VerificationDeployment) -> None:
+    """V44."""
     bus = deployment.verification
     write_section(deployment, sessionSeconds=4)
     deployment.start()
@@ -326,7 +330,7 @@ def test_a_session_ends_by_age(deployment: VerificationDeployment) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("deployment", ["sqlite"], indirect=True)
 def test_retire_at(deployment: VerificationDeployment) -> None:
-    """A key with a date ends on it, although nobody touches the file."""
+    """V42, V56. A key with a date ends on it, although nobody touches the file."""
     bus = deployment.verification
     verification, _ = deployment.start()
     end = time.time() + 8

@@ -84,7 +84,7 @@ def session(bus: ServiceBus, device: str) -> dict[str, Any]:
 def test_a_logout_that_is_refused_is_not_announced(
     bus: ServiceBus, sync: Sync, leave: Callable[[str], Any], reason: str
 ) -> None:
-    """The user is still there, so that is what is told, and the next logout asks again."""
+    """V32. The user is still there, so that is what is told, and the next logout asks again."""
     device = fresh("device")
     assert bus.settle(vouched(device, "anna"))["result"]["mpid"] == "17"
     sync.logout = [rejected(reason)]
@@ -100,7 +100,7 @@ def test_a_logout_that_is_refused_is_not_announced(
 
 
 def test_a_logout_is_told_when_it_is_true(bus: ServiceBus, sync: Sync) -> None:
-    """The command may expire long before the sync service comes to it. The logout does not."""
+    """V33, V35. The command may expire long before the sync service comes to it. The logout does not."""
     device = fresh("device")
     bus.settle(vouched(device, "anna"))
     sync.logout = []
@@ -120,7 +120,7 @@ def test_a_logout_is_told_when_it_is_true(bus: ServiceBus, sync: Sync) -> None:
     [{"status": "rejected", "reason": "A_REASON_OF_LATER", "message": "Not today."}, {"status": "postponed"},
      {"status": "rejected"}])
 def test_an_answer_that_is_not_known_ends_the_login(bus: ServiceBus, sync: Sync, answer: dict[str, Any]) -> None:
-    """While the sync service is updated first, it may say what this version has never heard of."""
+    """V32. While the sync service is updated first, it may say what this version has never heard of."""
     sync.login = [pending(), answer]
     device = fresh("device")
     reply = bus.settle(vouched(device, "anna"), timeout=20)
@@ -132,7 +132,7 @@ def test_an_answer_that_is_not_known_ends_the_login(bus: ServiceBus, sync: Sync,
 
 
 def test_a_refused_login_between_a_login_and_its_answer(bus: ServiceBus, sync: Sync) -> None:
-    """The first user is on the device all the same. The session says who, and that nothing may be done."""
+    """V38, V39. The first user is on the device all the same. The session says who, and that nothing may be done."""
     sync.login = []
     device = fresh("device")
     first = vouched(device, "anna")
@@ -150,7 +150,9 @@ def test_a_refused_login_between_a_login_and_its_answer(bus: ServiceBus, sync: S
 
 @pytest.mark.parametrize("named", ["user", "e-mail", "mpid only"])
 def test_a_late_answer_brings_nobody_back(bus: ServiceBus, sync: Sync, named: str) -> None:
-    """A login is on its way when its user is erased. It ends, and what the sync service answers later changes nothing."""
+    """V54.
+
+    A login is on its way when its user is erased. It ends, and what the sync service answers later changes nothing."""
     sync.login = []
     device, user, mpid = fresh("device"), fresh("user"), str(time.time_ns())
     address = f"{user}@Example.com"

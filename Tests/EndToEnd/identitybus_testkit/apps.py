@@ -89,7 +89,7 @@ def apps() -> list[dict[str, object]]:
 
 
 def worked(strategy: str) -> dict[str, object]:
-    """The settings of the worked tables (facts/idsync.md 3.4, 3.5)."""
+    """The settings of the worked tables (F35)."""
     return {
         "strategy": strategy, "priority": ["customerid", "email", "ios_idfv", "roku_aid", "device_application_stamp"],
         "loginIdentities": ["customerid", "email"], "uniqueIdentities": ["customerid", "email"],

@@ -83,7 +83,7 @@ def basic(key: str, secret: str | None = None) -> dict[str, str]:
 
 
 def signed(key: str, path: str, body: bytes, date: str = RFC1123, secret: str | None = None) -> dict[str, str]:
-    """The identity vendor's signature, written from facts/idsync.md 1.2."""
+    """The identity vendor's signature, written from F23."""
     text = f"POST\n{date}\n{path}".encode() + body
     code = hmac.new((secret or SECRET_PREFIX + key).encode(), text, hashlib.sha256).hexdigest()
     return {"x-mp-key": key, "Date": date, "x-mp-signature": code}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The signature header, written from architecture.md section 7, and the search for leaked secrets."""
+"""The signature header, written from docs/contracts.md, and the search for leaked secrets."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ Headers = list[tuple[str, bytes | None]]
 
 INTERNAL_KEY = "e2e-internal-key-Zx81-not-for-logs"
 DATABASE_PASSWORD = "e2e-database-password-Qy72"
-# Key ids give the secrets of the demo apps (contracts.md); this marker makes them findable.
+# Key ids give the secrets of the demo apps (config/apps.yaml); this marker makes them findable.
 SECRET_PREFIX = "demo-secret-"
 
 
