@@ -257,7 +257,7 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize(("sign", "reason"), CREDENTIALS)
-def test_architecture_7_a_credential_that_does_not_check_out(
+def test_a_credential_that_does_not_check_out(
     bus: Bus, sign: Callable[[Bus, bytes, Headers], Headers], reason: str
 ) -> None:
     command = good()
@@ -271,7 +271,7 @@ def test_architecture_7_a_credential_that_does_not_check_out(
 
 
 @pytest.mark.parametrize("signer", ["demo-backend", "internal"])
-def test_architecture_7_an_unknown_app(bus: Bus, signer: str) -> None:
+def test_an_unknown_app(bus: Bus, signer: str) -> None:
     command = good().but(app="no-such-app", signer=signer)
     value, headers = bus.signed(command)
     check_refused(bus, "APP_UNKNOWN", "authenticate", value, headers, command.key)
@@ -285,20 +285,20 @@ def test_architecture_7_an_unknown_app(bus: Bus, signer: str) -> None:
         {"authtype": "api_key", "authid": "other-backend"}, {"authtype": "", "authid": ""},
     ],
     ids=str)
-def test_architecture_7_a_principal_that_cannot_be_believed(bus: Bus, attributes: dict[str, str]) -> None:
+def test_a_principal_that_cannot_be_believed(bus: Bus, attributes: dict[str, str]) -> None:
     command = good().but(signer="internal", attributes=attributes)
     value, headers = bus.signed(command)
     check_refused(bus, "PRINCIPAL_INVALID", "authenticate", value, headers, command.key)
 
 
-def test_architecture_7_the_expired_key_a_gateway_speaks_for(bus: Bus) -> None:
+def test_the_expired_key_a_gateway_speaks_for(bus: Bus) -> None:
     command = good().but(signer="internal", attributes={"authtype": "api_key", "authid": "demo-expired"})
     value, headers = bus.signed(command)
     check_refused(bus, "KEY_EXPIRED", "authenticate", value, headers, command.key)
 
 
 @pytest.mark.parametrize("change", ["added", "removed", "changed", "value"])
-def test_architecture_7_binary_mode_signs_every_attribute(bus: Bus, change: str) -> None:
+def test_binary_mode_signs_every_attribute(bus: Bus, change: str) -> None:
     command = good().but(attributes={"subject": "s", "expirytime": "2020-01-01T00:00:00Z"})
     value, headers = bus.signed(command, "binary")
     if change == "added":
@@ -312,7 +312,7 @@ def test_architecture_7_binary_mode_signs_every_attribute(bus: Bus, change: str)
     check_refused(bus, "SIGNATURE_INVALID", "authenticate", value, headers, command.key)
 
 
-def test_architecture_7_a_header_cannot_be_swallowed_by_its_neighbour(bus: Bus) -> None:
+def test_a_header_cannot_be_swallowed_by_its_neighbour(bus: Bus) -> None:
     """The signing string joins headers with newlines: a newline inside a header must not give the same string."""
     command = good().but(attributes={"subject": "s", "expirytime": "2020-01-01T00:00:00Z", "extra": "x"})
     value, headers = bus.signed(command, "binary")
@@ -324,7 +324,7 @@ def test_architecture_7_a_header_cannot_be_swallowed_by_its_neighbour(bus: Bus) 
     assert bus.dead_letter(place).header("dlq_reason") in (b"INVALID_ENVELOPE", b"SIGNATURE_INVALID")
 
 
-def test_architecture_7_an_attribute_that_stops_a_replay_cannot_be_hidden_in_another(bus: Bus) -> None:
+def test_an_attribute_that_stops_a_replay_cannot_be_hidden_in_another(bus: Bus) -> None:
     command = good().but(attributes={"expirytime": "2020-01-01T00:00:00Z", "eaten": "x"})
     value, headers = bus.signed(command, "binary")
     kept = dict(headers)
@@ -338,7 +338,7 @@ def test_architecture_7_an_attribute_that_stops_a_replay_cannot_be_hidden_in_ano
     assert letters, f"the signature covers expirytime, yet without it the answer was {bus.reply(command.id)}"
 
 
-def test_architecture_7_the_order_of_two_equal_headers_is_signed(bus: Bus) -> None:
+def test_the_order_of_two_equal_headers_is_signed(bus: Bus) -> None:
     """Two ce_subject headers: readers take one of them. Swapping them must not leave the signature valid, or such a
     record must be refused."""
     install = fresh("install")
@@ -354,7 +354,7 @@ def test_architecture_7_the_order_of_two_equal_headers_is_signed(bus: Bus) -> No
     assert found.dead_letters.get(place), f"answered {bus.reply(command.id)}"
 
 
-def test_architecture_7_a_repeated_command_needs_the_scope_too(bus: Bus) -> None:
+def test_a_repeated_command_needs_the_scope_too(bus: Bus) -> None:
     """Ids travel in events and replies (causationid); knowing one must not open what the key may not ask for."""
     install = fresh("install")
     bus.ask(c.register(install))
@@ -365,7 +365,7 @@ def test_architecture_7_a_repeated_command_needs_the_scope_too(bus: Bus) -> None
     assert (reply["status"], reply.get("reason")) == ("rejected", "INSUFFICIENT_SCOPE"), reply
 
 
-def test_architecture_3_a_key_without_the_scope_cannot_use_up_the_id_of_a_command(bus: Bus) -> None:
+def test_a_key_without_the_scope_cannot_use_up_the_id_of_a_command(bus: Bus) -> None:
     install = fresh("install")
     bus.ask(c.register(install))
     command = c.request(install, fresh("ext"))
@@ -385,7 +385,7 @@ CONTROLS = ["a\u0000b", "\ta", "a\n", "a\r\nb", "a\u001fb", "a\u007fb", "a\u0085
 
 
 @pytest.mark.parametrize("external_id", BLOCKED + SPACES + CONTROLS, ids=ascii)
-def test_domain_link_an_external_id_that_names_nobody(bus: Bus, external_id: str) -> None:
+def test_an_external_id_that_names_nobody(bus: Bus, external_id: str) -> None:
     """L3, S49."""
     install = fresh("install")
     bus.ask(c.register(install))
@@ -395,7 +395,7 @@ def test_domain_link_an_external_id_that_names_nobody(bus: Bus, external_id: str
     assert "userId" not in bus.ask(c.query(install))["result"]
 
 
-def test_domain_link_the_apps_own_blocked_external_ids(bus: Bus) -> None:
+def test_the_apps_own_blocked_external_ids(bus: Bus) -> None:
     """L3, S50."""
     install = fresh("install")
     bus.ask(c.register(install, app="strict"))

@@ -128,7 +128,7 @@ def shell(bus: Bus, script: str, **environment: str) -> str:
     return answer.stdout
 
 
-def test_architecture_7_kcat_with_a_signature_made_by_openssl(bus: Bus) -> None:
+def test_kcat_with_a_signature_made_by_openssl(bus: Bus) -> None:
     command_id, install = str(uuid.uuid4()), new_install(bus)
     shell(
         bus, SEND, ID=command_id, INSTALL=install, EXTERNAL=fresh("ext"), TOPIC=bus.commands,
@@ -152,7 +152,7 @@ def sign(deployment: Deployment, value: bytes, key_id: str, headers: Headers) ->
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
 @pytest.mark.parametrize("key_id", ["demo-backend", "internal"])
-def test_architecture_7_identitybus_sign_gives_the_same_header(deployment: Deployment, mode: str, key_id: str) -> None:
+def test_identitybus_sign_gives_the_same_header(deployment: Deployment, mode: str, key_id: str) -> None:
     command = c.request("install", "\u00e9 = \\ \" ; %s").but(attributes={"aaa": "a=b", "subject": "x y"})
     value, headers = command.structured() if mode == "structured" else command.binary()
     secret = derived("commands") if key_id == "internal" else None
@@ -160,7 +160,7 @@ def test_architecture_7_identitybus_sign_gives_the_same_header(deployment: Deplo
     assert sign(deployment, value, key_id, headers) == expected
 
 
-def test_architecture_7_identitybus_sign_does_not_touch_the_value(deployment: Deployment) -> None:
+def test_identitybus_sign_does_not_touch_the_value(deployment: Deployment) -> None:
     for value in (b"", b"\n", b"a\n", b"\xff\x00\r\n"):
         assert sign(deployment, value, "demo-backend", []) == signature(
             "demo-backend", deployment.bus.commands, [], value).decode()
@@ -246,7 +246,7 @@ def test_contracts_ids_of_other_sources_and_apps_do_not_meet(bus: Bus) -> None:
     assert len({record.data["result"]["userId"] for record in records}) == 3
 
 
-def test_architecture_3_nobody_can_use_up_the_id_of_anothers_command_without_a_key(bus: Bus) -> None:
+def test_nobody_can_use_up_the_id_of_anothers_command_without_a_key(bus: Bus) -> None:
     command = c.request(new_install(bus), fresh("ext"))
     forged = command.but(data=command.data | {"externalId": "forged"})
     value, headers = forged.structured()

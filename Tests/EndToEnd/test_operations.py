@@ -76,7 +76,7 @@ def test_operations_every_log_line_is_json(bus: Bus, service: Service) -> None:
 
 
 @pytest.mark.alone
-def test_peers_bug_n_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
+def test_a_lone_command_does_not_wait_for_a_batch(bus: Bus) -> None:
     bus.ask(c.register(fresh("install")))
     times = []
     for _ in range(20):
@@ -101,7 +101,7 @@ def test_operations_an_idle_service_costs_less_than_a_hundredth_of_a_core(
     assert percent[0] < 1 and percent[1] < 3, f"{percent} % of a core"
 
 
-def test_peers_bug_p_a_new_group_reads_what_was_there_before_it(make_deployment: Callable[..., Deployment]) -> None:
+def test_a_new_group_reads_what_was_there_before_it(make_deployment: Callable[..., Deployment]) -> None:
     deployment = make_deployment()
     deployment.broker.ensure([deployment.prefix + topic for topic in LINK_TOPICS])
     commands = [c.register(fresh("install")) for _ in range(50)]
@@ -329,7 +329,7 @@ def test_operations_a_second_process_on_one_sqlite_file_is_refused(
 
 
 @pytest.mark.slow
-def test_architecture_7_cluster_trust_believes_what_stands_in_the_envelope(
+def test_cluster_trust_believes_what_stands_in_the_envelope(
     make_deployment: Callable[..., Deployment]
 ) -> None:
     deployment = make_deployment()
@@ -352,7 +352,7 @@ def test_architecture_7_cluster_trust_believes_what_stands_in_the_envelope(
 
 
 @pytest.mark.slow
-def test_architecture_3_sigterm_publishes_what_was_decided_and_nothing_twice(
+def test_sigterm_publishes_what_was_decided_and_nothing_twice(
     make_deployment: Callable[..., Deployment]
 ) -> None:
     deployment = make_deployment()
@@ -387,7 +387,7 @@ def up(directory: Path) -> Iterator[Up]:
 
 
 @pytest.mark.slow
-def test_architecture_3_up_again_on_the_same_data_dir_knows_everything(up: Up) -> None:
+def test_up_again_on_the_same_data_dir_knows_everything(up: Up) -> None:
     """The embedded broker has forgotten all, the store has not."""
     prefix, install, external_id = up.environment["TOPIC_PREFIX"], fresh("install"), fresh("ext")
     first = Bus(up.start().wait_ready(), prefix)
@@ -408,7 +408,7 @@ def test_architecture_3_up_again_on_the_same_data_dir_knows_everything(up: Up) -
 
 
 @pytest.mark.slow
-def test_architecture_3_the_embedded_broker_is_lost_while_commands_wait(up: Up) -> None:
+def test_the_embedded_broker_is_lost_while_commands_wait(up: Up) -> None:
     """What was decided and not seen is published to the next broker; killed, not stopped."""
     prefix = up.environment["TOPIC_PREFIX"]
     first = Bus(up.start().wait_ready(), prefix)

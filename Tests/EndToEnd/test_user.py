@@ -115,7 +115,7 @@ def test_seed_001_the_code_request_is_authenticated_using_an_api_key_of_the_serv
     rejected(bus.ask(c.request_code(fresh("ext"), signer=signer)), "INSUFFICIENT_SCOPE")
 
 
-def test_facts_a3_user_tokens_are_rejected_where_an_api_key_is_required(bus: Bus) -> None:
+def test_user_tokens_are_rejected_where_an_api_key_is_required(bus: Bus) -> None:
     """U1, U42."""
     command = c.request_code(fresh("ext"), signer="internal").but(
         attributes={"authtype": "app_user", "authid": "5a18fc4b0962209e0000000d"})
@@ -123,7 +123,7 @@ def test_facts_a3_user_tokens_are_rejected_where_an_api_key_is_required(bus: Bus
 
 
 @pytest.mark.parametrize("external_id", ["null", " anna", "0000", "x" * 751, ""])
-def test_domain_link_an_external_id_that_names_nobody_gets_no_code(bus: Bus, external_id: str) -> None:
+def test_an_external_id_that_names_nobody_gets_no_code(bus: Bus, external_id: str) -> None:
     """U11."""
     rejected(bus.ask(c.request_code(external_id)), "INVALID_REQUEST")
 
@@ -166,7 +166,7 @@ def test_seed_001_creating_responds_with_a_user_identifier_and_an_sdk_configurat
     assert (found["userId"], found["externalId"], found["isActive"]) == (result["userId"], external_id, True)
 
 
-def test_facts_a3_the_token_is_the_users_and_valid_for_several_days_and_refreshable(bus: Bus) -> None:
+def test_the_token_is_the_users_and_valid_for_several_days_and_refreshable(bus: Bus) -> None:
     """U37."""
     install, result = created(bus, fresh("ext"))
     token = result["token"]

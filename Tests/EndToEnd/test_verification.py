@@ -344,7 +344,7 @@ WHO = {
 
 
 @pytest.mark.parametrize("row", WHO)
-def test_table_b1_3(bus: ServiceBus, row: str) -> None:
+def test_as_whom(bus: ServiceBus, row: str) -> None:
     """V2, V3, V6, S28, S29."""
     before, (user, address), expected, holder = WHO[row]
     mark = fresh("")
