@@ -166,7 +166,11 @@ let package = Package(
             path: "Services/CLI", swiftSettings: strict),
 
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
-        .testTarget(name: "WireJSONTests", dependencies: ["WireJSON"], path: "Tests/WireJSONTests"),
+        .target(
+            name: "TestKit",
+            dependencies: ["Runtime", "Storage", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/TestKit", swiftSettings: strict),
+        .testTarget(name: "WireJSONTests", dependencies: ["TestKit", "WireJSON"], path: "Tests/WireJSONTests"),
         .testTarget(
             name: "MessagingTests",
             dependencies: [
@@ -179,7 +183,7 @@ let package = Package(
         .testTarget(
             name: "StorageTests",
             dependencies: [
-                "Storage",
+                "Storage", "TestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -187,7 +191,7 @@ let package = Package(
         .testTarget(
             name: "ObservabilityTests",
             dependencies: [
-                "Observability",
+                "Observability", "TestKit",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -195,12 +199,12 @@ let package = Package(
             path: "Tests/ObservabilityTests", swiftSettings: strict),
         .testTarget(
             name: "ContractsTests",
-            dependencies: ["Contracts", "WireJSON", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: ["Contracts", "TestKit", "WireJSON", .product(name: "Crypto", package: "swift-crypto")],
             path: "Tests/ContractsTests", resources: [.copy("Golden")], swiftSettings: strict),
         .testTarget(
             name: "RuntimeTests",
             dependencies: [
-                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON",
+                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -208,7 +212,7 @@ let package = Package(
         .testTarget(
             name: "LinkTests",
             dependencies: [
-                "Contracts", "Link", "Messaging", "Runtime", "Storage", "WireJSON",
+                "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -216,7 +220,7 @@ let package = Package(
         .testTarget(
             name: "UserTests",
             dependencies: [
-                "Contracts", "JSONWebTokens", "Link", "Messaging", "Runtime", "Storage", "User", "WireJSON",
+                "Contracts", "JSONWebTokens", "Link", "Messaging", "Runtime", "Storage", "TestKit", "User", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
@@ -225,7 +229,7 @@ let package = Package(
         .testTarget(
             name: "SyncTests",
             dependencies: [
-                "Contracts", "Sync", "Messaging", "Runtime", "Storage", "WireJSON",
+                "Contracts", "Messaging", "Runtime", "Storage", "Sync", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -233,7 +237,7 @@ let package = Package(
         .testTarget(
             name: "VerificationTests",
             dependencies: [
-                "Contracts", "Verification", "Messaging", "Runtime", "Storage", "WireJSON",
+                "Contracts", "Messaging", "Runtime", "Storage", "TestKit", "Verification", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],

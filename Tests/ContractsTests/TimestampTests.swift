@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import Testing
 
 @testable import Contracts
@@ -85,7 +86,6 @@ import Testing
     }
 
     @Test func readsBackWhatItWrites() {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         for _ in 0..<20_000 {
             let written = Timestamp(
@@ -96,7 +96,6 @@ import Testing
 
     /// Against Foundation's Gregorian calendar, from 1600 on (before, Foundation's own calendar is another one).
     @Test func agreesWithFoundation() throws {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
         for _ in 0..<3000 {
@@ -113,7 +112,6 @@ import Testing
 
     /// Whatever is not a date must be `nil`, never a crash.
     @Test func survivesGarbage() {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         let good = Array("2024-02-29T23:59:59.123+01:30".utf8)
         for _ in 0..<50_000 {

@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -10,9 +11,7 @@ import WireJSON
 
 /// Load, decide, save on real databases.
 @Suite struct LinkServiceTests {
-    static let engines: [SQLEngine] = [.sqlite, .postgresql]
-
-    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try LinkTestStore(engine)
         var state = LinkState()
         let installs = [
@@ -64,8 +63,7 @@ import WireJSON
     }
 
     /// The heart of it: however commands are grouped into batches, the answers and the tables are the same.
-    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
-        print("seed \(testSeed)")
+    @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
         let rounds: UInt64 = engine == .sqlite ? 40 : 10
         for round in 0..<rounds {
             var source = RandomCommands(seed: testSeed &+ round)
@@ -104,7 +102,9 @@ import WireJSON
     }
 
     /// Erased and linked anew in one batch: the second must not stumble over the first one's row.
-    @Test(arguments: engines, 0..<8) func anExternalIDMovesWithinABatch(_ engine: SQLEngine, _ number: Int) throws {
+    @Test(arguments: SQLEngine.allCases, 0..<8) func anExternalIDMovesWithinABatch(_ engine: SQLEngine, _ number: Int)
+        throws
+    {
         let store = try LinkTestStore(engine)
         func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
             RandomCommands.Step(command: command, context: Fixture.context(id: id))
@@ -126,7 +126,9 @@ import WireJSON
 
     /// A forgotten command comes again behind an erasure of its external id's present owner: its own person was erased
     /// before and stays erased.
-    @Test(arguments: engines) func aTombstoneIsSeenWhenTheExternalIDBecomesFreeInTheBatch(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func aTombstoneIsSeenWhenTheExternalIDBecomesFreeInTheBatch(
+        _ engine: SQLEngine
+    ) throws {
         let store = try LinkTestStore(engine)
         func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
             RandomCommands.Step(command: command, context: Fixture.context(id: id))

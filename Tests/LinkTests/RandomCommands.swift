@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 
 @testable import Link
 @testable import Runtime

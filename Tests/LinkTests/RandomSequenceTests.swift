@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 
 @testable import Link
@@ -13,7 +14,6 @@ import Testing
     private static let length = 50
 
     @Test func deciderAndModelAgree() throws {
-        print("seed \(testSeed)")
         var answers: [ReasonCode: Int] = [:]
         for number in 0..<UInt64(Self.sequences) {
             var commands = RandomCommands(seed: testSeed &+ number)

@@ -6,12 +6,12 @@ import Logging
 import Metrics
 import ServiceLifecycle
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Observability
 
 @Suite(.serialized, .timeLimit(.minutes(1))) struct HealthServerTests {
-    private static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     /// Runs a server on a port of the kernel's choice for as long as `body` takes, then shuts it down gracefully.
     private func withServer(
@@ -21,8 +21,8 @@ import Testing
     ) async throws {
         let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
         let server = HealthServer(
-            port: 0, health: health, metrics: metrics, logger: Self.quiet, onBound: { continuation.yield($0) })
-        let group = ServiceGroup(services: [server], logger: Self.quiet)
+            port: 0, health: health, metrics: metrics, logger: .quiet, onBound: { continuation.yield($0) })
+        let group = ServiceGroup(services: [server], logger: .quiet)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             let port = try #require(await ports.first { _ in true })
@@ -148,8 +148,8 @@ import Testing
 
     @Test func shutdownBeforeTheServerRuns() async throws {
         for _ in 0..<20 {
-            let server = HealthServer(port: 0, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet)
-            let group = ServiceGroup(services: [server], logger: Self.quiet)
+            let server = HealthServer(port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
+            let group = ServiceGroup(services: [server], logger: .quiet)
             async let running: Void = group.run()
             await group.triggerGracefulShutdown()
             try await running
@@ -159,7 +159,7 @@ import Testing
     @Test func aTakenPortIsAnError() async throws {
         try await withServer { port in
             let second = HealthServer(
-                port: port, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet)
+                port: port, health: { HealthReport() }, metrics: { "" }, logger: .quiet)
             await #expect(throws: (any Error).self) { try await second.run() }
             #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
         }
@@ -168,7 +168,7 @@ import Testing
     @Test func cancellationEndsTheServer() async throws {
         let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
         let server = HealthServer(
-            port: 0, health: { HealthReport() }, metrics: { "" }, logger: Self.quiet,
+            port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
             onBound: { continuation.yield($0) })
         let task = Task { try await server.run() }
         let port = try #require(await ports.first { _ in true })

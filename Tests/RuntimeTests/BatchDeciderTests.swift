@@ -3,6 +3,7 @@
 import Contracts
 import Messaging
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -14,7 +15,7 @@ import WireJSON
     private let service = FakeService()
     private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
 
-    init() throws { store = try FakeStore() }
+    init() throws { store = try FakeStore(.sqlite) }
 
     /// One batch, its journal rows included.
     private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {

@@ -3,6 +3,7 @@
 import Contracts
 import Messaging
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -13,7 +14,7 @@ import WireJSON
     private let store: FakeStore
     private let service = FakeService()
 
-    init() throws { store = try FakeStore() }
+    init() throws { store = try FakeStore(.sqlite) }
 
     private func decide(
         _ records: [KafkaRecord], now: Timestamp = Fixture.now, isTooOldToTell: Bool = false

@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import Messaging
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -152,7 +153,7 @@ struct World {
     private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
     private let vault = OutboxVault(Fixture.keys)
 
-    init() throws { store = try FakeStore() }
+    init() throws { store = try FakeStore(.sqlite) }
 
     func decide(_ records: [KafkaRecord]) throws -> [Conclusion] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)

@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -23,7 +24,6 @@ import Testing
     }
 
     @Test func everyMessageComesBack() throws {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         for _ in 0..<2000 {
             let messages = (0..<Int.random(in: 0...5, using: &random)).map { _ in Self.message(&random) }
@@ -79,7 +79,6 @@ import Testing
     }
 
     @Test func noBytesCrashTheReader() {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         for _ in 0..<20_000 {
             var bytes = OutboxCodec.encode([Self.message(&random)])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Messaging
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -205,7 +206,6 @@ import Testing
     /// Against a naive model: whatever happens, nothing that is not published counts as published, nothing is decided
     /// twice, and in the end everything is saved.
     @Test func randomSequences() {
-        print("seed \(testSeed)")
         var random = SplitMix64(seed: testSeed)
         for _ in 0..<300 {
             var ownership = Ownership(batchSize: 500)

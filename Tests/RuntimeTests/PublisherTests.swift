@@ -4,6 +4,7 @@ import Contracts
 import Glibc
 import Messaging
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -36,7 +37,7 @@ import Testing
             },
             substitute: writer.undeliverable, gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
             now: { .now + notes.ahead.withLock { $0 } })
-        return try Publisher(logger: TestBroker.quiet, hooks: hooks)
+        return try Publisher(logger: .quiet, hooks: hooks)
     }
 
     private func messages(

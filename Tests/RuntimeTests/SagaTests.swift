@@ -5,6 +5,7 @@ import Crypto
 import Foundation
 import Messaging
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -12,15 +13,11 @@ import WireJSON
 
 /// Sagas on a real database, as `ServiceLoop.commit` decides them: pending, forwards, settlements, notifications.
 @Suite struct SagaTests {
-    private let directory: URL
-    private let database: SQLiteDatabase
+    private let store: ServiceStore<SagaService>
     private let topics = Topics()
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        database = try SQLiteDatabase(path: directory.appending(path: "saga.sqlite").path, synchronous: .normal)
-        try Migrator(StorageSchema.migrations + SagaService.migrations).run(on: database)
+        store = try ServiceStore(.sqlite)
     }
 
     private func decide(
@@ -31,7 +28,7 @@ import WireJSON
         let decider = BatchDecider(
             service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, keys: keys),
             vault: vault, secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
-        return try database.transaction { transaction in
+        return try store.database.transaction { transaction in
             let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
             try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
             return conclusions
@@ -169,7 +166,7 @@ import WireJSON
     /// Guarantee 5: what stands in the store does not give the secret away, and comes out as it went in.
     @Test func confidentialRepliesAreEncryptedAtRest() throws {
         let first = try decide([begin(), answer()])
-        let stored = try database.transaction { transaction in
+        let stored = try store.database.transaction { transaction in
             try transaction.query("SELECT messages FROM journal").map { try $0.blob(0) }
                 + transaction.query("SELECT reply FROM saga").map { try $0.blob(0) }
         }
@@ -217,7 +214,7 @@ import WireJSON
     @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {
         _ = try decide([begin(id: "due1")])
         let writer = MessageWriter(service: "saga", topics: topics, keys: Fixture.keys)
-        let due = try database.transaction { try SagaService().due(now: Fixture.now, limit: 10, in: $0) }
+        let due = try store.database.transaction { try SagaService().due(now: Fixture.now, limit: 10, in: $0) }
         let messages = try due.map { try writer.due($0, now: Fixture.now) }
         #expect(messages.map(\.topic) == ["identity.saga.commands.v1"])
         let records = [5, 6].map { offset in
@@ -236,7 +233,7 @@ import WireJSON
     /// A forward stands in its table from the decision that sent it to the final reply; an interim one does not count.
     @Test func aForwardIsAskedAgainUntilItIsAnswered() throws {
         let due = { (milliseconds: Int64) in
-            try database.transaction { try Forwards.due(now: milliseconds, limit: 10, in: $0) }
+            try store.database.transaction { try Forwards.due(now: milliseconds, limit: 10, in: $0) }
         }
         let first = try #require(try decide([begin()]).first)
         let later = Fixture.now.milliseconds + 3_600_000
@@ -283,10 +280,10 @@ import WireJSON
         _ = try decide([begin()])
         _ = try decide([answer()])
         let prune = { (horizon: Int64) in
-            try database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
+            try store.database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
         }
         #expect(try prune(Fixture.now.milliseconds + 1) == 0)
-        try database.transaction { try $0.execute("DELETE FROM journal") }
+        try store.database.transaction { try $0.execute("DELETE FROM journal") }
         #expect(try prune(Fixture.now.milliseconds) == 0)
         #expect(try prune(Fixture.now.milliseconds + 1) == 1)
     }

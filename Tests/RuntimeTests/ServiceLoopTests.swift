@@ -5,6 +5,7 @@ import Foundation
 import Messaging
 import Storage
 import Synchronization
+import TestKit
 import Testing
 import WireJSON
 
@@ -89,10 +90,10 @@ import WireJSON
 
     /// What is left in the database when replicas claimed the partition, marked offset 0 and died.
     private func leaveTraces(of deaths: Int) throws {
-        let admin = try KafkaAdmin(configuration: broker.configuration, logger: TestBroker.quiet)
+        let admin = try KafkaAdmin(configuration: broker.configuration, logger: .quiet)
         let cluster = try admin.clusterID(timeout: .seconds(10)) ?? ""
         admin.close(timeout: .seconds(1))
-        let database = try loop.configuration().database.open(service: FakeService.name, logger: TestBroker.quiet)
+        let database = try loop.configuration().database.open(service: FakeService.name, logger: .quiet)
         defer { database.close() }
         try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
         for number in 1...(deaths + 2) {

@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import Logging
 import Messaging
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -15,11 +16,10 @@ final class TestBroker {
     static let topics = [
         "identity.fake.commands.v1", "identity.fake.events.v1", "identity.replies.v1", "identity.fake.dlq.v1",
     ]
-    static let quiet = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
 
     init(partitions: Int = 1) throws {
         broker = try EmbeddedBroker(
-            topics: Self.topics.map { TopicSpec(name: $0, partitions: partitions) }, logger: Self.quiet)
+            topics: Self.topics.map { TopicSpec(name: $0, partitions: partitions) }, logger: .quiet)
         var environment = KafkaConfiguration.embeddedEnvironment
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         environment["KAFKA_PRODUCER_TOPIC_METADATA_PROPAGATION_MAX_MS"] = "500"
@@ -30,7 +30,7 @@ final class TestBroker {
     deinit { broker.close() }
 
     func producer(_ batching: KafkaProducer.Batching = .shared) throws -> KafkaProducer {
-        try KafkaProducer(configuration: configuration, logger: Self.quiet, batching: batching)
+        try KafkaProducer(configuration: configuration, logger: .quiet, batching: batching)
     }
 
     /// Sends records to the commands topic, in order.
@@ -50,7 +50,7 @@ final class TestBroker {
 
     func tail(_ topic: String, _ partitions: Int) throws -> KafkaTail {
         try KafkaTail(
-            configuration: configuration, partitions: [topic: partitions], from: .beginning, logger: Self.quiet)
+            configuration: configuration, partitions: [topic: partitions], from: .beginning, logger: .quiet)
     }
 
     /// Reads a topic from its beginning until it has so many different records, at most for a long while.
@@ -76,7 +76,7 @@ final class TestBroker {
     /// Reads a topic from its beginning until it has `count` records, at most for a long while.
     func read(_ topic: String, _ count: Int, within limit: Duration = .seconds(30)) throws -> [KafkaRecord] {
         let tail = try KafkaTail(
-            configuration: configuration, partitions: [topic: 1], from: .beginning, logger: Self.quiet)
+            configuration: configuration, partitions: [topic: 1], from: .beginning, logger: .quiet)
         defer { tail.close() }
         var records: [KafkaRecord] = []
         let deadline = ContinuousClock.now + limit

@@ -4,6 +4,7 @@ import Foundation
 import Messaging
 import Storage
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -48,7 +49,7 @@ final class TestLoop {
             do {
                 let start = try LoopStart.prepare(
                     FakeService.self, configuration: configuration, health: health, signals: signals,
-                    logger: TestBroker.quiet)
+                    logger: .quiet)
                 if let start { try ServiceLoop(service: service, start: start).run() }
             } catch {
                 box.set("\(error)")

@@ -2,6 +2,7 @@
 
 import Foundation
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Storage

@@ -3,13 +3,13 @@
 import Foundation
 import Logging
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Storage
 
 /// What happens when the server or the way to it fails.
 @Suite struct PostgreSQLFailureTests {
-    private var quiet: Logger { Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }) }
 
     private func ownSession(_ transaction: any SQLTransaction) throws -> SQLValue {
         .integer(try #require(try transaction.query("SELECT pg_backend_pid()").first).integer(0))
@@ -71,7 +71,7 @@ import Testing
         let watcher = try store.openWithItems()
         let proxy = try CuttingProxy(to: TestStore.serverURL())
         defer { proxy.stop() }
-        let database = try PostgreSQLDatabase(url: proxy.url, schema: store.name, logger: quiet)
+        let database = try PostgreSQLDatabase(url: proxy.url, schema: store.name, logger: .quiet)
         proxy.set(.loseAnswerTo("COMMIT"))
         let error = failure { try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") } }
         #expect(error?.kind == .unavailable)
@@ -87,7 +87,7 @@ import Testing
         let proxy = try CuttingProxy(to: TestStore.serverURL())
         defer { proxy.stop() }
         let database = try PostgreSQLDatabase(
-            url: proxy.url, schema: store.name, statementTimeout: .milliseconds(200), logger: quiet)
+            url: proxy.url, schema: store.name, statementTimeout: .milliseconds(200), logger: .quiet)
         proxy.set(.silentFrom("INSERT"))
         let clock = ContinuousClock()
         let start = clock.now
@@ -107,7 +107,7 @@ import Testing
         let store = try TestStore(.postgresql)
         _ = try store.openWithItems()
         let database = try PostgreSQLDatabase(
-            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(100), logger: quiet)
+            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(100), logger: .quiet)
         let error = failure {
             try database.transaction { transaction in
                 try transaction.execute("INSERT INTO items (id) VALUES (1)")
@@ -130,12 +130,11 @@ import Testing
         body: () throws -> Void
     ) throws -> StorageError? {
         let name = store.name
-        let quiet = quiet
         let outcome = Mutex<StorageError?>(nil)
         let end = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
             let error = failure {
-                try PostgreSQLDatabase(url: url, schema: name, logger: quiet).transaction { try work($0) }
+                try PostgreSQLDatabase(url: url, schema: name, logger: .quiet).transaction { try work($0) }
             }
             outcome.withLock { $0 = error }
             end.signal()
@@ -179,7 +178,7 @@ import Testing
 
     private func openImpatient(_ store: TestStore) throws -> PostgreSQLDatabase {
         try PostgreSQLDatabase(
-            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(600), logger: quiet)
+            url: TestStore.serverURL(), schema: store.name, idleTransactionTimeout: .milliseconds(600), logger: .quiet)
     }
 
     /// The server waits for the client (`ClientRead`), or to write to it (`ClientWrite`). Neither counts as idle.
@@ -278,18 +277,18 @@ import Testing
     @Test func anAbsentServerIsUnavailableAndTheUrlStaysSecret() throws {
         // Port 1 is not used by anything.
         let database = try PostgreSQLDatabase(
-            url: "postgresql://somebody:hunter2secret@127.0.0.1:1/nowhere", schema: "s", logger: quiet)
+            url: "postgresql://somebody:hunter2secret@127.0.0.1:1/nowhere", schema: "s", logger: .quiet)
         let error = try #require(failure { try database.read("SELECT 1") })
         #expect(error.kind == .unavailable)
         #expect(!error.outcomeUnknown)
         #expect(!"\(error)".contains("hunter2secret"))
         for url in ["postgresql://a:hunter2secret@[::1", "nonsense hunter2secret", "postgres//x:hunter2secret@y/z"] {
-            let error = try #require(failure { try PostgreSQLDatabase(url: url, schema: "s", logger: quiet) })
+            let error = try #require(failure { try PostgreSQLDatabase(url: url, schema: "s", logger: .quiet) })
             #expect(error.kind == .invalid)
             #expect(!"\(error)".contains("hunter2secret"))
         }
         for schema in ["", "a-b", "A", "1a", "a\"b", "ä", String(repeating: "a", count: 64)] {
-            let error = failure { try PostgreSQLDatabase(url: "postgresql://x/y", schema: schema, logger: quiet) }
+            let error = failure { try PostgreSQLDatabase(url: "postgresql://x/y", schema: schema, logger: .quiet) }
             #expect(error?.kind == .invalid, "\(schema)")
         }
     }
@@ -297,7 +296,7 @@ import Testing
     @Test func anUnknownDatabaseIsUnavailable() throws {
         var components = try #require(URLComponents(string: TestStore.serverURL()))
         components.path = "/no_such_database"
-        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: "s", logger: quiet)
+        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: "s", logger: .quiet)
         let error = failure { try database.read("SELECT 1") }
         #expect(error?.kind == .unavailable)
         #expect(error?.message.contains("no_such_database") == true)
@@ -327,7 +326,7 @@ import Testing
     }
 
     @Test func anAbsentServerIsNoConnection() throws {
-        let database = try PostgreSQLDatabase(url: "postgresql://somebody@127.0.0.1:1/x", schema: "s", logger: quiet)
+        let database = try PostgreSQLDatabase(url: "postgresql://somebody@127.0.0.1:1/x", schema: "s", logger: .quiet)
         #expect(failure { try database.read("SELECT 1") }?.kind == .unavailable)
         #expect(database.connectionNumber == 0)
     }
@@ -372,7 +371,7 @@ import Testing
         defer { _ = try? tool.transaction { try $0.execute("DROP ROLE \(store.name)") } }
         var components = try #require(URLComponents(string: TestStore.serverURL()))
         components.user = store.name
-        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: store.name, logger: quiet)
+        let database = try PostgreSQLDatabase(url: try #require(components.string), schema: store.name, logger: .quiet)
         let error = failure { try database.read("SELECT 1") }
         #expect(error?.kind == .unavailable)
         #expect(error?.message.contains("too many connections") == true)

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import Testing
 
 @testable import Storage
 
 /// Long random sequences of everything that journal and progress can do, compared with ``StorageModel`` at each step.
 ///
-/// A failure names its seed; `TEST_SEED=n` runs that sequence again.
+/// A failure names its seed; `TEST_SEED=n` begins with that sequence.
 @Suite struct RandomSequenceTests {
     private static let topic = JournalTests.topic
-    private static let seeds: [UInt64] = {
-        if let fixed = ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) { return [fixed] }
-        return (0..<4).map { _ in UInt64.random(in: 0...1_000_000) }
-    }()
-
-    @Test(arguments: SQLEngine.allCases, Self.seeds)
-    func matchesTheModel(_ engine: SQLEngine, _ seed: UInt64) throws {
-        print("RandomSequenceTests: engine \(engine) seed \(seed)")
+    @Test(arguments: SQLEngine.allCases, 0..<4 as Range<UInt64>)
+    func matchesTheModel(_ engine: SQLEngine, _ number: UInt64) throws {
+        let seed = testSeed &+ number
         let store = try TestStore(engine)
         var run = Run(database: try store.openMigrated(), random: SplitMix64(seed: seed))
         for step in 0..<250 {

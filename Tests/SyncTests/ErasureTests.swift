@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -155,7 +156,7 @@ import WireJSON
     // MARK: Tables
 
     /// After any commands: no text of anybody stands in any table that no profile has, a removed value's included.
-    @Test(arguments: SyncServiceTests.engines) func tablesHaveNoTextThatNobodyHas(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func tablesHaveNoTextThatNobodyHas(_ engine: SQLEngine) throws {
         let universe =
             RandomCommands.values.values.joined().map { $0.lowercased() } + RandomCommands.names.map { $0.lowercased() }
             + RandomCommands.users + ["new-1"] + RandomCommands.nobodies.map { $0.lowercased() }
@@ -183,7 +184,7 @@ import WireJSON
     }
 
     /// A store of before has the clear text of what was removed long ago.
-    @Test(arguments: SyncServiceTests.engines) func theMigrationCleansWhatWasRemovedBefore(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func theMigrationCleansWhatWasRemovedBefore(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine, migrations: Array(SyncStore.migrations.prefix(1)))
         try store.database.transaction { transaction in
             for (value, holders) in [("removed@mail", ""), ("kept@mail", "5")] {

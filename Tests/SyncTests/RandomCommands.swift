@@ -3,6 +3,7 @@
 import Contracts
 import Crypto
 import Storage
+import TestKit
 
 @testable import Runtime
 @testable import Sync

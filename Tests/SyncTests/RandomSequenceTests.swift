@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -14,7 +15,6 @@ import Testing
     private static let length = 60
 
     @Test func deciderAndModelAgree() throws {
-        print("seed \(testSeed)")
         var rules: [SyncRule: Int] = [:]
         var reasons: [ReasonCode: Int] = [:]
         var drops: [AliasDropped.Rule: Int] = [:]

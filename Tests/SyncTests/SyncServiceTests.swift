@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -10,11 +11,8 @@ import WireJSON
 
 /// Load, decide, save on real databases.
 @Suite struct SyncServiceTests {
-    static let engines: [SQLEngine] = [.sqlite, .postgresql]
-
     /// However commands are grouped into batches, the answers, events and tables are the same.
-    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
-        print("seed \(testSeed)")
+    @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
         let rounds: UInt64 = engine == .sqlite ? 44 : 11
         for round in 0..<rounds {
             let single = try SyncTestStore(engine)
@@ -43,7 +41,7 @@ import WireJSON
     /// The same rows under both engines.
     @Test func enginesKeepTheSameRows() throws {
         for round in 0..<UInt64(11) {
-            let stores = try Self.engines.map { try SyncTestStore($0) }
+            let stores = try SQLEngine.allCases.map { try SyncTestStore($0) }
             for store in stores { _ = try oneByOne(store, testSeed &+ 1000 &+ round) }
             try #require(try stores[0].rows() == stores[1].rows(), "seed \(testSeed), round \(round)")
         }
@@ -66,7 +64,7 @@ import WireJSON
 
     // MARK: Due aliases
 
-    @Test(arguments: engines) func anAliasIsDueWhenItsTimeHasComeAndIsDoneOnce(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func anAliasIsDueWhenItsTimeHasComeAndIsDoneOnce(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)
         let world = World(.worked(.link))
         func step(_ command: SyncCommand) -> RandomCommands.Step {
@@ -104,7 +102,7 @@ import WireJSON
     }
 
     /// A device that only asked is forgotten when its bucket is full again.
-    @Test(arguments: engines) func devicesOnWhichNobodyWasSeenAreForgotten(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func devicesOnWhichNobodyWasSeenAreForgotten(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)
         let world = World(.worked(.conversion))
         func run(_ command: SyncCommand) throws {
@@ -144,7 +142,7 @@ import WireJSON
     }
 
     /// A command that the journal has forgotten makes another profile: MPIDs are never used twice.
-    @Test(arguments: engines) func aForgottenCommandGetsTheNextMPID(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func aForgottenCommandGetsTheNextMPID(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)
         let world = World(.worked(.conversion))
         let logout = SyncCommand.move(.logout, SyncRequest(deviceId: "d", knownIdentities: ["ios_idfv": "1"]))

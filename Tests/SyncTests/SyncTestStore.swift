@@ -1,62 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Foundation
-import Logging
 import Storage
+import TestKit
 import WireJSON
 
-@testable import Runtime
 @testable import Sync
 
-/// A fresh store of the sync service on one of the engines; its traces are removed when the test lets go of it.
-final class SyncTestStore {
-    struct MissingServer: Error, CustomStringConvertible {
-        let description = """
-            TEST_DATABASE_URL is not set, so nothing can be said about PostgreSQL. Start a server with \
-            scripts/throwaway-postgres start DIR and set the variable to the URL it prints.
-            """
-    }
+typealias SyncTestStore = ServiceStore<SyncService>
 
-    let database: any SQLDatabase
-    private let name = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
-    private let directory: URL
-
-    init(_ engine: SQLEngine, migrations: [Migration] = SyncService.migrations) throws {
-        directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(name)")
-        switch engine {
-        case .sqlite:
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            database = try SQLiteDatabase(path: directory.appending(path: "sync.sqlite").path, synchronous: .normal)
-        case .postgresql:
-            guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
-                throw MissingServer()
-            }
-            database = try PostgreSQLDatabase(
-                url: url, schema: name, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-        }
-        try Migrator(StorageSchema.migrations + migrations).run(on: database)
-    }
-
-    deinit {
-        if database.engine == .postgresql {
-            _ = try? database.transaction { try $0.execute("DROP SCHEMA IF EXISTS \"\(name)\" CASCADE") }
-        }
-        database.close()
-        try? FileManager.default.removeItem(at: directory)
-    }
-
+extension ServiceStore where Service == SyncService {
     /// Every row of all tables, as it stands.
     func rows() throws -> [[SQLValue]] {
-        try database.transaction { transaction in
-            let tables = [
-                "profiles ORDER BY app, mpid", "identities ORDER BY app, type, value_key",
-                "devices ORDER BY app, device_id", "aliases ORDER BY app, alias_id",
-                "forgotten_users ORDER BY app, user_key",
-                "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
-            ]
-            return try tables.flatMap { try transaction.query("SELECT * FROM \($0)").map(\.values) }
-        }
+        try rows([
+            "profiles ORDER BY app, mpid", "identities ORDER BY app, type, value_key",
+            "devices ORDER BY app, device_id",
+            "aliases ORDER BY app, alias_id", "forgotten_users ORDER BY app, user_key",
+            "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
+        ])
     }
 
     /// The profiles and the aliases that a command may name.
@@ -83,19 +44,7 @@ final class SyncTestStore {
         }
     }
 
-    /// Load, decide, save, as the loop does it: one transaction for all of the steps.
     func run(_ steps: [RandomCommands.Step]) throws -> [SyncDecider.Decision] {
-        let service = SyncService(aliasDelay: .seconds(1))
-        return try database.transaction { transaction in
-            var state = try service.load(steps.map { ($0.command, $0.context) }, in: transaction)
-            var decisions: [SyncDecider.Decision] = []
-            for step in steps {
-                let decision = service.decide(step.command, state, step.context)
-                decision.changes.forEach { state.apply($0) }
-                decisions.append(decision)
-            }
-            try service.save(state, in: transaction)
-            return decisions
-        }
+        try run(SyncService(aliasDelay: .seconds(1)), steps.map { ($0.command, $0.context) })
     }
 }

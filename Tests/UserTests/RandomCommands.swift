@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import TestKit
 
 @testable import Link
 @testable import Runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import TestKit
 import Testing
 
 @testable import Link
@@ -14,7 +15,6 @@ import Testing
     // MARK: One command at a time: the same answers and the same state as a naive model
 
     @Test func serviceAndModelAgree() throws {
-        print("seed \(testSeed)")
         var reached: [String: Int] = [:]
         for number in 0..<Self.sequences {
             try runInTurn(seed: testSeed &+ number, &reached)
@@ -153,7 +153,6 @@ import Testing
     // MARK: All at once: whatever the order, nothing is lost, doubled or half done
 
     @Test func nothingIsHalfDone() throws {
-        print("seed \(testSeed)")
         var crashes = 0
         var present = 0
         var overtaken = 0

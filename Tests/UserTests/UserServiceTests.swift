@@ -2,8 +2,8 @@
 
 import Contracts
 import Foundation
-import Logging
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -12,13 +12,11 @@ import WireJSON
 
 /// Load, decide, save on real databases.
 @Suite struct UserServiceTests {
-    static let engines: [SQLEngine] = [.sqlite, .postgresql]
-
     private func create(_ install: String, code: String) -> UserCommand {
         .create(CreateUser(installId: install, device: Fixture.phone, authCode: code))
     }
 
-    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         var saga = InstallSaga(.link, by: .code(externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c")))
         saga.commands = [.init(Fixture.key("a")), .init(Fixture.key("b"))]
@@ -54,7 +52,7 @@ import WireJSON
         #expect(try store.count("users") == 2)
     }
 
-    @Test(arguments: engines) func aCycleOfCreationAndResetLeavesNothing(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func aCycleOfCreationAndResetLeavesNothing(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         for cycle in 0..<3 {
             let create = CreateUser(
@@ -73,7 +71,7 @@ import WireJSON
         }
     }
 
-    @Test(arguments: engines) func oneCodeServesOneInstallOfABatch(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func oneCodeServesOneInstallOfABatch(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         try store.write([.code(Fixture.code("c"))])
         let decisions = try store.run([create("i1", code: "c"), create("i2", code: "c")], id: "x")
@@ -128,7 +126,7 @@ import WireJSON
     }
 
     /// Of an erased user nothing stays in any table but its id.
-    @Test(arguments: engines) func anErasedUserLeavesItsIDOnly(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func anErasedUserLeavesItsIDOnly(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         let hers = Installation(
             app: "demo", id: "i1", phase: .present, device: Fixture.tablet, facts: Fixture.facts(),
@@ -152,7 +150,7 @@ import WireJSON
         #expect(try store.run([command], id: "again").map(\.answer) == [.forgotten(0)])
     }
 
-    @Test(arguments: engines) func linkersBecomeDueAndCodesAreForgotten(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func linkersBecomeDueAndCodesAreForgotten(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         let create = CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker)
         _ = try store.run([.create(create)], id: "c")
@@ -220,48 +218,9 @@ import WireJSON
     }
 }
 
-/// A fresh store of the user service on one of the engines; its traces are removed when the test lets go of it.
-final class UserTestStore {
-    struct MissingServer: Error, CustomStringConvertible {
-        let description = "TEST_DATABASE_URL is not set; scripts/throwaway-postgres start DIR prints one"
-    }
+typealias UserTestStore = ServiceStore<UserService>
 
-    let database: any SQLDatabase
-    private let name = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
-    private let directory: URL
-    private let other: (any SQLDatabase)?
-
-    init(_ engine: SQLEngine) throws {
-        directory = FileManager.default.temporaryDirectory.appending(path: "identitybus-\(name)")
-        switch engine {
-        case .sqlite:
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            database = try SQLiteDatabase(path: directory.appending(path: "user.sqlite").path, synchronous: .normal)
-            other = nil
-        case .postgresql:
-            guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
-                throw MissingServer()
-            }
-            database = try Self.open(url, name)
-            other = try Self.open(url, name)
-        }
-        try Migrator(StorageSchema.migrations + UserService.migrations).run(on: database)
-    }
-
-    private static func open(_ url: String, _ schema: String) throws -> PostgreSQLDatabase {
-        try PostgreSQLDatabase(
-            url: url, schema: schema, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-    }
-
-    deinit {
-        other?.close()
-        if database.engine == .postgresql {
-            _ = try? database.transaction { try $0.execute("DROP SCHEMA IF EXISTS \"\(name)\" CASCADE") }
-        }
-        database.close()
-        try? FileManager.default.removeItem(at: directory)
-    }
-
+extension ServiceStore where Service == UserService {
     func write(_ changes: [UserState.Change]) throws {
         var state = UserState()
         changes.forEach { state.apply($0) }
@@ -273,24 +232,9 @@ final class UserTestStore {
         try database.transaction { try body(UserStore(transaction: $0)) }
     }
 
-    func count(_ table: String) throws -> Int64 {
-        try database.transaction { try $0.query("SELECT COUNT(*) FROM \(table)").first?.integer(0) ?? -1 }
-    }
-
-    /// Load, decide, save, as the loop does it, beside what `database` is busy with on PostgreSQL.
+    /// On PostgreSQL on a connection of its own, beside what ``database`` is busy with.
     func run(_ commands: [UserCommand], id: String) throws -> [UserDecider.Decision] {
-        let service = UserService()
         let steps = commands.enumerated().map { ($1, Fixture.context(id: "\(id) \($0)")) }
-        return try (other ?? database).transaction { transaction in
-            var state = try service.load(steps, in: transaction)
-            var decisions: [UserDecider.Decision] = []
-            for (command, context) in steps {
-                let decision = service.decide(command, state, context)
-                decision.changes.forEach { state.apply($0) }
-                decisions.append(decision)
-            }
-            try service.save(state, in: transaction)
-            return decisions
-        }
+        return try run(UserService(), steps, on: database.engine == .postgresql ? another() : nil)
     }
 }

@@ -3,6 +3,7 @@
 import Contracts
 import Crypto
 import Foundation
+import TestKit
 import Testing
 
 @testable import Runtime

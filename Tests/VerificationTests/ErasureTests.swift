@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -106,8 +107,6 @@ import WireJSON
         #expect(world.session()?.mpid?.value == 1)
     }
 
-    static let engines: [SQLEngine] = [.sqlite, .postgresql]
-
     private func step(_ command: VerificationCommand, _ id: String) -> RandomCommands.Step {
         RandomCommands.Step(command: command, context: Fixture.context(Fixture.settings(.off), id: id))
     }
@@ -123,7 +122,7 @@ import WireJSON
     }
 
     /// Through the tables: what was there goes, what is on its way ends, and no column ever held a clear identifier.
-    @Test(arguments: engines) func theTables(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func theTables(_ engine: SQLEngine) throws {
         let store = try VerificationTestStore(engine)
         func clearText() throws -> [String] {
             try store.rows().joined().compactMap { value in

@@ -3,6 +3,7 @@
 import Contracts
 import Foundation
 import Storage
+import TestKit
 import Testing
 import WireJSON
 

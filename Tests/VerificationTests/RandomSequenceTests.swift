@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -52,7 +53,6 @@ import WireJSON
     }
 
     @Test func eventsTellTheStory() throws {
-        print("seed \(testSeed)")
         var outcomes: [String: Int] = [:]
         for round in 0..<60 {
             var source = RandomCommands(seed: testSeed &+ UInt64(round))
@@ -94,11 +94,9 @@ import WireJSON
         }
     }
 
-    static let engines: [SQLEngine] = [.sqlite, .postgresql]
-
     /// However commands are grouped into batches, and whichever replica's counters they add to, the answers and the
     /// tables are the same.
-    @Test(arguments: engines) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
         for round in 0..<(engine == .sqlite ? 10 : 4) {
             let seed = testSeed &+ UInt64(round)
             var source = RandomCommands(seed: seed)
@@ -126,7 +124,7 @@ import WireJSON
         }
     }
 
-    @Test(arguments: engines) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
+    @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try VerificationTestStore(engine)
         let sessions = [
             Session(

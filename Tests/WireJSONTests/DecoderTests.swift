@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import Testing
 import WireJSON
 
@@ -92,7 +93,7 @@ import WireJSON
             complaint([Float].self, "[1e39]")
                 == "[0]: expected a number in the range of Float, found one beyond it")
         #expect(complaint([Double].self, "[\"1\"]") == "[0]: expected a number, found a string")
-        var random = SplitMix(seed: 5)
+        var random = SplitMix64(seed: 5)
         for _ in 0..<2000 {
             let value = Double(bitPattern: random.next())
             guard value.isFinite else { continue }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import Testing
 import WireJSON
 
@@ -15,9 +16,7 @@ import WireJSON
     /// 200 000 mutated documents: no crash, and whatever is accepted survives a round trip and means to
     /// Foundation what it means here.
     @Test func mutations() throws {
-        let seed: UInt64 = 20_251_121
-        print("WireJSON fuzz seed \(seed)")
-        var random = SplitMix(seed: seed)
+        var random = SplitMix64(seed: fuzzSeed)
         let documents = Self.seeds.map { Array($0.utf8) }
         var acceptedCount = 0
         var reasons: [JSONParseError.Reason: Int] = [:]
@@ -41,7 +40,7 @@ import WireJSON
         #expect(reasons[.duplicateMember, default: 0] > 100)
     }
 
-    private func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix) {
+    private func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix64) {
         let tokens = ["{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "0", "-", "e", ".", "1", " ", "null"]
         let position = Int(random.next() % UInt64(max(bytes.count, 1)))
         guard position < bytes.count else { return bytes.append(0x30) }
@@ -82,7 +81,7 @@ import WireJSON
     }
 
     @Test func randomBytes() {
-        var random = SplitMix(seed: 77)
+        var random = SplitMix64(seed: 77)
         let alphabet = Array("{}[]\",:\\u0123456789aeE+-.tfn dc8".utf8) + [0x00, 0x80, 0xC3, 0xA9, 0xFF]
         for _ in 0..<50_000 {
             let bytes = (0..<Int(random.next() % 24)).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }

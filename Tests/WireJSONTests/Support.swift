@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestKit
 import WireJSON
-
-/// A small generator with a fixed seed, so that a failure can be repeated.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
-    }
-}
 
 func parse(_ text: String, maxDepth: Int = 32) throws -> JSONValue {
     try JSONValue(parsing: Array(text.utf8), limits: JSONLimits(maxDepth: maxDepth))
@@ -40,10 +24,10 @@ func text(_ bytes: [UInt8]) -> String {
 
 /// Random values, and random ways to write one and the same value.
 struct RandomJSON {
-    var random: SplitMix
+    var random: SplitMix64
 
     init(seed: UInt64) {
-        random = SplitMix(seed: seed)
+        random = SplitMix64(seed: seed)
     }
 
     mutating func value(depth: Int = 4) -> JSONValue {

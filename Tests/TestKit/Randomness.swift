@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A small generator whose sequence depends on nothing but its seed.
+public struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    public init(seed: UInt64) {
+        state = seed
+    }
+
+    public mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// The seed of this run's random tests: `TEST_SEED` to repeat a run, else another one every time. It is printed when the
+/// first test asks for it.
+public let testSeed: UInt64 = {
+    let seed = fixedSeed ?? UInt64.random(in: 0...UInt64.max)
+    print("TEST_SEED=\(seed)")
+    return seed
+}()
+
+/// The seed of what is fed to parsers: the same in every run, so that a run that was green stays so.
+public let fuzzSeed: UInt64 = fixedSeed ?? 20_260_101
+
+private let fixedSeed = ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init)
