@@ -21,3 +21,144 @@ public struct WireJSONEncoder: Sendable {
         return try output.state.finish()
     }
 }
+
+/// A piece of JSON text that `WireJSONEncoder` embeds verbatim.
+public struct RawJSON: Encodable, Sendable, Hashable {
+    /// One JSON value.
+    public let bytes: [UInt8]
+
+    /// Trusts the caller that `bytes` are one valid JSON value; if not, neither is what is encoded with it.
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// A value, serialized now.
+    public init(_ value: JSONValue) {
+        bytes = value.serialized()
+    }
+
+    /// Bytes that are checked to be one valid JSON value.
+    public init(validating bytes: [UInt8], limits: JSONLimits = .init()) throws(JSONParseError) {
+        _ = try JSONValue(parsing: bytes, limits: limits)
+        self.bytes = bytes
+    }
+
+    /// Verbatim into a `WireJSONEncoder`; parsed and taken apart for any other encoder.
+    public func encode(to encoder: any Encoder) throws {
+        if let own = encoder as? EncoderLevel { return try own.write(raw: self) }
+        try JSONValue(parsing: bytes).encode(to: encoder)
+    }
+}
+
+/// The encoder handed to the value of one level.
+struct EncoderLevel: Encoder {
+    let output: EncoderOutput
+    let id: Int
+
+    var codingPath: [any CodingKey] { output.codingPath }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        output.state.open(id, as: .object)
+        return KeyedEncodingContainer(KeyedEncoding<Key>(output: output, id: id))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        output.state.open(id, as: .array)
+        return UnkeyedEncoding(output: output, id: id)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer {
+        SingleValueEncoding(level: self)
+    }
+
+    /// Writes `value` as this level's own value.
+    func write<T: Encodable>(_ value: T) throws {
+        switch value {
+        case let value as JSONValue: try write(value: value)
+        case let value as RawJSON: try write(raw: value)
+        case let value as String: try scalar(value) { JSONWriter.append(value, to: &$0) }
+        default: try value.encode(to: self)
+        }
+    }
+
+    func write(value: JSONValue) throws {
+        let style: JSONWriter.Style = output.state.sortedKeys ? .sorted : .asIs
+        try scalar(value) { JSONWriter.append(value, style: style, to: &$0) }
+    }
+
+    func write(raw: RawJSON) throws {
+        guard !raw.bytes.isEmpty else {
+            throw EncodingError.invalidValue(raw, output.context(nil, "a RawJSON without bytes"))
+        }
+        try scalar(raw) { $0.append(contentsOf: raw.bytes) }
+    }
+
+    /// Writes text that is the whole of this level.
+    @inline(__always)
+    func scalar(_ value: @autoclosure () -> Any, _ body: (inout [UInt8]) -> Void) throws {
+        guard output.state.isOpen(id, as: .undecided) else { throw output.misuse(value()) }
+        output.state.beginScalar()
+        output.state.write(body)
+    }
+}
+
+/// One text being written, shared by all encoders and containers that write to it.
+final class EncoderOutput {
+    var state: EncoderState
+    /// The keys that lead to this output, and from it to the value being encoded.
+    private let prefix: [any CodingKey]
+    private var keys: [any CodingKey] = []
+
+    init(sortedKeys: Bool, path: [any CodingKey]) {
+        state = EncoderState(sortedKeys: sortedKeys)
+        prefix = path
+    }
+
+    var codingPath: [any CodingKey] { prefix + keys }
+
+    /// The text once everything in it has been written.
+    func finish() throws -> [UInt8] {
+        try state.finish()
+    }
+
+    /// Encodes `value` at the present place, one level deeper, and takes everything back to `mark` when that
+    /// fails, so that a caller who ignores the error still gets a well-formed document.
+    func nest<T: Encodable>(_ value: T, key: any CodingKey, mark: EncoderState.Mark) throws {
+        let depth = keys.count
+        keys.append(key)
+        defer { keys.removeLast(keys.count - depth) }
+        do {
+            let id = state.push()
+            try value.encode(to: EncoderLevel(output: self, id: id))
+            try state.pop()
+        } catch {
+            state.rollBack(to: mark)
+            throw error
+        }
+    }
+
+    /// An output of its own for a nested container, inserted at the present place later.
+    func child(key: any CodingKey) -> EncoderOutput {
+        let output = EncoderOutput(sortedKeys: state.sortedKeys, path: codingPath + [key])
+        state.insertLater(output)
+        return output
+    }
+
+    func misuse(_ value: Any, _ key: (any CodingKey)? = nil) -> EncodingError {
+        .invalidValue(value, context(key, "written through a container that is closed, or a second time"))
+    }
+
+    func context(_ key: (any CodingKey)?, _ text: String) -> EncodingError.Context {
+        EncodingError.Context(codingPath: codingPath + (key.map { [$0] } ?? []), debugDescription: text)
+    }
+
+    /// The text of a floating point number.
+    @inline(__always)
+    func text<F: WireFloat>(
+        _ value: F, _ key: @autoclosure () -> (any CodingKey)?
+    ) throws -> String {
+        if let text = JSONText.shortest(value) { return text }
+        throw EncodingError.invalidValue(value, context(key(), "JSON has no NaN and no infinities"))
+    }
+}
