@@ -143,7 +143,7 @@ public final class KafkaAdmin {
             return spec
         }
         try TopicCreation(client: handle.pointer, specs: complete, timeout: deadline.remaining).run()
-        logger.info("Topics created", metadata: ["\(LogKey.topic)": "\(names.joined(separator: " "))"])
+        logger.info("topics created", metadata: ["topics": "\(names.joined(separator: " "))"])
     }
 
     private func hasThreeReplicas(
@@ -158,8 +158,8 @@ public final class KafkaAdmin {
             return Int(settings["default.replication.factor"] ?? "") ?? 1 >= TopicAudit.replicasForTwoInSync
         } catch {
             logger.warning(
-                "Topic is created without min.insync.replicas: its replication factor is unknown: \(error)",
-                metadata: ["\(LogKey.topic)": "\(spec.name)"])
+                "topic is created without min.insync.replicas, because its replication factor is unknown",
+                metadata: ["topic": "\(spec.name)", "error": "\(error)"])
             return false
         }
     }
@@ -221,14 +221,14 @@ public final class KafkaAdmin {
                 }
             } catch {
                 logger.warning(
-                    "The topics' settings cannot be looked at: \(error)",
-                    metadata: ["\(LogKey.topic)": "\(specs.map(\.name).joined(separator: " "))"])
+                    "the settings of topics cannot be read",
+                    metadata: ["topics": "\(specs.map(\.name).joined(separator: " "))", "error": "\(error)"])
             }
         }
         for (topic, words) in findings.sorted(by: { $0.key < $1.key }) where !words.isEmpty {
             logger.warning(
-                "Topic is not as it should be: \(words.joined(separator: ", "))",
-                metadata: ["\(LogKey.topic)": "\(topic)"])
+                "topic is not as it should be",
+                metadata: ["topic": "\(topic)", "problem": "\(words.joined(separator: ", "))"])
         }
     }
 

@@ -55,7 +55,7 @@ final class ClientCallbacks {
     func logCommit(_ code: rd_kafka_resp_err_t) {
         if code == RD_KAFKA_RESP_ERR_NO_ERROR { return }
         let soft = KafkaError.softCommitCodes.contains(code.rawValue)
-        logger.log(level: soft ? .debug : .warning, "Offset commit failed: \(KafkaError(code))")
+        logger.log(level: soft ? .debug : .warning, "offset commit failed", metadata: ["error": "\(KafkaError(code))"])
     }
 
     private static func of(_ opaque: UnsafeMutableRawPointer?) -> ClientCallbacks? {
@@ -67,9 +67,24 @@ final class ClientCallbacks {
         guard level >= logger.logLevel, let text else { return }
         // librdkafka warns of settings that it calls experimental. This one is set on purpose.
         if String(cString: text).contains("enable.gapless.guarantee is experimental") { level = .debug }
+        // What librdkafka calls its facility is the part of it that speaks.
         let facility = facility.map { String(cString: $0) } ?? "-"
         logger.log(
-            level: level, "\(String(cString: text))",
-            metadata: ["\(LogKey.facility)": "\(facility)"])
+            level: level, "librdkafka reports",
+            metadata: ["facility": "\(facility)", "text": "\(String(cString: text))"])
+    }
+}
+
+extension Logger.Level {
+    /// librdkafka speaks in syslog levels: 0 emergency to 7 debug.
+    init(syslog level: Int32) {
+        switch level {
+        case ...2: self = .critical
+        case 3: self = .error
+        case 4: self = .warning
+        case 5: self = .notice
+        case 6: self = .info
+        default: self = .debug
+        }
     }
 }

@@ -98,3 +98,46 @@ final class ClientHandle {
             .reduce(text) { $0.replacing($1.value, with: "***") }
     }
 }
+
+/// A client on its way to the thread that ends it.
+///
+/// `@unchecked Sendable` is safe: the value is made by ``ClientHandle/destroy(timeout:)``, which gives up the pointer
+/// in the same breath (nothing uses it afterwards), and is used once, by one thread. librdkafka allows destroying from
+/// any thread that is not its own. The callbacks are kept alive until the client's last thread, which may still log,
+/// is gone.
+struct EndingClient: @unchecked Sendable {
+    let pointer: OpaquePointer
+    let callbacks: Unmanaged<ClientCallbacks>
+
+    func end() {
+        rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+        callbacks.release()
+    }
+}
+
+/// A moment on the monotonic clock by which something has to be over.
+struct Deadline {
+    private let end: ContinuousClock.Instant
+
+    init(after timeout: Duration) {
+        end = ContinuousClock.now.advanced(by: timeout)
+    }
+
+    /// What is left, never negative.
+    var remaining: Duration { max(.zero, ContinuousClock.now.duration(to: end)) }
+
+    var isOver: Bool { ContinuousClock.now >= end }
+}
+
+extension Duration {
+    /// Whole milliseconds for librdkafka: rounded up, never negative, at most some 24 days.
+    ///
+    /// Rounding up keeps a wait of half a millisecond from becoming a busy loop of zero waits.
+    var kafkaMilliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        if seconds < 0 || attoseconds < 0 { return 0 }
+        if seconds >= 2_000_000 { return 2_000_000_000 }
+        let part = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        return Int32(seconds * 1000 + part)
+    }
+}

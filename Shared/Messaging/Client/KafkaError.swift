@@ -59,3 +59,95 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 }
+
+extension KafkaError {
+    /// What to do about an error. For anything but a produced message, only `.fatal` tells it from the others.
+    public enum Disposition: Sendable, Hashable {
+        /// The client's own queue is full: wait for deliveries and do it again.
+        case retry
+
+        /// The topic does not take messages now and may take them later: it is not there, there is no right to write to
+        /// it, it is configured that way. Nothing is wrong with the message.
+        case refused
+
+        /// No topic that is configured like this one will ever accept the message as it is: it is too large, or not what
+        /// a message must be. One that is too large together with others of its batch may be accepted alone
+        /// (``KafkaProducer/Batching/single``).
+        case unacceptable
+
+        /// librdkafka, which by itself tries for ever, has given the message up. Whether the topic has it is not known,
+        /// and messages behind it may be on their way: to keep their order, make the producer anew and send all that was
+        /// not delivered again.
+        case failed
+
+        /// The client must be closed and made anew.
+        case fatal
+    }
+
+    /// The error numbers that callers and tests need by name; every other number may occur as well.
+    public enum Code {
+        public static let fatal = RD_KAFKA_RESP_ERR__FATAL.rawValue
+        public static let transport = RD_KAFKA_RESP_ERR__TRANSPORT.rawValue
+        public static let timedOut = RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue
+        public static let queueFull = RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue
+        public static let wrongState = RD_KAFKA_RESP_ERR__STATE.rawValue
+        public static let purgedFromQueue = RD_KAFKA_RESP_ERR__PURGE_QUEUE.rawValue
+        public static let purgedInFlight = RD_KAFKA_RESP_ERR__PURGE_INFLIGHT.rawValue
+        public static let autoOffsetReset = RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET.rawValue
+        public static let maxPollExceeded = RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED.rawValue
+        public static let unknownTopic = RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC.rawValue
+        public static let unknownPartition = RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION.rawValue
+        public static let unknownTopicOrPartition = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART.rawValue
+        public static let invalidMessage = RD_KAFKA_RESP_ERR_INVALID_MSG.rawValue
+        public static let messageTooLarge = RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE.rawValue
+        public static let notLeader = RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION.rawValue
+        public static let leaderNotAvailable = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE.rawValue
+        public static let requestTimedOut = RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT.rawValue
+        public static let notEnoughReplicas = RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS.rawValue
+        public static let recordListTooLarge = RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE.rawValue
+        public static let invalidRecord = RD_KAFKA_RESP_ERR_INVALID_RECORD.rawValue
+        public static let policyViolation = RD_KAFKA_RESP_ERR_POLICY_VIOLATION.rawValue
+        public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
+        public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
+        public static let illegalGeneration = RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION.rawValue
+        public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
+        public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
+    }
+
+    static let retryCodes: Set<Int32> = [RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue]
+
+    static let refusedCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+            RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
+            RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
+            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+            RD_KAFKA_RESP_ERR_INVALID_CONFIG,
+            RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS,
+        ].map(\.rawValue))
+
+    static let unacceptableCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+            RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
+            RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
+            RD_KAFKA_RESP_ERR_INVALID_MSG,
+            RD_KAFKA_RESP_ERR_INVALID_RECORD,
+            RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,
+            RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            RD_KAFKA_RESP_ERR__INVALID_ARG,
+        ].map(\.rawValue))
+
+    /// Errors of an offset commit that say "the group has moved on": the offsets are only a hint, so nothing is wrong.
+    static let softCommitCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR__NO_OFFSET,
+            RD_KAFKA_RESP_ERR__STATE,
+            RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST,
+            RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION,
+            RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID,
+            RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,
+        ].map(\.rawValue))
+}

@@ -40,7 +40,7 @@ public final class KafkaConsumer {
         logger: Logger
     ) throws {
         var logger = logger
-        logger[metadataKey: LogKey.group] = "\(groupID)"
+        logger[metadataKey: "group"] = "\(groupID)"
         self.logger = logger
         let callbacks = ClientCallbacks(logger: logger)
         let statistics = StatisticsReporter(clientID: configuration.clientID, role: .consumer, group: groupID)
@@ -146,7 +146,7 @@ public final class KafkaConsumer {
         rebalancer.forgetAll()
         let ended = end(hasLeft: left, timeout: deadline.remaining)
         if !left || !ended {
-            logger.warning("Kafka consumer did not close in time and is left to itself")
+            logger.warning("kafka consumer did not close in time; it keeps closing in the background")
         }
         return left && ended
     }
@@ -159,7 +159,7 @@ public final class KafkaConsumer {
     private func end(hasLeft: Bool, timeout: Duration) -> Bool {
         let neverJoined = rd_kafka_rebalance_protocol(handle.pointer).map { String(cString: $0) } == "NONE"
         if rebalancer.hasBeenAssigned || (hasLeft && neverJoined) { return handle.destroy(timeout: timeout) }
-        logger.debug("Kafka consumer was closed while joining and stays in memory")
+        logger.debug("kafka consumer was closed while joining; it stays in memory")
         handle.abandon()
         return true
     }
@@ -181,7 +181,9 @@ public final class KafkaConsumer {
         guard let queue = rd_kafka_queue_get_consumer(handle.pointer) else { return true }
         defer { rd_kafka_queue_destroy(queue) }
         if let error = rd_kafka_consumer_close_queue(handle.pointer, queue) {
-            logger.debug("Kafka consumer closes without leaving its group: \(KafkaError(consuming: error))")
+            logger.debug(
+                "kafka consumer closes without leaving its group",
+                metadata: ["error": "\(KafkaError(consuming: error))"])
             return true
         }
         while rd_kafka_consumer_closed(handle.pointer) == 0 {
@@ -220,7 +222,7 @@ public final class KafkaConsumer {
         if rebalancer.errors.note(error, at: place, mayPass: mayPass, now: .now) {
             warn(error, place)
         } else {
-            logger.debug("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place.description)"])
+            logger.debug("kafka consumer error", metadata: ["topic": "\(place.description)", "error": "\(error)"])
         }
     }
 
@@ -235,7 +237,7 @@ public final class KafkaConsumer {
     }
 
     private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {
-        logger.warning("Kafka consumer: \(error)", metadata: ["\(LogKey.topic)": "\(place.description)"])
+        logger.warning("kafka consumer error", metadata: ["topic": "\(place.description)", "error": "\(error)"])
     }
 
     /// librdkafka gives errors of a whole topic the partition number 0, as errors of partition 0.

@@ -3,6 +3,26 @@
 internal import CLibrdkafka
 internal import Logging
 
+/// Told which partitions come and go.
+///
+/// All calls are made synchronously by the thread that polls the consumer, from inside its `poll` or `close`, and never
+/// with an empty list. They may call `commit`, `committed`, `bounds` and `clusterID` of that consumer, but nothing else of
+/// it. The whole group waits until they return: be quick.
+public protocol RebalanceHandler: AnyObject {
+    /// The partitions are about to become ours; nothing of them has been read yet.
+    ///
+    /// - Returns: where to start reading, as an offset or one of ``KafkaOffset``. Partitions that are missing start at
+    ///   the group's committed offset, and without one show in ``KafkaConsumer/takeOutOfRange()``.
+    func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64]
+
+    /// The partitions are about to be given up in good order: they are still ours during the call, and the last
+    /// offsets may be committed. Records of them that the running `poll` has read are not returned.
+    func partitionsRevoked(_ partitions: [TopicPartition])
+
+    /// The partitions are someone else's already (session timed out, thrown out of the group): do not commit.
+    func partitionsLost(_ partitions: [TopicPartition])
+}
+
 /// Answers rebalances: tells the handler, then librdkafka. Runs on the thread that polls, inside the poll.
 final class Rebalancer {
     var tracker = AssignmentTracker()
@@ -43,7 +63,7 @@ final class Rebalancer {
         case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS where list != nil:
             if let list { revoke(list) }
         default:
-            logger.error("Kafka rebalance failed: \(KafkaError(code))")
+            logger.error("kafka rebalance failed", metadata: ["error": "\(KafkaError(code))"])
             let partitions = tracker.partitions.sorted()
             if !partitions.isEmpty { handler?.partitionsLost(partitions) }
             isMember = false
@@ -78,7 +98,7 @@ final class Rebalancer {
         errors.assigned(partitions)
         tracker.add(partitions)
         statistics.assignment = tracker.partitions
-        log("Kafka partitions assigned", partitions)
+        log("kafka partitions assigned", partitions)
     }
 
     private func revoke(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
@@ -99,7 +119,7 @@ final class Rebalancer {
         }
         if isLost { isMember = false }
         remove(partitions)
-        log(isLost ? "Kafka partitions lost" : "Kafka partitions revoked", partitions)
+        log(isLost ? "kafka partitions lost" : "kafka partitions revoked", partitions)
     }
 
     private func remove(_ partitions: [TopicPartition]) {
@@ -125,13 +145,56 @@ final class Rebalancer {
     }
 
     private func refused(_ error: KafkaError) {
-        logger.error("Kafka refuses the assignment: \(error)")
+        logger.error("kafka refused the assignment", metadata: ["error": "\(error)"])
         refusal = KafkaError(
             code: error.code, message: "the assignment was refused: \(error.message)", isFatal: true)
     }
 
     private func log(_ text: Logger.Message, _ partitions: [TopicPartition]) {
-        logger.info(
-            text, metadata: ["\(LogKey.partitions)": "\(partitions.map(\.description).joined(separator: " "))"])
+        logger.info(text, metadata: ["partitions": "\(partitions.map(\.description).joined(separator: " "))"])
+    }
+}
+
+/// What is assigned, and which of the records just read must not be returned any more. Pure state, no I/O.
+struct AssignmentTracker {
+    private(set) var partitions: Set<TopicPartition> = []
+    private var removed: Set<TopicPartition> = []
+
+    /// Assigned partitions that are not read for now.
+    var paused: Set<TopicPartition> = []
+
+    /// Assigned partitions whose position the log does not have.
+    var outOfRange: Set<TopicPartition> = []
+
+    /// Topics with assigned partitions that were told to be missing.
+    var vanished: Set<String> = []
+
+    /// Counts every change, so that caches of partitions know when they are out of date.
+    private(set) var changes = 0
+
+    mutating func add(_ added: [TopicPartition]) {
+        partitions.formUnion(added)
+        changes += 1
+    }
+
+    mutating func remove(_ gone: [TopicPartition]) {
+        partitions.subtract(gone)
+        paused.subtract(gone)
+        restart(gone)
+    }
+
+    /// The partitions are read anew from somewhere.
+    mutating func restart(_ restarted: [TopicPartition]) {
+        removed.formUnion(restarted)
+        outOfRange.subtract(restarted)
+        changes += 1
+    }
+
+    /// Takes the records of partitions that went away since the last call out of `records`, which were all read before
+    /// they went. A partition that went and came back keeps nothing from before: it is read anew from its start.
+    mutating func discardRemoved(from records: inout [KafkaRecord]) {
+        if removed.isEmpty { return }
+        records.removeAll { removed.contains($0.topicPartition) }
+        removed = []
     }
 }

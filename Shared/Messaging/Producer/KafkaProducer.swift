@@ -131,7 +131,7 @@ public final class KafkaProducer {
         purgeIfFatal()
         let code = rd_kafka_flush(handle.pointer, timeout.kafkaMilliseconds)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, code != RD_KAFKA_RESP_ERR__TIMED_OUT {
-            logger.warning("Kafka flush failed: \(KafkaError(code))")
+            logger.warning("kafka flush failed", metadata: ["error": "\(KafkaError(code))"])
         }
         purgeIfFatal()
         return takeReports()
@@ -155,7 +155,7 @@ public final class KafkaProducer {
         topics.removeAll()
         statistics.close()
         if !handle.destroy(timeout: max(deadline.remaining, .milliseconds(500))) {
-            logger.warning("Kafka producer did not close in time and is left to itself")
+            logger.warning("kafka producer did not close in time; it keeps closing in the background")
         }
         return reports
     }
@@ -175,7 +175,7 @@ public final class KafkaProducer {
     /// A client with a fatal error delivers nothing any more, so its messages are given back at once.
     private func purgeIfFatal() {
         guard fatalError == nil, let error = handle.fatalError else { return }
-        logger.error("Kafka producer failed for good: \(error)")
+        logger.error("kafka producer failed for good", metadata: ["error": "\(error)"])
         fatalError = error
         collector.fatalError = error
         purge()

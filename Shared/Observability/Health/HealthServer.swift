@@ -7,6 +7,35 @@ import NIOCore
 import NIOPosix
 public import ServiceLifecycle
 
+/// What a service knows about itself at one moment.
+public struct HealthReport: Sendable, Equatable {
+    /// Checks whose failure only a restart can mend. Keep dependencies out: a database outage must not restart
+    /// every process.
+    public var live: [HealthCheck]
+    /// Checks whose failure means: send no work here for now.
+    public var ready: [HealthCheck]
+
+    public init(live: [HealthCheck] = [], ready: [HealthCheck] = []) {
+        self.live = live
+        self.ready = ready
+    }
+}
+
+/// The state of one thing that the service depends on.
+public struct HealthCheck: Sendable, Equatable {
+    /// A short stable name, such as `database`.
+    public var name: String
+    public var ok: Bool
+    /// What an operator should know, without secrets: the answer is readable for everyone who reaches the port.
+    public var detail: String?
+
+    public init(name: String, ok: Bool, detail: String? = nil) {
+        self.name = name
+        self.ok = ok
+        self.detail = detail
+    }
+}
+
 /// The HTTP server for operators: `GET /livez`, `/readyz` and `/metrics`.
 ///
 /// Guarantees:
@@ -70,5 +99,59 @@ public struct HealthServer: Service {
     /// uses NIO.
     public static func useOneThread() {
         NIOSingletons.groupLoopCountSuggestion = 1
+    }
+}
+
+/// Answers the three paths of the health server, to GET and HEAD; everything else is 404. Holds no state.
+struct HealthResponder: HTTPResponder {
+    typealias Context = BasicRequestContext
+
+    let health: @Sendable () -> HealthReport
+    let metrics: @Sendable () -> String
+
+    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        guard request.method == .get || request.method == .head else { return Self.notFound }
+        let response =
+            switch request.uri.path {
+            case "/livez": Self.probe(health().live)
+            case "/readyz": Self.probe(health().ready)
+            case "/metrics": Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
+            default: Self.notFound
+            }
+        return request.method == .head ? response.createHeadResponse() : response
+    }
+
+    private static func probe(_ checks: [HealthCheck]) -> Response {
+        let ok = checks.allSatisfy(\.ok)
+        let body = ok ? Array("{\"status\":\"ok\"}".utf8) : unavailable(checks)
+        return response(ok ? .ok : .serviceUnavailable, body, type: "application/json")
+    }
+
+    /// All checks are listed, not only the failed ones: what still works is half of a diagnosis.
+    private static func unavailable(_ checks: [HealthCheck]) -> [UInt8] {
+        var body = Array("{\"status\":\"unavailable\",\"checks\":[".utf8)
+        for (index, check) in checks.enumerated() {
+            if index > 0 { body.append(UInt8(ascii: ",")) }
+            body += "{\"name\":".utf8
+            JSONText.append(check.name, to: &body)
+            body += ",\"ok\":\(check.ok)".utf8
+            if let detail = check.detail {
+                body += ",\"detail\":".utf8
+                JSONText.append(detail, to: &body)
+            }
+            body.append(UInt8(ascii: "}"))
+        }
+        body += "]}".utf8
+        return body
+    }
+
+    private static var notFound: Response {
+        response(.notFound, Array("{\"status\":\"not found\"}".utf8), type: "application/json")
+    }
+
+    private static func response(_ status: HTTPResponse.Status, _ body: [UInt8], type: String) -> Response {
+        // A cached answer of a probe is a wrong answer.
+        let headers: HTTPFields = [.contentType: type, .cacheControl: "no-store"]
+        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
     }
 }

@@ -63,3 +63,53 @@ struct ProcessMetrics: Sendable {
         return count - 1
     }
 }
+
+/// The fields of `/proc/self/stat` that are exposed as metrics. Parsing is pure.
+struct ProcessStat: Sendable, Equatable {
+    /// User and system time, in clock ticks.
+    let cpuTicks: UInt64
+    /// Start of the process after boot, in clock ticks.
+    let startTicks: UInt64
+    let residentPages: UInt64
+
+    /// Parses one line as described in proc(5); nil when it has another shape.
+    init?(line: String) {
+        // The command name may hold spaces and parentheses: only the last ')' ends it.
+        guard let end = line.lastIndex(of: ")") else { return nil }
+        let fields = line[line.index(after: end)...].split { $0 == " " || $0 == "\n" }
+        // The first field here is number 3 of the manual page.
+        guard fields.count > 21, let user = UInt64(fields[11]), let system = UInt64(fields[12]),
+            let start = UInt64(fields[19]), let resident = UInt64(fields[21])
+        else { return nil }
+        cpuTicks = user + system
+        startTicks = start
+        residentPages = resident
+    }
+
+    /// The state of this process now; nil where there is no `/proc`.
+    static func current() -> ProcessStat? {
+        ProcFile.read("/proc/self/stat").flatMap(ProcessStat.init(line:))
+    }
+}
+
+/// Reads whole files of the proc file system, whose sizes are not known beforehand.
+enum ProcFile {
+    /// The content of the file; nil when it cannot be opened or read. Bytes that are not UTF-8 are replaced.
+    static func read(_ path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count > 0 {
+                content += chunk[..<count]
+            } else if count == 0 {
+                return String(decoding: content, as: UTF8.self)
+            } else if errno != EINTR {
+                return nil
+            }
+        }
+    }
+}

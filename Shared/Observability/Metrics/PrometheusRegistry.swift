@@ -71,3 +71,88 @@ public final class PrometheusRegistry: Sendable {
         return (dropped.family, text)
     }
 }
+
+extension PrometheusRegistry {
+    /// What the registry needs to know beforehand. Names in the dictionaries are exposed names, such as
+    /// `outbox_batch_size` or `database_commit_seconds`.
+    public struct Configuration: Sendable {
+        /// The most series that one metric name may have. Further label combinations are dropped and counted in
+        /// `metrics_dropped_series_total`.
+        public var seriesLimit = 1_000
+
+        /// Bucket bounds of every `Timer`, in seconds.
+        public var timerBuckets: [Double] = [
+            0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+        ]
+
+        /// Bucket bounds of every aggregating `Recorder`; made for counts and batch sizes.
+        public var recorderBuckets: [Double] = [
+            1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 100_000, 1_000_000,
+        ]
+
+        /// Bucket bounds of single histograms, in place of the two lists above.
+        public var bucketsByName: [String: [Double]] = [:]
+
+        /// HELP texts. A metric without one is exposed without a HELP line.
+        public var help: [String: String] = [:]
+
+        public init() {}
+    }
+}
+
+/// Every family of a registry, by exposed name. A plain value without a lock; the registry guards it.
+///
+/// Invariants: a name has one kind; no two families put the same sample name into the exposition; no family has more
+/// than `limit` series; a family without series does not exist.
+struct MetricFamilies: Sendable {
+    private(set) var byName: [String: MetricFamily] = [:]
+    /// Every sample name in use, see `MetricKind.sampleNames`.
+    private var claimed: Set<String>
+    private let limit: Int
+
+    /// `reserved` names are never given to a family.
+    init(limit: Int, reserved: [String]) {
+        self.limit = limit
+        claimed = Set(reserved)
+    }
+
+    /// The series for this name and these labels, made on first use; nil when the name belongs to something else or
+    /// the family is full. `buckets` and `make` are only called for what does not exist yet.
+    mutating func series(
+        _ name: String, kind: MetricKind, labels: LabelSet, buckets: () -> HistogramBuckets?,
+        make: (HistogramBuckets?) -> any MetricSeries
+    ) -> (any MetricSeries)? {
+        if let family = byName[name] {
+            guard family.kind == kind else { return nil }
+            if let existing = family.series[labels] { return existing }
+            guard family.series.count < limit else { return nil }
+            let created = make(family.buckets)
+            byName[name]?.series[labels] = created
+            return created
+        }
+        let sampleNames = kind.sampleNames(of: name)
+        guard limit > 0, claimed.isDisjoint(with: sampleNames) else { return nil }
+        claimed.formUnion(sampleNames)
+        let familyBuckets = buckets()
+        let created = make(familyBuckets)
+        byName[name] = MetricFamily(kind: kind, buckets: familyBuckets, series: [labels: created])
+        return created
+    }
+
+    /// Removes this very series; one that is not held, or has been replaced, changes nothing.
+    mutating func remove(_ series: any MetricSeries) {
+        guard let family = byName[series.family], family.series[series.labels] === series else { return }
+        byName[series.family]?.series[series.labels] = nil
+        guard family.series.count == 1 else { return }
+        byName[series.family] = nil
+        claimed.subtract(family.kind.sampleNames(of: series.family))
+    }
+}
+
+/// All series of one exposed name. A plain value that the registry guards with its lock.
+struct MetricFamily: Sendable {
+    let kind: MetricKind
+    /// Only for histograms; the first creator of a family decides for all of its series.
+    let buckets: HistogramBuckets?
+    var series: [LabelSet: any MetricSeries]
+}

@@ -19,10 +19,10 @@ import Testing
         // Nothing listens on port 1, which librdkafka reports from a thread of its own.
         let configuration = KafkaConfiguration(bootstrapServers: "127.0.0.1:1")
         let producer = try KafkaProducer(configuration: configuration, logger: recorder.logger)
-        try wait(until: recorder.lines.contains { $0.metadata["kafka_facility"] == "FAIL" }) {
+        try wait(until: recorder.lines.contains { $0.metadata["facility"] == "FAIL" }) {
             _ = producer.poll(timeout: .milliseconds(20))
         }
         producer.close(timeout: .seconds(5))
-        #expect(recorder.lines.contains { $0.level == .error && $0.metadata["kafka_facility"] == "FAIL" })
+        #expect(recorder.lines.contains { $0.level == .error && $0.metadata["facility"] == "FAIL" })
     }
 }

@@ -81,9 +81,12 @@ final class TestBroker {
             topics: topics.map(topic), handler: handler, wakeUp: wakeUp, logger: logs.logger)
     }
 
-    /// How many warnings contain these words.
+    /// How many warnings contain these words, in their text or in a value.
     func warnings(_ words: String) -> Int {
-        logs.lines.count { $0.level >= .warning && $0.text.contains(words) }
+        logs.lines.count { line in
+            line.level >= .warning
+                && (line.text.contains(words) || line.metadata.values.contains { "\($0)".contains(words) })
+        }
     }
 
     func close() { embedded?.close() }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CLibrdkafka
+
 /// The kinds of librdkafka client. The admin client is a producer that produces nothing.
 enum ClientRole: CaseIterable {
     /// A member of a group.
@@ -98,4 +100,98 @@ enum ClientRole: CaseIterable {
         "topic.metadata.propagation.max.ms": "2000",
         "topic.metadata.refresh.interval.ms": "5000",
     ]
+}
+
+extension KafkaConfiguration {
+    /// Every setting of one client, sorted by key.
+    ///
+    /// - Throws: when a setting was given that this library keeps to itself.
+    func settings(for role: ClientRole, groupID: String?) throws(KafkaConfigurationError) -> [ClientSetting] {
+        var merged: [String: ClientSetting] = [:]
+        func put(_ settings: [String: String], prefix: String) {
+            for (key, value) in settings { merged[key] = ClientSetting(key: key, value: value, prefix: prefix) }
+        }
+        let own = role.isConsumer ? consumer : producer
+        put(role.defaults, prefix: role.variablePrefix)
+        for (settings, prefix) in [(common, "KAFKA_"), (own, role.variablePrefix)] {
+            if let key = settings.keys.sorted().first(where: { role.reserved.contains($0) }) {
+                throw KafkaConfigurationError(
+                    variable: ClientSetting(key: key, value: "", prefix: prefix).variable,
+                    message: "\(key) is fixed by IdentityBus and cannot be set")
+            }
+            put(settings, prefix: prefix)
+        }
+        put(role.fixed, prefix: role.variablePrefix)
+        put(["client.id": clientID], prefix: "KAFKA_")
+        // librdkafka takes no empty list; the host of the embedded broker has none.
+        if !bootstrapServers.isEmpty { put(["bootstrap.servers": bootstrapServers], prefix: "KAFKA_") }
+        if let groupID { put(["group.id": groupID], prefix: role.variablePrefix) }
+        return merged.values.sorted { $0.key < $1.key }
+    }
+}
+
+/// One librdkafka setting and the environment variable that people know it by.
+struct ClientSetting {
+    let key: String
+    let value: String
+    let variable: String
+
+    init(key: String, value: String, prefix: String) {
+        self.key = key
+        self.value = value
+        self.variable = prefix + key.uppercased().replacing(".", with: "_")
+    }
+
+    var isSecret: Bool { Self.isSecret(key) }
+
+    /// Whether a setting's value must never be shown. Rather too many than too few.
+    static func isSecret(_ key: String) -> Bool {
+        let marks = ["password", "secret", "username", "key.pem", "ssl.key", "token", "jaas", "oauthbearer.config"]
+        let lowered = key.lowercased()
+        return !lowered.hasSuffix(".location") && marks.contains { lowered.contains($0) }
+    }
+}
+
+/// Owns an `rd_kafka_conf_t` until a client takes it over.
+struct NativeConfiguration: ~Copyable {
+    let pointer: OpaquePointer
+
+    /// Applies the settings in order.
+    ///
+    /// - Throws: for the first one that librdkafka refuses.
+    init(_ settings: [ClientSetting]) throws(KafkaConfigurationError) {
+        guard let conf = rd_kafka_conf_new() else {
+            throw KafkaConfigurationError(variable: "KAFKA_*", message: "librdkafka made no configuration")
+        }
+        for setting in settings {
+            if let problem = Self.apply(setting, to: conf) {
+                rd_kafka_conf_destroy(conf)
+                throw KafkaConfigurationError(variable: setting.variable, message: problem)
+            }
+        }
+        pointer = conf
+    }
+
+    deinit { rd_kafka_conf_destroy(pointer) }
+
+    /// Hands the pointer to the caller, who owns it from here on.
+    consuming func take() -> OpaquePointer {
+        let taken = pointer
+        discard self
+        return taken
+    }
+
+    /// What is wrong with the setting, or `nil`.
+    private static func apply(_ setting: ClientSetting, to conf: OpaquePointer) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
+            text.initialize(repeating: 0)
+            let result = rd_kafka_conf_set(conf, setting.key, setting.value, text.baseAddress, text.count)
+            if result == RD_KAFKA_CONF_OK { return nil }
+            // librdkafka quotes the value in its message, so a secret's message is not repeated.
+            if setting.isSecret && result != RD_KAFKA_CONF_UNKNOWN { return "librdkafka refuses the value (not shown)" }
+            // It quotes values of several lines, such as certificates, as they are.
+            let words = text.baseAddress.map { String(cString: $0) } ?? "refused by librdkafka"
+            return words.split(whereSeparator: \.isNewline).joined(separator: " ")
+        }
+    }
 }
