@@ -62,7 +62,7 @@ let package = Package(
         .target(
             name: "Storage",
             dependencies: [
-                "CLibpq",
+                "CLibpq", "Contracts",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -71,6 +71,7 @@ let package = Package(
         .target(
             name: "Observability",
             dependencies: [
+                "Contracts",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),

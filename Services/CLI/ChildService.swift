@@ -2,6 +2,7 @@
 
 import Foundation
 import Glibc
+import Runtime
 
 /// A service as a child process: started, watched, started again when it dies, stopped. Used by one thread.
 final class ChildService {
@@ -12,7 +13,7 @@ final class ChildService {
     private var process: Process?
     private var startAt = ContinuousClock.now
     private var startedAt = ContinuousClock.now
-    private var backoff = Duration.milliseconds(200)
+    private var backoff = Backoff(from: .milliseconds(200), upTo: .seconds(10))
     private var addresses: [String: String] = [:]
     private(set) var isReady = false
 
@@ -42,7 +43,7 @@ final class ChildService {
                     readReports()
                     isReady = addresses.count == reports.count && HealthProbe.isReady(addresses[Self.healthReport])
                 }
-                if ContinuousClock.now - startedAt > .seconds(10) { backoff = .milliseconds(200) }
+                if ContinuousClock.now - startedAt > .seconds(10) { backoff.reset() }
                 return
             }
             if process.terminationStatus == 64, process.terminationReason == .exit {
@@ -51,8 +52,7 @@ final class ChildService {
             say("service   \(name) ended (\(reason(process))), starting it again")
             self.process = nil
             forgetReports()
-            startAt = .now + backoff
-            backoff = min(backoff * 2, .seconds(10))
+            startAt = .now + backoff.next()
         }
         if ContinuousClock.now >= startAt { try start() }
     }

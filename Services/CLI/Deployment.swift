@@ -100,7 +100,7 @@ struct Deployment: ParsableArguments {
             guard keys.isEmpty, let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
                 return keys
             }
-            let key = text.trimmingCharacters(in: .newlines)
+            let key = text.withoutFinalNewlines
             return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
         } catch {
             throw ValidationError("\(error)")

@@ -131,8 +131,7 @@ struct UpCommand: ParsableCommand {
         }
         let path = deployment.internalKeyFile
         if !FileManager.default.fileExists(atPath: path) {
-            let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
-            let key = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            let key = (0..<32).map { _ in UInt8.random(in: 0...255) }.hex
             let isWritten = FileManager.default.createFile(
                 atPath: path, contents: Data("\(key)\n".utf8), attributes: [.posixPermissions: 0o600])
             guard isWritten else { throw ValidationError("\(path) cannot be written") }

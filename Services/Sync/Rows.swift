@@ -21,7 +21,7 @@ public struct IdentityEntry: Sendable, Hashable {
 
         /// SHA-256, in hex.
         var digest: String {
-            SHA256.hash(data: Array(value.text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            SHA256.hash(data: Array(value.text.utf8)).hex
         }
 
         init(app: String, type: IdentityType, value: String) {

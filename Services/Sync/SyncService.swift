@@ -22,7 +22,7 @@ public struct SyncService: CommandService {
 
     /// - Parameter aliasDelay: how long an accepted alias waits.
     public init(aliasDelay: Duration) {
-        decider = SyncDecider(aliasDelay: aliasDelay.components.seconds * 1000)
+        decider = SyncDecider(aliasDelay: aliasDelay.inMilliseconds)
     }
 
     /// Takes `ALIAS_DELAY` from the environment: whole seconds, 24 hours unless it says otherwise.

@@ -5,14 +5,10 @@ import Runtime
 
 /// Authentication codes (seed 001 "Requesting an Authentication Code").
 extension UserDecider {
-    private static let hexDigits = Array("0123456789abcdef".utf8)
-
     /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
     /// hex.
     static func newCode(_ context: DecisionContext) -> String {
-        let bytes = context.secrets.bytes("auth-code", for: context.command)
-        return String(
-            decoding: bytes.flatMap { [hexDigits[Int($0 >> 4)], hexDigits[Int($0 & 15)]] }, as: UTF8.self)
+        context.secrets.bytes("auth-code", for: context.command).hex
     }
 
     static func issueCode(

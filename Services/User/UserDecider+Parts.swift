@@ -52,7 +52,7 @@ extension UserDecider {
         for part in [key.app, command.installId, key.source, key.id, String(context.now.milliseconds)] {
             hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
-        return hash.finalize().prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        return hash.finalize().prefix(16).hex
     }
 
     static func outcome(_ failure: InstallSaga.Failure) -> Outcome {

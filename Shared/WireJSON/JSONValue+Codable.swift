@@ -7,7 +7,7 @@ extension JSONValue: Codable {
     public init(from decoder: any Decoder) throws {
         if let node = decoder as? DecoderNode {
             self = node.value
-        } else if let container = try? decoder.container(keyedBy: AnyName.self) {
+        } else if let container = try? decoder.container(keyedBy: AnyKey.self) {
             var object = JSONObject()
             for key in container.allKeys {
                 object[key.stringValue] = try container.decode(JSONValue.self, forKey: key)
@@ -40,9 +40,9 @@ extension JSONValue: Codable {
         if let own = encoder as? EncoderLevel { return try own.write(value: self) }
         switch self {
         case .object(let object):
-            var container = encoder.container(keyedBy: AnyName.self)
+            var container = encoder.container(keyedBy: AnyKey.self)
             for member in object.members {
-                try container.encode(member.value, forKey: AnyName(member.name))
+                try container.encode(member.value, forKey: AnyKey(member.name))
             }
         case .array(let elements):
             var container = encoder.unkeyedContainer()
@@ -68,24 +68,6 @@ extension JSONValue: Codable {
                 try container.encode(number.double)
             }
         case .null, .array, .object: try container.encodeNil()
-        }
-    }
-
-    /// Any member name as a coding key.
-    private struct AnyName: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-
-        init(_ name: String) {
-            stringValue = name
-        }
-
-        init?(stringValue: String) {
-            self.stringValue = stringValue
-        }
-
-        init?(intValue: Int) {
-            return nil
         }
     }
 }

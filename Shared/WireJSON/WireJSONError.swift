@@ -72,6 +72,23 @@ public enum WireJSONError {
     }
 }
 
+/// Any member name as a coding key.
+public struct AnyKey: CodingKey {
+    /// The name.
+    public let stringValue: String
+    /// There is none.
+    public var intValue: Int? { nil }
+
+    /// A key with this name.
+    public init(_ name: String) { stringValue = name }
+
+    /// A key with this name.
+    public init(stringValue: String) { self.stringValue = stringValue }
+
+    /// Always nil: members have names.
+    public init?(intValue: Int) { nil }
+}
+
 /// A position in an array, as a coding key.
 struct JSONIndexKey: CodingKey {
     let index: Int

@@ -116,14 +116,4 @@ import Testing
         copy.trace("no")
         #expect(pipe.lines().count == 1)
     }
-
-    @Test(arguments: [
-        (0, 0, "1970-01-01T00:00:00.000Z"), (951_827_696, 7, "2000-02-29T12:34:56.007Z"),
-        (4_102_444_799, 999, "2099-12-31T23:59:59.999Z"),
-    ])
-    func timestamps(seconds: Int, milliseconds: Int, text: String) {
-        var line: [UInt8] = []
-        Timestamp(seconds: seconds, milliseconds: milliseconds).appendRFC3339(to: &line)
-        #expect(String(decoding: line, as: UTF8.self) == text)
-    }
 }

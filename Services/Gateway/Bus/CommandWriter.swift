@@ -103,12 +103,7 @@ enum CommandID {
         for part in parts {
             hmac.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
-        var bytes = Array(hmac.finalize().prefix(16))
-        bytes[6] = bytes[6] & 0x0F | 0x80
-        bytes[8] = bytes[8] & 0x3F | 0x80
-        let hex = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
-        let groups = [hex[0..<4], hex[4..<6], hex[6..<8], hex[8..<10], hex[10..<16]]
-        return groups.map { $0.joined() }.joined(separator: "-")
+        return DerivedID.uuid(hmac.finalize().prefix(16), version: 8)
     }
 
     private static func secret(of caller: Caller) -> SymmetricKey {

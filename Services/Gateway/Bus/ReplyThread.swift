@@ -46,7 +46,7 @@ struct ReplyThread {
     /// Waits for the broker, makes the topic if it is missing, and goes to its end.
     /// - Returns: `nil` when asked to stop meanwhile.
     private func open() -> KafkaTail? {
-        var delay = 0.1
+        var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !health.isStopping {
             health.turned(.tail)
             do {
@@ -55,8 +55,7 @@ struct ReplyThread {
                 logger.warning("waiting for the broker", metadata: ["error": "\(error)"])
                 health.broker("\(error)")
                 waiters.sweep(now: .now)
-                Thread.sleep(forTimeInterval: delay * .random(in: 0.5...1))
-                delay = min(delay * 2, 3)
+                Thread.sleep(forTimeInterval: backoff.nextSpread().inSeconds)
             }
         }
         return nil

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// The W3C trace context of a request: the caller's, or a new one.
 struct TraceContext: Sendable, Equatable {
     /// 32 lower-case hex characters.
@@ -41,7 +43,6 @@ struct TraceContext: Sendable, Equatable {
     }
 
     private static func hex(_ value: UInt64) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        withUnsafeBytes(of: value.bigEndian, \.hex)
     }
 }

@@ -114,7 +114,6 @@ struct API: Sendable {
 
 extension Timestamp {
     fileprivate func adding(_ duration: Duration) -> Timestamp {
-        let (seconds, attoseconds) = duration.components
-        return Timestamp(milliseconds: milliseconds + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+        Timestamp(milliseconds: milliseconds + duration.inMilliseconds)
     }
 }

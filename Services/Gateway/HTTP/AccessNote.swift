@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Logging
 import Runtime
 
@@ -18,10 +19,9 @@ struct AccessNote: Sendable {
     func metadata(
         method: String, route: String, status: Int, duration: Duration, trace: TraceContext
     ) -> Logger.Metadata {
-        let (seconds, attoseconds) = duration.components
         var metadata: Logger.Metadata = [
             "method": "\(method)", "route": "\(route)", "status": "\(status)",
-            "ms": "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)", "trace": "\(trace.id)",
+            "ms": "\(duration.inMilliseconds)", "trace": "\(trace.id)",
         ]
         if !ref.isEmpty { metadata["ref"] = "\(ref)" }
         if let app { metadata["app"] = "\(app)" }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -139,9 +140,8 @@ struct GatewayResponder: HTTPResponder {
 
     private func measure(_ route: String, _ status: Int, _ duration: Duration) {
         Counter(label: "gateway_requests", dimensions: [("route", route), ("status", String(status))]).increment()
-        let (seconds, attoseconds) = duration.components
         Metrics.Timer(label: "gateway_request_duration", dimensions: [("route", route)])
-            .recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+            .recordNanoseconds(duration.inNanoseconds)
     }
 
     /// Methods are free text; what the log shows is not.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Runtime
 import Synchronization
 
@@ -13,8 +14,7 @@ final class TokenBuckets<Key: Hashable & Sendable>: Sendable {
         var filled: ContinuousClock.Instant
 
         func tokens(_ rate: Rate, _ now: ContinuousClock.Instant) -> Double {
-            let (seconds, attoseconds) = max(.zero, now - filled).components
-            return min(rate.burst, tokens + rate.perSecond * (Double(seconds) + Double(attoseconds) * 1e-18))
+            min(rate.burst, tokens + rate.perSecond * max(.zero, now - filled).inSeconds)
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Crypto
 import HTTPTypes
 import NIOCore
@@ -7,10 +8,7 @@ import NIOCore
 extension OpenAPIDocument {
     static let buffer = ByteBuffer(string: text)
 
-    private static let tag =
-        "\""
-        + SHA256.hash(data: Array(text.utf8)).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        + "\""
+    private static let tag = "\"\(SHA256.hash(data: Array(text.utf8)).prefix(8).hex)\""
 
     /// Without the body, which is ``buffer``.
     /// - Parameter tags: the request's `If-None-Match`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Crypto
 import Foundation
 import Runtime
@@ -132,8 +133,7 @@ enum SyncSurface {
     }
 
     private static func digest(_ value: JSONValue) -> String {
-        SHA256.hash(data: value.canonicalBytes()).prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-            .joined()
+        SHA256.hash(data: value.canonicalBytes()).prefix(16).hex
     }
 
     // MARK: Responses

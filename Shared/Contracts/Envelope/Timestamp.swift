@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, as contracts write it: RFC 3339.
 ///
 /// Conversion is arithmetic on the proleptic Gregorian calendar and needs no locale, time zone database or lock, so it
@@ -9,6 +11,13 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
     public init(milliseconds: Int64) {
         self.milliseconds = milliseconds
+    }
+
+    /// The system's clock.
+    public static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
@@ -60,6 +69,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         let days = Self.daysSince1970(year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offsetMinutes
         milliseconds = (minutes * 60 + second) * 1000 + fraction
+    }
+
+    /// The same, or a day, which stands for its beginning in UTC.
+    public init?(rfc3339OrDay text: String) {
+        guard let instant = Timestamp(rfc3339: text) ?? Timestamp(rfc3339: "\(text)T00:00:00Z") else { return nil }
+        self = instant
     }
 
     /// `2026-11-21T10:24:04.123Z`.

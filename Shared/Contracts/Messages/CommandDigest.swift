@@ -17,15 +17,5 @@ public enum CommandDigest {
     /// As it stands in a reply: lower-case hex.
     public static func text(type: String, data: JSONValue) -> String { text(bytes(type: type, data: data)) }
 
-    public static func text(_ digest: [UInt8]) -> String {
-        String(unsafeUninitializedCapacity: digest.count * 2) { hex in
-            for (index, byte) in digest.enumerated() {
-                hex[index * 2] = digits[Int(byte >> 4)]
-                hex[index * 2 + 1] = digits[Int(byte & 15)]
-            }
-            return digest.count * 2
-        }
-    }
-
-    private static let digits = Array("0123456789abcdef".utf8)
+    public static func text(_ digest: [UInt8]) -> String { digest.hex }
 }

@@ -10,7 +10,7 @@ public import Crypto
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key.
     public static func user(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
-        hex(code(salt, domain("user-id", app, source, commandID)).prefix(12))
+        code(salt, domain("user-id", app, source, commandID)).prefix(12).hex
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
@@ -73,28 +73,21 @@ public enum DerivedID {
         uuid(Insecure.SHA1.hash(data: namespace + name).prefix(16), version: 5)
     }
 
-    private static func uuid(_ bytes: some Sequence<UInt8>, version: UInt8) -> String {
+    /// The UUID of that version with these 16 bytes, as far as its form leaves them free.
+    public static func uuid(_ bytes: some Sequence<UInt8>, version: UInt8) -> String {
         var bytes = Array(bytes)
         bytes[6] = bytes[6] & 0x0F | version << 4
         bytes[8] = bytes[8] & 0x3F | 0x80
-        return hex(bytes, dashesBefore: [4, 6, 8, 10])
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        for (index, byte) in bytes.enumerated() {
+            if [4, 6, 8, 10].contains(index) { text.append(UInt8(ascii: "-")) }
+            text.appendHex(byte)
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 
     private static func code(_ salt: SymmetricKey, _ text: [UInt8]) -> HMAC<SHA256>.MAC {
         HMAC<SHA256>.authenticationCode(for: text, using: salt)
-    }
-
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    /// - Parameter dashesBefore: the bytes that a dash stands in front of.
-    private static func hex(_ bytes: some Sequence<UInt8>, dashesBefore: [Int] = []) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for (index, byte) in bytes.enumerated() {
-            if dashesBefore.contains(index) { text.append(UInt8(ascii: "-")) }
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -34,16 +34,16 @@ final class StatisticsReporter {
     /// Reads one document. A document that cannot be read is skipped: statistics must never stop the service.
     func report(json: UnsafeRawBufferPointer) {
         guard let document = try? JSONDecoder().decode(ClientStatistics.self, from: Data(json)) else { return }
-        set(MetricName.replyQueue, client, Double(document.replyQueue))
-        set(MetricName.queuedMessages, client, Double(document.queuedMessages))
+        set(KafkaMetric.replyQueue, client, Double(document.replyQueue))
+        set(KafkaMetric.queuedMessages, client, Double(document.queuedMessages))
         for broker in document.brokers.values where broker.nodeid >= 0 && broker.rtt.cnt > 0 {
             for (quantile, value) in [("0.95", broker.rtt.p95), ("0.99", broker.rtt.p99)] {
                 let labels = client + [("broker", String(broker.nodeid)), ("quantile", quantile)]
-                set(MetricName.brokerRoundTrip, labels, Double(value) / 1_000_000)
+                set(KafkaMetric.brokerRoundTrip, labels, Double(value) / 1_000_000)
             }
         }
         guard let group else { return }
-        if let count = document.group?.rebalances { set(MetricName.rebalances, [("group", group)], Double(count)) }
+        if let count = document.group?.rebalances { set(KafkaMetric.rebalances, [("group", group)], Double(count)) }
         for (topic, content) in document.topics {
             for partition in content.partitions.values {
                 report(partition, of: topic, group: group)
@@ -65,7 +65,7 @@ final class StatisticsReporter {
             gauge.record(value)
         } else {
             let labels = [("group", group), ("topic", topic), ("partition", String(partition.partition))]
-            let gauge = Gauge(label: MetricName.consumerLag, dimensions: labels, factory: factory)
+            let gauge = Gauge(label: KafkaMetric.consumerLag, dimensions: labels, factory: factory)
             lag[address] = gauge
             gauge.record(value)
         }
@@ -157,7 +157,7 @@ struct ClientStatistics: Decodable {
 }
 
 /// The names of this library's metrics.
-enum MetricName {
+enum KafkaMetric {
     /// Gauge {group, topic, partition}: messages that the group still has before it.
     static let consumerLag = "kafka_consumer_lag"
     /// Gauge {client, role, broker, quantile}: seconds from request to answer over the last interval.

@@ -133,11 +133,11 @@ struct HealthResponder: HTTPResponder {
         for (index, check) in checks.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
             body += "{\"name\":".utf8
-            JSONText.append(check.name, to: &body)
+            HarmlessText.append(check.name, to: &body)
             body += ",\"ok\":\(check.ok)".utf8
             if let detail = check.detail {
                 body += ",\"detail\":".utf8
-                JSONText.append(detail, to: &body)
+                HarmlessText.append(detail, to: &body)
             }
             body.append(UInt8(ascii: "}"))
         }

@@ -25,10 +25,10 @@ enum LogFields {
         for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
             if !first { line.append(UInt8(ascii: ",")) }
             first = false
-            JSONText.append(key, to: &line)
+            HarmlessText.append(key, to: &line)
             line.append(UInt8(ascii: ":"))
             if Redaction.covers(key) {
-                JSONText.append(Redaction.placeholder, to: &line)
+                HarmlessText.append(Redaction.placeholder, to: &line)
             } else {
                 appendJSON(value, to: &line)
             }
@@ -40,7 +40,7 @@ enum LogFields {
     static func appendText(_ fields: Logger.Metadata, to line: inout [UInt8]) {
         for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
             line.append(UInt8(ascii: " "))
-            JSONText.appendEscaped(key, quotes: false, to: &line)
+            HarmlessText.appendEscaped(key, quotes: false, to: &line)
             line.append(UInt8(ascii: "="))
             switch value {
             case _ where Redaction.covers(key): line += Redaction.placeholder.utf8
@@ -53,8 +53,8 @@ enum LogFields {
 
     private static func appendJSON(_ value: Logger.Metadata.Value, to line: inout [UInt8]) {
         switch value {
-        case .string(let text): JSONText.append(text, to: &line)
-        case .stringConvertible(let object): JSONText.append(object.description, to: &line)
+        case .string(let text): HarmlessText.append(text, to: &line)
+        case .stringConvertible(let object): HarmlessText.append(object.description, to: &line)
         case .dictionary(let nested): appendJSON(nested, to: &line)
         case .array(let values):
             line.append(UInt8(ascii: "["))
@@ -69,9 +69,9 @@ enum LogFields {
     private static func appendWord(_ text: String, to line: inout [UInt8]) {
         let plain = !text.isEmpty && !text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3D }
         if plain {
-            JSONText.appendEscaped(text, quotes: false, to: &line)
+            HarmlessText.appendEscaped(text, quotes: false, to: &line)
         } else {
-            JSONText.append(text, to: &line)
+            HarmlessText.append(text, to: &line)
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 public import Logging
 
 /// Writes one JSON object per log event:
@@ -40,13 +41,13 @@ public struct JSONLogHandler: LogHandler {
         var line: [UInt8] = []
         line.reserveCapacity(256)
         line += "{\"time\":\"".utf8
-        Timestamp.now().appendRFC3339(to: &line)
+        line += Timestamp.now.rfc3339.utf8
         line += "\",\"level\":\"".utf8
         line += event.level.rawValue.utf8
         line += "\",\"logger\":".utf8
-        JSONText.append(label, to: &line)
+        HarmlessText.append(label, to: &line)
         line += ",\"message\":".utf8
-        JSONText.append(event.message.description, to: &line)
+        HarmlessText.append(event.message.description, to: &line)
         if !fields.isEmpty {
             line += ",\"fields\":".utf8
             LogFields.appendJSON(fields, to: &line)
@@ -91,11 +92,12 @@ public struct TextLogHandler: LogHandler {
         let fields = LogFields.merged(handler: metadata, provider: metadataProvider, event: event)
         var line: [UInt8] = []
         line.reserveCapacity(256)
-        Timestamp.now().appendTimeOfDay(to: &line)
+        // The time of day of `2026-01-02T03:04:05.678Z`.
+        line += Timestamp.now.rfc3339.utf8.dropFirst(11).dropLast()
         line += " \(levelName(event.level)) ".utf8
-        JSONText.appendEscaped(label, quotes: false, to: &line)
+        HarmlessText.appendEscaped(label, quotes: false, to: &line)
         line += ": ".utf8
-        JSONText.appendEscaped(event.message.description, quotes: false, to: &line)
+        HarmlessText.appendEscaped(event.message.description, quotes: false, to: &line)
         LogFields.appendText(fields, to: &line)
         line.append(UInt8(ascii: "\n"))
         writer.write(line)

@@ -3,6 +3,7 @@
 import Contracts
 import Crypto
 import Foundation
+import WireJSON
 import Yams
 
 /// Reads `config/apps.yaml` (design/contracts.md). Every mistake is one line that names the app and the member.
@@ -121,7 +122,7 @@ public enum AppsFile {
         }
         var expires: Timestamp?
         if let text = key.expires {
-            expires = Timestamp(rfc3339: text) ?? Timestamp(rfc3339: "\(text)T00:00:00Z")
+            expires = Timestamp(rfc3339OrDay: text)
             guard expires != nil else {
                 throw Problem("\(place): expires is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z")
             }
@@ -246,13 +247,6 @@ private struct LinkingSection: Decodable {
         enabled = try container.decodeIfPresent(Bool.self, forKey: .enabled)
         blockedExternalIds = try container.decodeIfPresent([String].self, forKey: .blockedExternalIds)
     }
-}
-
-struct AnyKey: CodingKey {
-    var stringValue: String
-    var intValue: Int? { nil }
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
 }
 
 /// A misspelt setting must not be silently ignored.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// Takes secrets from the apps file: inline, or from the file that holds it. Remembers where each is used, for what can
 /// only be seen when all are read (``SecretUse``).
 final class SecretReader {
@@ -17,7 +19,7 @@ final class SecretReader {
         case (let inline?, nil): secret = inline
         case (nil, let path?):
             do {
-                secret = try readFile(path).trimmingSuffix { $0.isNewline }
+                secret = try readFile(path).withoutFinalNewlines
             } catch {
                 throw AppsFile.Problem("\(place): secretFile \(path) cannot be read")
             }
@@ -26,13 +28,5 @@ final class SecretReader {
         guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has less than 8 bytes") }
         uses.append(SecretUse(app: app, place: place, purpose: purpose, secret: Array(secret.utf8)))
         return secret
-    }
-}
-
-extension StringProtocol {
-    fileprivate func trimmingSuffix(_ isTrimmed: (Character) -> Bool) -> String {
-        var end = endIndex
-        while end > startIndex, isTrimmed(self[index(before: end)]) { end = index(before: end) }
-        return String(self[startIndex..<end])
     }
 }

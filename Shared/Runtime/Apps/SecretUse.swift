@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Crypto
 
 /// What to do with secrets of the apps file that are short, or that everybody knows (`IDENTITYBUS_WEAK_SECRETS`).
@@ -75,7 +76,7 @@ struct SecretUse {
 enum PublishedSecrets {
     /// - Returns: the demo app that the secret was published for.
     static func app(of secret: [UInt8]) -> String? {
-        apps[SHA256.hash(data: secret).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()]
+        apps[SHA256.hash(data: secret).prefix(8).hex]
     }
 
     /// By the first 16 hex digits.

@@ -220,7 +220,7 @@ extension VerificationSettings {
         _ text: String?, _ member: String, _ place: String
     ) throws(AppsFile.Problem) -> Timestamp? {
         guard let text else { return nil }
-        guard let instant = Timestamp(rfc3339: text) ?? Timestamp(rfc3339: "\(text)T00:00:00Z") else {
+        guard let instant = Timestamp(rfc3339OrDay: text) else {
             throw AppsFile.Problem("\(place): \(member) is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z")
         }
         return instant

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Contracts
 import Foundation
 
 /// Reads typed settings from the environment. Empty counts as absent; a `_FILE` variant names a file that holds the
@@ -27,7 +28,7 @@ public struct EnvironmentSettings {
         guard let content = try? String(contentsOfFile: path, encoding: .utf8) else {
             throw ConfigurationProblem("\(variable)_FILE", "\(path) cannot be read")
         }
-        return String(content.reversed().drop { $0.isNewline }.reversed())
+        return content.withoutFinalNewlines
     }
 
     public func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>)

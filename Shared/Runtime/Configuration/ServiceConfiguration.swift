@@ -112,7 +112,7 @@ public struct ServiceConfiguration: Sendable {
     /// that time.
     private func input(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
         let own = [
-            "retention.ms": String(journalRetention.components.seconds * 1000),
+            "retention.ms": String(journalRetention.inMilliseconds),
             "message.timestamp.type": "LogAppendTime",
         ]
         return spec(name, config.merging(own) { _, own in own })

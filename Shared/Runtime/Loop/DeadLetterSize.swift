@@ -28,7 +28,7 @@ enum DeadLetterSize {
             smaller.value = Array(value.prefix(kept))
             smaller.headers += [
                 WireHeader("dlq_value_bytes", String(value.count)),
-                WireHeader("dlq_value_sha256", SHA256.hash(data: value).map(hex).joined()),
+                WireHeader("dlq_value_sha256", SHA256.hash(data: value).hex),
             ]
             return smaller
         }
@@ -43,6 +43,4 @@ enum DeadLetterSize {
             size + header.name.utf8.count + (header.value?.count ?? 0) + 10
         }
     }
-
-    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Metrics
 
@@ -19,8 +20,7 @@ struct LoopMetrics {
 
     func committed(_ conclusions: [Conclusion], duration: Duration) {
         batchSize.record(conclusions.count)
-        let (seconds, attoseconds) = duration.components
-        commit.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        commit.recordNanoseconds(duration.inNanoseconds)
         var counts: [[String]: Int] = [:]
         for conclusion in conclusions {
             counts[

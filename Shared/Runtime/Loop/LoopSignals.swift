@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
 import Glibc
 import Synchronization
@@ -29,12 +30,7 @@ public final class LoopSignals: Sendable {
         while !isStopping {
             let left = deadline - .now
             guard left > .zero else { return }
-            usleep(UInt32(min(left, .milliseconds(50)).microseconds))
+            usleep(UInt32(min(left, .milliseconds(50)).inMicroseconds))
         }
     }
-}
-
-extension Duration {
-    var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
-    var milliseconds: Int64 { microseconds / 1000 }
 }

@@ -77,7 +77,7 @@ struct LoopStart {
         _ signals: LoopSignals, _ logger: Logger, _ what: String, report: (String?) -> Void,
         until work: () throws -> Value
     ) throws -> Value? {
-        var delay = Duration.milliseconds(100)
+        var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
             do {
                 let value = try work()
@@ -90,8 +90,7 @@ struct LoopStart {
             } catch  where error is StorageError || error is KafkaError {
                 logger.warning("waiting for the \(what)", metadata: ["error": "\(error)"])
                 report("\(error)")
-                signals.sleep(delay * Double.random(in: 0.5...1))
-                delay = min(delay * 2, .seconds(3))
+                signals.sleep(backoff.nextSpread())
             }
         }
         return nil

@@ -56,7 +56,7 @@ final class Publisher {
         var error: KafkaError
         var since: ContinuousClock.Instant
         var nextTry: ContinuousClock.Instant
-        var pause: Duration
+        var backoff: Backoff
         /// The token that is on its way to find out.
         var probe: Int?
     }
@@ -76,10 +76,9 @@ final class Publisher {
     private var accepted: (topic: String, at: ContinuousClock.Instant)?
     private var failure: KafkaError?
     private var restartAt: ContinuousClock.Instant?
-    private var restartPause = Publisher.firstPause
+    private var restarts = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
 
     private static let firstPause = Duration.milliseconds(100)
-    private static let longestPause = Duration.seconds(30)
     private static let longestRefusalPause = Duration.seconds(2)
 
     /// Messages handed over and not yet delivered.
@@ -188,7 +187,7 @@ final class Publisher {
     private func settle(_ report: DeliveryReport) {
         guard let item = items[report.token] else { return }
         if let error = report.error { return failed(item, error) }
-        restartPause = Self.firstPause
+        restarts.reset()
         delivered(item)
         accepts(item)
     }
@@ -297,15 +296,16 @@ final class Publisher {
             logger.log(
                 level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
                 metadata: ["topic": "\(topic)", "error": "\(error)"])
-            let pause = isNew ? Self.firstPause : Self.firstPause * 5
-            refusals[topic] = Refusal(items: [item], error: error, since: now, nextTry: now + pause, pause: pause)
+            var backoff = Backoff(
+                from: isNew ? Self.firstPause : Self.firstPause * 5, upTo: Self.longestRefusalPause)
+            refusals[topic] = Refusal(
+                items: [item], error: error, since: now, nextTry: now + backoff.next(), backoff: backoff)
             return
         }
         refusal.error = error
         if refusal.probe == item.token {
             refusal.probe = nil
-            refusal.pause = min(refusal.pause * 2, Self.longestRefusalPause)
-            refusal.nextTry = now + refusal.pause
+            refusal.nextTry = now + refusal.backoff.next()
         } else {
             // What was on its way comes back message by message, and belongs before what came later.
             let before = refusal.items.lastIndex { $0.token < item.token }
@@ -375,13 +375,12 @@ final class Publisher {
         if let failed = producer {
             logger.warning(
                 "the producer failed, making a new one",
-                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restartPause)"])
+                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restarts.pause)"])
             failed.close(timeout: .zero)
             single?.close(timeout: .zero)
             producer = nil
             single = nil
-            restartAt = now + restartPause
-            restartPause = min(restartPause * 2, Self.longestPause)
+            restartAt = now + restarts.next()
         }
         if let restartAt, now < restartAt { return }
         do {
@@ -389,8 +388,7 @@ final class Publisher {
             failure = nil
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])
-            restartAt = now + restartPause
-            restartPause = min(restartPause * 2, Self.longestPause)
+            restartAt = now + restarts.next()
             return
         }
         sendAgain()

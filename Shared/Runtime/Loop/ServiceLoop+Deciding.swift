@@ -141,7 +141,7 @@ extension ServiceLoop {
             try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
             return conclusions
         }
-        databasePause = .milliseconds(50)
+        databasePause.reset()
         isDecidingFailing = false
         health.database(nil)
         ownership.decided(updates)
@@ -199,8 +199,7 @@ extension ServiceLoop {
         logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
         health.database(error.description)
         health.turned()
-        signals.sleep(databasePause * Double.random(in: 0.5...1))
-        databasePause = min(databasePause * 2, .seconds(3))
+        signals.sleep(databasePause.nextSpread())
     }
 }
 

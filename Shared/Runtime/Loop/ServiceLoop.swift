@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Contracts
+import Contracts
 import Crypto
 import Foundation
 import Logging
@@ -49,7 +49,7 @@ final class ServiceLoop<Service: CommandService> {
     var held: [TopicPartition: [KafkaRecord]] = [:]
     var paused: Set<TopicPartition> = []
     /// How long to wait when the database fails again although it answered; starts anew with a decided batch.
-    var databasePause = Duration.milliseconds(50)
+    var databasePause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
     /// The last batch could not be decided for the database's sake. That it answers something else says nothing then.
     var isDecidingFailing = false
     /// The database connection that everything owned was claimed on.
@@ -310,7 +310,7 @@ final class ServiceLoop<Service: CommandService> {
     /// the journal cannot outgrow it.
     private func prune() {
         let limit = 2 * configuration.batchSize
-        let retention = configuration.journalRetention.milliseconds
+        let retention = configuration.journalRetention.inMilliseconds
         let held = ownership.partitions.values.map(\.claim.held).sorted {
             ($0.topic, $0.partition) < ($1.topic, $1.partition)
         }
@@ -354,12 +354,5 @@ final class ServiceLoop<Service: CommandService> {
         metrics.fenced()
         logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
         mustRejoin = true
-    }
-}
-
-extension Timestamp {
-    /// The system's clock.
-    public static var now: Timestamp {
-        Timestamp(milliseconds: Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)))
     }
 }

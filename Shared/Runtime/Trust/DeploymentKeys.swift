@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 public import Crypto
 
 /// The deployment's keys, as far as a process has them: of each internal key the keys by purpose. The first internal key
@@ -47,7 +48,7 @@ public struct DeploymentKeys: Sendable {
     public func text(for purposes: [KeyPurpose]) -> String {
         generations.map { generation in
             purposes.compactMap { purpose in
-                generation.derived[purpose].map { "\(purpose.rawValue):\(Self.hex($0))" }
+                generation.derived[purpose].map { "\(purpose.rawValue):\($0.withUnsafeBytes(\.hex))" }
             }.joined(separator: ".")
         }.joined(separator: ",")
     }
@@ -70,15 +71,8 @@ public struct DeploymentKeys: Sendable {
         }
     }
 
-    private static func hex(_ key: SymmetricKey) -> String {
-        key.withUnsafeBytes { bytes in
-            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        }
-    }
-
     private static func key(hex: Substring) -> SymmetricKey? {
-        let digits = hex.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
-        guard digits.count == 64, hex.utf8.count == 64 else { return nil }
-        return SymmetricKey(data: stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
+        guard let bytes = [UInt8](hex: hex), bytes.count == 32 else { return nil }
+        return SymmetricKey(data: bytes)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibpq
+import Contracts
 import Glibc
 
 /// One session with a server, and the statements prepared in it. Always in libpq's pipeline mode, never blocking
@@ -96,7 +97,7 @@ final class PostgreSQLConnection {
     /// - Returns: their process ids.
     func endSessionsThatStandStill() throws(StorageError) -> [Int64] {
         let (statement, _) = try statement(Self.endSessionsThatStandStill, after: nil)
-        let limit = settings.idleTransactionTimeout.wholeMilliseconds
+        let limit = settings.idleTransactionTimeout.inMilliseconds
         var rows: [SQLRow] = []
         try run(statement, [[.text(settings.schema), .integer(limit)]], after: nil) { (result) throws(StorageError) in
             rows = try statement.rows(result)

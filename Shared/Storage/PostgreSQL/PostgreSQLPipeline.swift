@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibpq
+import Contracts
 import Glibc
 
 /// One exchange with the server in libpq's pipeline mode: any number of requests, one round trip.
@@ -81,7 +82,7 @@ struct PostgreSQLPipeline {
         guard wait || isBlocked, PQisBusy(handle) == 1 || isBlocked else { return }
         var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         if isBlocked { descriptor.events |= Int16(POLLOUT) }
-        let milliseconds = patience.map { CInt(clamping: $0.wholeMilliseconds) } ?? -1
+        let milliseconds = patience.map { CInt(clamping: $0.inMilliseconds) } ?? -1
         var ready = poll(&descriptor, 1, milliseconds)
         while ready < 0, errno == EINTR { ready = poll(&descriptor, 1, milliseconds) }
         guard ready > 0 else {

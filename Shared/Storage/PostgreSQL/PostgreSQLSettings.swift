@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibpq
+import Contracts
 
 /// All that a connection is made from. Checked once, so that a wrong setting shows at start and not at midnight.
 struct PostgreSQLSettings {
@@ -51,11 +52,11 @@ struct PostgreSQLSettings {
     var sessionStatements: [String] {
         [
             "SET search_path TO \"\(schema)\"",
-            "SET statement_timeout TO \(statementTimeout.wholeMilliseconds)",
+            "SET statement_timeout TO \(statementTimeout.inMilliseconds)",
             // A replica that stands still in the middle of a transaction must not hold its locks for long.
-            "SET idle_in_transaction_session_timeout TO \(idleTransactionTimeout.wholeMilliseconds)",
+            "SET idle_in_transaction_session_timeout TO \(idleTransactionTimeout.inMilliseconds)",
             // Shorter than that, so that waiting for a lock does not make a session look as if it stood still.
-            "SET lock_timeout TO \((idleTransactionTimeout / 2).wholeMilliseconds)",
+            "SET lock_timeout TO \((idleTransactionTimeout / 2).inMilliseconds)",
         ]
     }
 
@@ -84,11 +85,5 @@ struct PostgreSQLSettings {
         let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
         return letters.contains(first)
             && name.utf8.allSatisfy { letters.contains($0) || digits.contains($0) || $0 == UInt8(ascii: "_") }
-    }
-}
-
-extension Duration {
-    var wholeMilliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
 }

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
-
-extension Duration {
-    var inSeconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
-    }
-}
 
 extension Double {
     /// `12345.6` as `12,346`, small numbers with up to three digits behind the point.

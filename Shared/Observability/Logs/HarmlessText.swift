@@ -5,7 +5,7 @@ extension String {
     /// same JSON.
     public var harmless: String {
         var bytes: [UInt8] = []
-        JSONText.appendEscaped(self, quotes: false, to: &bytes)
+        HarmlessText.appendEscaped(self, quotes: false, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 }
@@ -15,7 +15,7 @@ extension String {
 /// Besides what JSON demands, everything is escaped that could break a line or deceive a reader of it: all control
 /// characters, the Unicode line separators, the bidirectional controls and the byte order mark. A Swift `String` is
 /// always valid Unicode (broken input was replaced by U+FFFD when the string was made), and so is the output.
-enum JSONText {
+enum HarmlessText {
     /// Appends a complete JSON string with its quotes.
     static func append(_ text: String, to output: inout [UInt8]) {
         output.append(quote)
