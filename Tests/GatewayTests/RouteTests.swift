@@ -58,6 +58,15 @@ import Testing
         #expect(Route.at(path).isEmpty)
     }
 
+    /// They carry secrets that have no place in a browser.
+    @Test(arguments: [
+        Route.link(installID: "a"), .authCode, .eraseUser(userID: "a"), .verification(.check),
+        .verificationSession(deviceID: "a"),
+    ])
+    func backendsCallsAreNotForBrowsers(_ route: Route) {
+        #expect(!route.isForBrowsers)
+    }
+
     @Test func thePrefixOfADomainIsNotSigned() {
         #expect(Route.signedPath("/identity/v1/login") == "/v1/login")
         #expect(Route.signedPath("/v1/identity/k/alias") == "/v1/identity/k/alias")

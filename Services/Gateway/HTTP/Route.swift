@@ -116,7 +116,7 @@ enum Route: Sendable, Equatable {
     /// Whether browsers on other origins may call it. Backends' calls carry secrets that have no place in a browser.
     var isForBrowsers: Bool {
         switch self {
-        case .link, .authCode, .eraseUser, .verificationSession: false
+        case .link, .authCode, .eraseUser, .verification(.check), .verificationSession: false
         default: true
         }
     }
