@@ -59,6 +59,15 @@ import WireJSON
         }
     }
 
+    @Test func aTypeThatNamesNoServiceIsNotTooLarge() {
+        let command = OutgoingCommand(
+            id: "c-1", type: "link.request", data: [:], caller: caller(), trace: TraceContext(parent: nil, state: nil))
+        #expect(throws: UnknownCommand.self) {
+            try CommandWriter(topics: Topics(), keys: DeploymentKeys(internalKeys: [])).record(
+                command, now: Timestamp(milliseconds: 0))
+        }
+    }
+
     private func caller(_ app: String = "demo", _ kind: Principal.Kind = .apiKey("k")) -> Caller {
         Caller(app: AppSettings(id: app), principal: Principal(kind: kind, scopes: []))
     }

@@ -37,7 +37,7 @@ final class Bus: CommandBus, Service, Sendable {
 
     /// Sends a command and waits for its reply, at most until the reply time-out.
     /// - Parameter acceptsPending: whether "pending" is an answer; otherwise the final reply is waited for.
-    /// - Throws: `CommandTooLarge`.
+    /// - Throws: `CommandTooLarge`, `UnknownCommand`.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
         guard health.canAsk else { return .unavailable }
         let record = try writer.record(command, now: .now)

@@ -35,9 +35,10 @@ struct CommandWriter: Sendable {
 
     var replyTopic: String { topics.gatewayReplies }
 
-    /// - Throws: `CommandTooLarge` when the type names no service, or the envelope is larger than services read.
+    /// - Throws: `CommandTooLarge` when the envelope is larger than services read, `UnknownCommand` when the type names
+    ///   no service.
     func record(_ command: OutgoingCommand, now: Timestamp) throws -> ProducerRecord {
-        guard let service = CommandCatalog.service(of: command.type) else { throw CommandTooLarge() }
+        guard let service = CommandCatalog.service(of: command.type) else { throw UnknownCommand(type: command.type) }
         let topic = topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id
         let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
@@ -79,6 +80,10 @@ struct CommandWriter: Sendable {
 }
 
 struct CommandTooLarge: Error {}
+
+struct UnknownCommand: Error {
+    var type: String
+}
 
 /// The id of a command: random, or derived from what the caller said identifies the request.
 enum CommandID {

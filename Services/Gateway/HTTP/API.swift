@@ -10,7 +10,7 @@ protocol CommandBus: Sendable {
     var apps: AppDirectory { get }
     /// How much of what may wait at once does, 0 to 1.
     var load: Double { get }
-    /// - Throws: `CommandTooLarge`.
+    /// - Throws: `CommandTooLarge`, or what is a mistake of this program.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer
 }
 
@@ -68,8 +68,10 @@ struct API: Sendable {
         let answer: Answer
         do {
             answer = try await bus.ask(command, acceptsPending: draft.acceptsPending)
-        } catch {
+        } catch is CommandTooLarge {
             throw .tooLarge
+        } catch {
+            throw .defect
         }
         switch answer {
         case .stillPending where route.goesOn: return APIResponse(status: 202)
@@ -103,11 +105,10 @@ struct API: Sendable {
         }
     }
 
-    /// 1 to 255 visible characters.
     private static func idempotencyKey(_ request: APIRequest) throws(APIFailure) -> String? {
         guard let key = request.header("Idempotency-Key") else { return nil }
-        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) || $0 == 0x20 })
-        else { throw .invalid("Idempotency-Key has not 1 to 255 visible ASCII characters.") }
+        guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        else { throw .invalid("Idempotency-Key must be 1 to 255 printable ASCII characters.") }
         return key
     }
 }

@@ -70,6 +70,9 @@ struct APIFailure: Error, Sendable, Equatable {
 
     static let tooLarge = APIFailure(413, "REQUEST_TOO_LARGE", "The request is larger than this gateway takes.")
 
+    static let defect = APIFailure(
+        500, ReasonCode.internalError.rawValue, "The gateway could not write the command; this is a defect.")
+
     static let timedOut = APIFailure(
         504, "REPLY_TIMEOUT",
         "The service did not answer in time and the command may still be carried out; repeat the request with the "
