@@ -52,10 +52,12 @@ import Testing
         return request
     }
 
-    private func answer(_ api: API, _ route: Route, _ request: APIRequest) -> APIFailure? {
+    /// - Parameter line: such as `POST /v1/login`.
+    private func answer(_ api: API, _ line: String, _ request: APIRequest) -> APIFailure? {
+        guard let (route, command) = testCall(line) else { return .invalid("\(line) is no call") }
         var note = AccessNote()
         do throws(APIFailure) {
-            _ = try api.admit(request, route, &note)
+            _ = try api.admit(request, route, command, &note)
             return nil
         } catch {
             return error
@@ -72,14 +74,15 @@ import Testing
             var headers = ["x-mp-key": "web-key"]
             headers["Origin"] = origin
             #expect(
-                answer(api, .sync(.login), request(headers)) == (isLetIn ? nil : .originNotAllowed), "\(origin ?? "")")
+                answer(api, "POST /v1/login", request(headers)) == (isLetIn ? nil : .originNotAllowed),
+                "\(origin ?? "")")
         }
         let token = UserToken(
             app: "web", userID: "u", installID: "i", issued: Timestamp(milliseconds: 1_800_000_000_000),
             lifetime: 60_000
         ).signed(with: UserToken.key(of: testApp("web", []), secrets: secrets))
         let shown = ["Authorization": "Bearer \(token)", "Origin": "https://evil.example"]
-        #expect(answer(api, .readInstall(installID: "i"), request(shown)) == .originNotAllowed)
+        #expect(answer(api, "GET /sdk/v1/installs/i", request(shown)) == .originNotAllowed)
         var note = AccessNote()
         #expect(throws: APIFailure.originNotAllowed) {
             try api.admitEvents(request(["Origin": "https://evil.example"]), apiKey: "web-key", &note)
@@ -87,35 +90,35 @@ import Testing
     }
 
     @Test func preflightsNameTheOriginOfAnAppThatHasOne() {
-        let settings = api().settings(.alias(apiKey: "web-key"))
-        let good = CORS.preflight(origin: "https://shop.example", settings)
+        func settings(_ path: String) -> GatewaySettings? { Route.at(path).first.flatMap { api().settings($0) } }
+        let known = settings("/v1/identity/web-key/alias")
+        let good = CORS.preflight(origin: "https://shop.example", known)
         #expect(good.status == 204 && good.headers[.accessControlAllowOrigin] == "https://shop.example")
         #expect(good.headers[.vary] == "Origin")
-        let bad = CORS.preflight(origin: "https://evil.example", settings)
+        let bad = CORS.preflight(origin: "https://evil.example", known)
         #expect(bad.status == 403 && bad.headers[.accessControlAllowOrigin] == nil && bad.headers[.vary] == "Origin")
         let unknown = CORS.preflight(origin: "https://evil.example", nil)
         #expect(unknown.status == 204 && unknown.headers[.accessControlAllowOrigin] == "*")
-        #expect(api().settings(.sync(.login)) == nil && api().settings(.alias(apiKey: "nobody")) == nil)
+        #expect(settings("/v1/login") == nil && settings("/v1/identity/nobody/alias") == nil)
     }
 
     // MARK: Who may
 
     @Test func anAPIKeyOpensNoInstall() {
         let secret = ["Authorization": "Bearer web-key.example-api-secret"]
-        for route in [
-            Route.readInstall(installID: "i"), .linkInstall(installID: "i"), .confirmLink(installID: "i"),
-            .resetInstall(installID: "i"),
-        ] {
-            #expect(answer(api(), route, request(secret))?.code == "USER_TOKEN_REQUIRED")
+        let install = "/sdk/v1/installs/i"
+        for call in ["GET \(install)"] + ["link", "confirm-link", "reset"].map({ "POST \(install)/\($0)" }) {
+            #expect(answer(api(), call, request(secret))?.code == "USER_TOKEN_REQUIRED")
             let other = ["Authorization": "Bearer backend-key.example-api-secret"]
-            #expect(answer(api(), route, request(other))?.code == "INSUFFICIENT_SCOPE")
+            #expect(answer(api(), call, request(other))?.code == "INSUFFICIENT_SCOPE")
         }
-        #expect(answer(api(), .createUser, request(secret)) == nil)
+        #expect(answer(api(), "POST /sdk/v1/users", request(secret)) == nil)
     }
 
     /// One answer, whether or not there is such a key and whatever it may.
     @Test func aWrongSignatureIsToldNothingAboutTheKey() throws {
         let api = api()
+        let (route, command) = try #require(testCall("POST /v1/login"))
         for key in ["web-key", "backend-key", "nobody"] {
             let wrong = request([
                 "x-mp-key": key, "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
@@ -123,8 +126,8 @@ import Testing
             ])
             var note = AccessNote()
             let failure = #expect(throws: APIFailure.self) {
-                let credential = try api.admit(wrong, .sync(.login), &note)
-                _ = try api.confirm(credential, wrong, .sync(.login), &note)
+                let credential = try api.admit(wrong, route, command, &note)
+                _ = try api.confirm(credential, wrong, route, command, &note)
             }
             #expect(failure?.status == 401 && failure?.message == "The credential does not check out.")
         }
@@ -136,42 +139,44 @@ import Testing
 
     @Test func aKeyHasItsShareAndSoHasWhoShowsItAlone() {
         let api = api()
-        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(["x-mp-key": "limited-key"])) == nil) }
-        let refused = answer(api, .sync(.login), request(["x-mp-key": "limited-key"]))
+        for _ in 0..<3 { #expect(answer(api, "POST /v1/login", request(["x-mp-key": "limited-key"])) == nil) }
+        let refused = answer(api, "POST /v1/login", request(["x-mp-key": "limited-key"]))
         #expect(refused?.status == 429 && refused?.limit == .key && refused?.retryAfter == 1)
         // Whoever reads the page has not used up what is for those who hold the secret.
-        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil) }
-        #expect(answer(api, .sync(.login), request(secretOfLimited))?.limit == .key)
+        for _ in 0..<3 { #expect(answer(api, "POST /v1/login", request(secretOfLimited)) == nil) }
+        #expect(answer(api, "POST /v1/login", request(secretOfLimited))?.limit == .key)
         clock.move(.seconds(1))
-        #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil)
+        #expect(answer(api, "POST /v1/login", request(secretOfLimited)) == nil)
     }
 
     /// Nobody empties a key's bucket with signatures that are wrong.
     @Test func aWrongSignatureTakesNothingFromTheKey() throws {
         let api = api(wrongCredentials: 0)
+        let (route, command) = try #require(testCall("POST /v1/login"))
         var wrong = request([
             "x-mp-key": "limited-key", "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
         ])
         wrong.body = Array("{}".utf8)
         for _ in 0..<20 {
             var note = AccessNote()
-            let credential = try api.admit(wrong, .sync(.login), &note)
+            let credential = try api.admit(wrong, route, command, &note)
             #expect(note.keyID == nil && note.settings == nil, "nobody has proved to be this key")
-            #expect(throws: APIFailure.self) { try api.confirm(credential, wrong, .sync(.login), &note) }
+            #expect(throws: APIFailure.self) { try api.confirm(credential, wrong, route, command, &note) }
         }
-        for _ in 0..<3 { #expect(answer(api, .sync(.login), request(secretOfLimited)) == nil) }
-        #expect(answer(api, .sync(.login), wrong)?.limit == .key, "and there is no room for what may be of a full one")
+        for _ in 0..<3 { #expect(answer(api, "POST /v1/login", request(secretOfLimited)) == nil) }
+        #expect(
+            answer(api, "POST /v1/login", wrong)?.limit == .key, "and there is no room for what may be of a full one")
     }
 
     @Test func anAddressHasItsShareOfWhatAnybodyCanSend() {
         let api = api()
         func send(_ address: String?) -> APIFailure? {
-            answer(api, .sync(.login), request(["x-mp-key": "limited-key"], from: address))
+            answer(api, "POST /v1/login", request(["x-mp-key": "limited-key"], from: address))
         }
         #expect(send("192.0.2.1") == nil && send("192.0.2.1") == nil)
         #expect(send("192.0.2.1")?.limit == .address)
         #expect(
-            answer(api, .sync(.login), request(secretOfLimited, from: "192.0.2.1")) == nil,
+            answer(api, "POST /v1/login", request(secretOfLimited, from: "192.0.2.1")) == nil,
             "a backend has no such share")
         clock.move(.seconds(2))
         #expect(send("2001:db8::1") == nil && send("2001:db8::2") == nil)
@@ -181,14 +186,15 @@ import Testing
     @Test func afterTooManyWrongSecretsARightOneIsNotLookedAt() {
         let api = api()
         func send(_ secret: String, from address: String?) -> APIFailure? {
-            answer(api, .authCode, request(["Authorization": "Bearer backend-key.\(secret)"], from: address))
+            answer(
+                api, "POST /users/auth-code", request(["Authorization": "Bearer backend-key.\(secret)"], from: address))
         }
         for _ in 0..<5 { #expect(send("wrong", from: "192.0.2.1")?.status == 401) }
         let refused = send("example-api-secret", from: "192.0.2.1")
         #expect(refused?.status == 429 && refused?.limit == .credentials)
         #expect(send("example-api-secret", from: "192.0.2.2") == nil)
         // A key alone cannot be guessed, and page after page may come from one address.
-        #expect(answer(api, .sync(.login), request(["x-mp-key": "web-key"], from: "192.0.2.1")) == nil)
+        #expect(answer(api, "POST /v1/login", request(["x-mp-key": "web-key"], from: "192.0.2.1")) == nil)
         clock.move(.seconds(12))
         #expect(send("example-api-secret", from: "192.0.2.1") == nil)
         // Where addresses are not told apart, nobody is locked out.

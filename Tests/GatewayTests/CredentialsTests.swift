@@ -36,6 +36,15 @@ func testRequest(
     return APIRequest(method: "POST", path: path, query: query, headers: fields, body: Array(body.utf8))
 }
 
+/// What a request line such as `POST /v1/login` asks for.
+func testCall(_ line: String) -> (route: Route, command: Endpoint.Command)? {
+    let words = line.split(separator: " ").map(String.init)
+    guard let route = Route.at(words[1]).first(where: { $0.endpoint.method == words[0] }),
+        case .command(let command) = route.endpoint.work
+    else { return nil }
+    return (route, command)
+}
+
 @Suite struct CredentialsTests {
     private let now = Timestamp(milliseconds: 1_800_000_000_000)
     private var credentials: Credentials {
@@ -69,7 +78,7 @@ func testRequest(
         }
     }
 
-    /// facts/idsync.md 1.2, second known answer.
+    /// The second known answer of docs/vendors.md.
     private let signed = [
         "x-mp-key": "closed-key", "Date": "Thu, 06 Nov 2025 19:37:01 GMT",
         "x-mp-signature": "5a448e0c6c72584ad3292db0fb20a2e48e62cade14a1fb9bf82adad3b9bd5be4",
@@ -77,7 +86,7 @@ func testRequest(
     private let path = "/v1/-7000000000000000002/modify"
     private let body = #"{"identity_changes":[]}"#
 
-    /// facts/idsync.md 1.2, first known answer: the example of the vendor's page.
+    /// The example of the vendor's page.
     @Test func theVendorsExampleVerifies() throws {
         let body =
             #"{"client_sdk":{"platform":"android","sdk_vendor":"mparticle","sdk_version":"5.0.0"},"#
@@ -249,13 +258,15 @@ func testRequest(
         #expect(isGuess([:]) == false)
     }
 
-    @Test func theKeyThatARequestNames() {
-        let basic = ["Authorization": "Basic Y2xvc2VkLWtleTp4"]
-        #expect(Credentials.namedKey(testRequest("/", basic), .sync(.login)) == "closed-key")
-        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Bearer a.b"]), .authCode) == "a")
-        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Bearer eyJh.b.c"]), .createUser) == nil)
-        #expect(Credentials.namedKey(testRequest("/", ["x-mp-key": "k"]), .modify(mpid: "7")) == "k")
-        #expect(Credentials.namedKey(testRequest("/"), .alias(apiKey: "k")) == "k")
-        #expect(Credentials.namedKey(testRequest("/", ["Authorization": "Basic %%"]), .sync(.login)) == nil)
+    @Test func theKeyThatARequestNames() throws {
+        func named(_ line: String, _ headers: [String: String] = [:]) throws -> String? {
+            Credentials.namedKey(testRequest("/", headers), try #require(testCall(line)).route)
+        }
+        #expect(try named("POST /v1/login", ["Authorization": "Basic Y2xvc2VkLWtleTp4"]) == "closed-key")
+        #expect(try named("POST /users/auth-code", ["Authorization": "Bearer a.b"]) == "a")
+        #expect(try named("POST /sdk/v1/users", ["Authorization": "Bearer eyJh.b.c"]) == nil)
+        #expect(try named("POST /v1/7/modify", ["x-mp-key": "k"]) == "k")
+        #expect(try named("POST /v1/identity/k/alias") == "k")
+        #expect(try named("POST /v1/login", ["Authorization": "Basic %%"]) == nil)
     }
 }

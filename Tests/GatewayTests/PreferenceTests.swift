@@ -30,14 +30,12 @@ import WireJSON
     }
 
     @Test func readOnlyIsTheVendorsWordForIt() throws {
-        let identify = try SyncSurface.command(.identify, ["read_only": true])
-        #expect(identify.isDryRun)
-        #expect(try !SyncSurface.command(.login, ["read_only": false]).isDryRun)
-        #expect(try !SyncSurface.command(.logout, ["read_only": .null]).isDryRun)
-        let modify = try SyncSurface.modify(mpid: "7", ["identity_changes": [], "read_only": true])
-        #expect(modify.isDryRun)
+        #expect(try Dialect.identity.isDryRun(["read_only": true]))
+        #expect(try !Dialect.identity.isDryRun(["read_only": false]))
+        #expect(try !Dialect.identity.isDryRun(["read_only": .null]))
+        #expect(try !Dialect.alias.isDryRun(["read_only": true]) && !Dialect.own.isDryRun(["read_only": true]))
         for odd in ["true", 1, []] as [JSONValue] {
-            #expect(throws: APIFailure.self) { try SyncSurface.command(.identify, ["read_only": odd]) }
+            #expect(throws: APIFailure.self) { try Dialect.identity.isDryRun(["read_only": odd]) }
         }
     }
 }

@@ -103,7 +103,7 @@ struct Credentials: Sendable {
         return try check(String(token[..<dot]), secret: String(token[token.index(after: dot)...]))
     }
 
-    // MARK: The identity vendor's three ways (facts/idsync.md 1.2)
+    // MARK: The identity vendor's three ways (docs/vendors.md)
 
     /// - Parameters:
     ///   - operation: what the call is, for keys that are shown alone.
@@ -155,10 +155,7 @@ struct Credentials: Sendable {
             return isToken(token) ? nil : token.firstIndex(of: ".").map { String(token[..<$0]) }
         }
         if let (id, _) = try? pair(request) { return id }
-        switch route {
-        case .alias(let key), .events(let key): return key
-        default: return request.header("x-mp-key")
-        }
+        return route.apiKey ?? request.header("x-mp-key")
     }
 
     /// Whether a request shows something that could be guessed.

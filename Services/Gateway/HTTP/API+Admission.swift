@@ -8,7 +8,9 @@ import Runtime
 extension API {
     /// - Parameter request: without its body.
     /// - Throws: why the rest of it is not wanted.
-    func admit(_ request: APIRequest, _ route: Route, _ note: inout AccessNote) throws(APIFailure) -> Credential {
+    func admit(
+        _ request: APIRequest, _ route: Route, _ command: Endpoint.Command, _ note: inout AccessNote
+    ) throws(APIFailure) -> Credential {
         let apps = bus.apps
         let named = Credentials.namedKey(request, route).flatMap { apps.key($0) }
         if Credentials.showsSecret(request) { try limits.checkGuessing(request.client) }
@@ -16,33 +18,35 @@ extension API {
             try authenticate(request, route, apps)
         }
         // What a signature proves is not known yet: until then it is told nothing about the key that it names.
-        if case .signature = credential.proof {} else { try permit(credential.caller, request, route, &note) }
-        try takeShares(credential, request, route)
+        if case .signature = credential.proof {} else { try permit(credential.caller, request, route, command, &note) }
+        try takeShares(credential, request, route.endpoint.callers)
         return credential
     }
 
     private func permit(
-        _ caller: Caller, _ request: APIRequest, _ route: Route, _ note: inout AccessNote
+        _ caller: Caller, _ request: APIRequest, _ route: Route, _ command: Endpoint.Command, _ note: inout AccessNote
     ) throws(APIFailure) {
         note.app = caller.app.id
         if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
         note.settings = caller.app.gateway
         // The scope before the body's form, as services check it too (table A5 rows 2 and 3).
         do {
-            try caller.principal.authorize(route.scope)
+            try caller.principal.authorize(command.scope)
         } catch {
             throw APIFailure(error)
         }
         guard caller.app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
-        if case .apiKey = caller.principal.kind, !route.opensByKey { throw APIFailure(Rejection(.userTokenRequired)) }
+        if case .apiKey = caller.principal.kind, route.endpoint.callers == .install {
+            throw APIFailure(Rejection(.userTokenRequired))
+        }
     }
 
     /// The address first: who sends too much takes nothing from others with the same key.
     private func takeShares(
-        _ credential: Credential, _ request: APIRequest, _ route: Route
+        _ credential: Credential, _ request: APIRequest, _ callers: Endpoint.Callers
     ) throws(APIFailure) {
         let app = credential.caller.app
-        var isAnybodys = route.isForDevices
+        var isAnybodys = callers.areMany
         if case .none = credential.proof { isAnybodys = true }
         if isAnybodys { try limits.takeAddress(request.client, of: app) }
         guard case .apiKey(let id) = credential.caller.principal.kind else { return }
@@ -62,24 +66,22 @@ extension API {
         try limits.takeAddress(request.client, of: app)
     }
 
-    /// The settings of the app that a path names by a key.
+    /// The settings of the app whose key the path names.
     func settings(_ route: Route) -> GatewaySettings? {
-        switch route {
-        case .alias(let key), .events(let key): bus.apps.key(key)?.app.gateway
-        default: nil
-        }
+        route.apiKey.flatMap { bus.apps.key($0)?.app.gateway }
     }
 
     /// The rest of the credential, which the body was needed for.
     func confirm(
-        _ credential: Credential, _ request: APIRequest, _ route: Route, _ note: inout AccessNote
+        _ credential: Credential, _ request: APIRequest, _ route: Route, _ command: Endpoint.Command,
+        _ note: inout AccessNote
     ) throws(APIFailure) -> Caller {
         guard case .signature(let signature) = credential.proof else { return credential.caller }
         let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
         let caller = try counted(request, signature.key.id) { () throws(APIFailure) in
             try credentials.confirm(credential, request)
         }
-        try permit(caller, request, route, &note)
+        try permit(caller, request, route, command, &note)
         try limits.takeKey(signature.key.id, isProved: true, of: caller.app)
         return caller
     }
@@ -88,12 +90,10 @@ extension API {
         _ request: APIRequest, _ route: Route, _ apps: AppDirectory
     ) throws(APIFailure) -> Credential {
         let credentials = Credentials(apps: apps, secrets: secrets, now: now())
-        return switch route {
-        case .sync(let call): try credentials.identity(request, call.operation)
-        case .modify: try credentials.identity(request, .modify)
-        case .alias(let apiKey): try credentials.identity(request, .alias, pathKey: apiKey)
-        case .createUser, .readInstall, .linkInstall, .confirmLink, .resetInstall: try credentials.device(request)
-        default: try credentials.bearer(request)
+        return switch route.endpoint.callers {
+        case .identity(let operation): try credentials.identity(request, operation, pathKey: route.apiKey)
+        case .device, .install: try credentials.device(request)
+        case .app, .backend, .page, .anybody: try credentials.bearer(request)
         }
     }
 
@@ -114,16 +114,5 @@ extension API {
         guard failure.status == 401 else { return }
         Counter(label: "gateway_unauthorized", dimensions: [("key", key ?? "unknown")]).increment()
         if failure.isGuess { limits.countGuess(request.client) }
-    }
-}
-
-extension Route.SyncCall {
-    fileprivate var operation: GatewaySettings.Operation {
-        switch self {
-        case .identify: .identify
-        case .login: .login
-        case .logout: .logout
-        case .search: .search
-        }
     }
 }

@@ -24,64 +24,71 @@ struct API: Sendable {
     let now: @Sendable () -> Timestamp
 
     /// - Parameters:
-    ///   - credential: what ``admit(_:_:_:)`` said of the request.
+    ///   - credential: what ``admit(_:_:_:_:)`` said of the request.
     ///   - note: collects what the access log says.
     func respond(
-        to request: APIRequest, of credential: Credential, route: Route, trace: TraceContext, note: inout AccessNote
+        to request: APIRequest, of credential: Credential, route: Route, command: Endpoint.Command, trace: TraceContext,
+        note: inout AccessNote
     ) async -> APIResponse {
         note.ref = CommandID.random()
         do {
-            let caller = try confirm(credential, request, route, &note)
-            var response = try await answer(request, caller, route, trace, &note)
+            let caller = try confirm(credential, request, route, command, &note)
+            var response = try await answer(request, caller, route, command, trace, &note)
             Preference.confirm(in: &response, to: request)
-            if route.surface == .sync || route.surface == .alias {
+            if route.endpoint.dialect.isIdentityVendors {
                 response.set("X-mp-rate-limit-percentage-used", String(Int((bus.load * 100).rounded(.up))))
             }
             return response
         } catch {
             var failure = error
-            failure.message = route.translated(failure.message)
+            failure.message = route.endpoint.dialect.translated(failure.message)
             note.code = failure.code
-            var response = ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
+            var response = route.endpoint.dialect.response(failure, ref: note.ref)
             Preference.confirm(in: &response, to: request)
             return response
         }
     }
 
     private func answer(
-        _ request: APIRequest, _ caller: Caller, _ route: Route, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: APIRequest, _ caller: Caller, _ route: Route, _ command: Endpoint.Command, _ trace: TraceContext,
+        _ note: inout AccessNote
     ) async throws(APIFailure) -> APIResponse {
         let body = try Self.object(request.body)
-        guard let draft = try route.command(body) else { throw .invalid("There is no such command.") }
-        let isDryRun = draft.isDryRun || Preference.isDryRun(request)
+        let data = try command.read(RequestContent(id: route.id, body: body))
+        let acceptsPending = command.pending.isAnswer(to: body)
+        let isDryRun = try route.endpoint.dialect.isDryRun(body) || Preference.isDryRun(request)
         // A dry run takes no key: the request itself may come later under it.
         let key = isDryRun ? nil : try Self.idempotencyKey(request)
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
-        let command = OutgoingCommand(
-            id: note.ref, type: draft.type, data: draft.data, caller: caller, trace: trace,
+        let outgoing = OutgoingCommand(
+            id: note.ref, type: command.type, data: data, caller: caller, trace: trace,
             // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
             // what waits for the app's linker takes the linker's time.
-            expires: isDryRun || key == nil && !draft.acceptsPending ? now().adding(replyTimeout) : nil,
+            expires: isDryRun || key == nil && !acceptsPending ? now().adding(replyTimeout) : nil,
             isDryRun: isDryRun)
         let answer: Answer
         do {
-            answer = try await bus.ask(command, acceptsPending: draft.acceptsPending)
+            answer = try await bus.ask(outgoing, acceptsPending: acceptsPending)
         } catch is CommandTooLarge {
             throw .tooLarge
         } catch {
             throw .defect
         }
         switch answer {
-        case .stillPending where route.goesOn: return APIResponse(status: 202)
+        case .stillPending where command.pending == .goesOn: return APIResponse(status: 202)
         case .timedOut, .stillPending: throw .timedOut
         case .unavailable: throw .unavailable
         case .full: throw .full
         case .keyReused: throw .keyReused
         case .reply(let reply):
             switch reply.status {
-            case .succeeded, .pending: return route.response(reply, caller: caller)
+            case .succeeded, .pending:
+                return command.answer(
+                    Endpoint.Outcome(
+                        result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
+                        settings: caller.app.gateway))
             case .rejected: throw APIFailure(reply)
             case .expired: throw .timedOut
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HTTPTypes
+import WireJSON
 
 /// A request, read to its end. Header names are case-insensitive.
 struct APIRequest: Sendable {
@@ -27,6 +28,12 @@ struct APIResponse: Sendable {
         self.status = status
         self.headers = headers
         self.body = body
+    }
+
+    static func json(
+        _ status: Int, _ value: JSONValue, type: String = "application/json; charset=utf-8"
+    ) -> APIResponse {
+        APIResponse(status: status, headers: [.contentType: type], body: value.serialized())
     }
 
     mutating func set(_ name: String, _ value: String) {

@@ -3,13 +3,13 @@
 import HTTPTypes
 import Runtime
 
-/// Lets browsers on other origins call (facts/idsync.md 5.2). Credentials that a browser adds by itself are not used,
+/// Lets browsers on other origins call (docs/vendors.md). Credentials that a browser adds by itself are not used,
 /// so every origin may, unless the app names its own.
 enum CORS {
     /// - Parameter settings: of the app that the path names; `nil` when it names none. Then the request itself is refused.
     static func preflight(origin: String?, _ settings: GatewaySettings?) -> APIResponse {
         guard settings?.admits(origin: origin) != false else {
-            var response = ErrorFormat.response(.originNotAllowed, surface: .own, ref: CommandID.random())
+            var response = Dialect.own.response(.originNotAllowed, ref: CommandID.random())
             response.headers[.vary] = "Origin"
             return response
         }

@@ -46,7 +46,7 @@ struct GatewayResponder: HTTPResponder {
         let client = client(request, context)
         if logsClients { note.client = client.address?.text }
         let (route, response) = try await answer(request, client, trace, &note)
-        let name = route?.template ?? "other"
+        let name = route?.endpoint.path.text ?? "other"
         let duration = ContinuousClock.now - start
         logger.info(
             "request",
@@ -54,11 +54,15 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
-        // The document is one buffer, which is not copied.
-        let isDocument = route == .openAPI && response.status == 200
-        let body = isDocument ? OpenAPIDocument.buffer : ByteBuffer(bytes: response.body)
         return Response(
-            status: .init(code: response.status), headers: response.headers, body: ResponseBody(byteBuffer: body))
+            status: .init(code: response.status), headers: response.headers,
+            body: ResponseBody(byteBuffer: body(of: response, route)))
+    }
+
+    /// The document is one buffer, which is not copied.
+    private func body(of response: APIResponse, _ route: Route?) -> ByteBuffer {
+        if response.status == 200, case .document? = route?.endpoint.work { return OpenAPIDocument.buffer }
+        return ByteBuffer(bytes: response.body)
     }
 
     private func client(_ request: Request, _ context: GatewayContext) -> Client {
@@ -79,20 +83,20 @@ struct GatewayResponder: HTTPResponder {
     ) async throws -> (Route?, APIResponse) {
         let routes = Route.at(request.uri.path)
         let origin = request.headers[.origin]
-        if request.method == .options, let route = routes.first(where: \.isForBrowsers) {
+        if request.method == .options, let route = routes.first(where: \.endpoint.isForBrowsers) {
             return (routes.first, CORS.preflight(origin: origin, api.settings(route)))
         }
-        guard let route = routes.first(where: { $0.method == request.method.rawValue }) else {
+        guard let route = routes.first(where: { $0.endpoint.method == request.method.rawValue }) else {
             return (routes.first, await refused(request, routes))
         }
         var response: APIResponse
-        switch route {
-        case .openAPI: response = OpenAPIDocument.response(knownAs: request.headers[.ifNoneMatch])
-        default:
+        if case .document = route.endpoint.work {
+            response = OpenAPIDocument.response(knownAs: request.headers[.ifNoneMatch])
+        } else {
             response = try await answer(request, route, client, trace, &note)
             response.headers[.cacheControl] = "no-store"
         }
-        if route.isForBrowsers { CORS.allow(&response, origin: origin, note.settings) }
+        if route.endpoint.isForBrowsers { CORS.allow(&response, origin: origin, note.settings) }
         return (route, response)
     }
 
@@ -104,25 +108,26 @@ struct GatewayResponder: HTTPResponder {
             headers: request.headers, client: client)
         var response: APIResponse
         do {
-            if case .events(let apiKey) = route {
+            guard case .command(let command) = route.endpoint.work else {
                 // The server passes over the body by itself.
-                try api.admitEvents(apiRequest, apiKey: apiKey, &note)
+                try api.admitEvents(apiRequest, apiKey: route.id, &note)
                 try bodies.check(request)
                 return APIResponse(status: 202)
             }
             // A stranger's body is not read.
-            let credential = try api.admit(apiRequest, route, &note)
+            let credential = try api.admit(apiRequest, route, command, &note)
             apiRequest.body = try await bodies.read(request)
-            response = await api.respond(to: apiRequest, of: credential, route: route, trace: trace, note: &note)
+            response = await api.respond(
+                to: apiRequest, of: credential, route: route, command: command, trace: trace, note: &note)
         } catch let failure as APIFailure {
             note.ref = CommandID.random()
             note.code = failure.code
-            response = ErrorFormat.response(failure, surface: route.surface, ref: note.ref)
+            response = route.endpoint.dialect.response(failure, ref: note.ref)
             // The rest of the body is not wanted.
             if BodyReader.isExpected(request) { response.headers[.connection] = "close" }
         }
         response.set("X-Request-Id", note.ref)
-        if route.surface == .sync || route.surface == .alias { response.set("X-MP-Trace-Id", trace.id) }
+        if route.endpoint.dialect.isIdentityVendors { response.set("X-MP-Trace-Id", trace.id) }
         return response
     }
 
@@ -130,11 +135,11 @@ struct GatewayResponder: HTTPResponder {
     private func refused(_ request: Request, _ routes: [Route]) async -> APIResponse {
         guard !routes.isEmpty else {
             let failure = APIFailure(404, "NO_SUCH_ENDPOINT", "There is no endpoint with this path.")
-            return ErrorFormat.response(failure, surface: .own, ref: CommandID.random())
+            return Dialect.own.response(failure, ref: CommandID.random())
         }
         let failure = APIFailure(405, "METHOD_NOT_ALLOWED", "This endpoint has another method; see Allow.")
-        var response = ErrorFormat.response(failure, surface: .own, ref: CommandID.random())
-        response.headers[.allow] = routes.map(\.method).joined(separator: ", ")
+        var response = Dialect.own.response(failure, ref: CommandID.random())
+        response.headers[.allow] = routes.map(\.endpoint.method).joined(separator: ", ")
         return response
     }
 

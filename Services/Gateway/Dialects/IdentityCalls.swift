@@ -6,8 +6,8 @@ import Foundation
 import Runtime
 import WireJSON
 
-/// The identity vendor's calls (facts/idsync.md 1 and 4). Tolerant where its clients differ.
-enum SyncSurface {
+/// The identity vendor's words (docs/vendors.md). Tolerant where its clients differ.
+enum IdentityCalls {
     static let memberNames = [
         ("data.knownIdentities", "known_identities"), ("data.previousMPID", "previous_mpid"),
         ("data.changes", "identity_changes"), ("identityType", "identity_type"), ("newValue", "new_value"),
@@ -19,24 +19,26 @@ enum SyncSurface {
 
     // MARK: Requests
 
-    static func command(_ call: Route.SyncCall, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
+    /// Identify, login, logout and search.
+    @Sendable static func person(_ content: RequestContent) throws(APIFailure) -> JSONValue {
+        let body = content.body
         let identities = try knownIdentities(body)
         var data: JSONObject = [
             "deviceId": .string(deviceID(identities)), "knownIdentities": .object(identities),
         ]
         data["previousMPID"] = try mpid(body, "previous_mpid").map { .string(String($0)) }
-        data["environment"] = body.member("environment") { $0 != .null }
+        if let environment = body["environment"], environment != .null { data["environment"] = environment }
         data["requestId"] =
             ["request_id", "requestId", "source_request_id"].lazy
-            .compactMap { body.member($0) { isPlain($0, 1...255) } }.first
-        data["requestTimestampMs"] = body.member("request_timestamp_ms") { $0.int64Value != nil }
+            .compactMap { plain(body[$0], 1...255) }.first
+        if let time = body["request_timestamp_ms"], time.int64Value != nil { data["requestTimestampMs"] = time }
         // Clients send back odd ones, such as the text "null"; none is a reason to refuse.
-        data["context"] = body.member("context") { isPlain($0, 0...4096) }
-        return CommandDraft(name: "sync.\(call.rawValue)", data: .object(data), isDryRun: try readOnly(body))
+        data["context"] = plain(body["context"], 0...4096)
+        return .object(data)
     }
 
     /// The vendor's word for a dry run. Of the wrong form it is not passed over: the request would be carried out.
-    private static func readOnly(_ body: JSONObject) throws(APIFailure) -> Bool {
+    static func isReadOnly(_ body: JSONObject) throws(APIFailure) -> Bool {
         switch body["read_only"] {
         case .none, .null?: return false
         case .bool(let flag)?: return flag
@@ -44,17 +46,19 @@ enum SyncSurface {
         }
     }
 
-    /// A text of so many bytes that does nothing to a terminal.
-    private static func isPlain(_ value: JSONValue, _ size: ClosedRange<Int>) -> Bool {
-        guard let text = value.stringValue, size.contains(text.utf8.count) else { return false }
-        return !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+    /// A text of so many bytes that does nothing to a terminal; `nil` for anything else.
+    private static func plain(_ value: JSONValue?, _ size: ClosedRange<Int>) -> JSONValue? {
+        guard let text = value?.stringValue, size.contains(text.utf8.count),
+            !text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) })
+        else { return nil }
+        return value
     }
 
-    static func modify(mpid text: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
-        guard let mpid = Int64(text), mpid != 0 else {
+    @Sendable static func modify(_ content: RequestContent) throws(APIFailure) -> JSONValue {
+        guard let mpid = Int64(content.id), mpid != 0 else {
             throw .invalid("The MPID in the path is not a signed 64-bit integer other than 0.")
         }
-        guard case .array(let list)? = body["identity_changes"] else {
+        guard case .array(let list)? = content.body["identity_changes"] else {
             throw .invalid("identity_changes is not a list.")
         }
         var changes: [JSONValue] = []
@@ -67,16 +71,14 @@ enum SyncSurface {
             change["newValue"] = members["new_value"]
             changes.append(.object(change))
         }
-        return CommandDraft(
-            name: "sync.modify",
-            data: ["mpid": .string(String(mpid)), "changes": .array(changes)], isDryRun: try readOnly(body))
+        return ["mpid": .string(String(mpid)), "changes": .array(changes)]
     }
 
-    static func alias(apiKey: String, _ body: JSONObject) throws(APIFailure) -> CommandDraft {
-        if let named = body["api_key"], named != .null, named != .string(apiKey) {
+    @Sendable static func alias(_ content: RequestContent) throws(APIFailure) -> JSONValue {
+        if let named = content.body["api_key"], named != .null, named != .string(content.id) {
             throw .invalid("api_key differs from the API key in the path.")
         }
-        guard let request = body["data"]?.objectValue else { throw .invalid("data is not an object.") }
+        guard let request = content.body["data"]?.objectValue else { throw .invalid("data is not an object.") }
         guard let source = try mpid(request, "source_mpid") else { throw .invalid("data.source_mpid is missing.") }
         guard let destination = try mpid(request, "destination_mpid") else {
             throw .invalid("data.destination_mpid is missing.")
@@ -90,7 +92,7 @@ enum SyncSurface {
         ] {
             if let value = request[theirs], value != .null { data[ours] = value }
         }
-        return CommandDraft(name: "sync.alias", data: .object(data))
+        return .object(data)
     }
 
     private static func knownIdentities(_ body: JSONObject) throws(APIFailure) -> JSONObject {
@@ -114,7 +116,7 @@ enum SyncSurface {
         return value == 0 ? nil : value
     }
 
-    /// The identity types that name a device, the best first (facts/idsync.md 2.1).
+    /// The identity types that name a device, the best first.
     private static let deviceTypes = [
         "device_application_stamp", "ios_idfv", "android_uuid", "amp_id", "roku_aid", "roku_publisher_id",
         "microsoft_publisher_id", "microsoft_aid", "fire_aid", "android_aaid", "ios_idfa", "push_token",
@@ -138,37 +140,79 @@ enum SyncSurface {
 
     // MARK: Responses
 
-    static func response(_ call: Route.SyncCall, _ result: JSONObject, _ settings: GatewaySettings) -> APIResponse {
-        var response = ErrorFormat.json(
+    @Sendable static func user(_ outcome: Endpoint.Outcome) -> APIResponse {
+        let result = outcome.result
+        return .json(
             200,
             [
                 "context": result["context"] ?? .null, "mpid": text(result["mpid"]),
                 "matched_identities": result["matchedIdentities"] ?? [:],
                 "is_ephemeral": result["isEphemeral"] ?? false, "is_logged_in": result["isLoggedIn"] ?? false,
             ])
-        if let age = settings.maxAgeSeconds, call == .identify || call == .login {
-            response.set("X-MP-Max-Age", String(age))
-        }
+    }
+
+    /// The same where SDKs ask every time they start, unless the app lets them keep the answer for a while.
+    @Sendable static func cachedUser(_ outcome: Endpoint.Outcome) -> APIResponse {
+        var response = user(outcome)
+        if let age = outcome.settings.maxAgeSeconds { response.set("X-MP-Max-Age", String(age)) }
         return response
     }
 
     /// Never empty: clients take an empty answer for a failure, and read whether the user is logged in.
-    static func modified(_ result: JSONObject) -> JSONValue {
-        let changes = (result["changeResults"]?.arrayValue ?? []).map { change -> JSONValue in
+    @Sendable static func modified(_ outcome: Endpoint.Outcome) -> APIResponse {
+        let changes = (outcome.result["changeResults"]?.arrayValue ?? []).map { change -> JSONValue in
             let members = change.objectValue ?? [:]
             return [
                 "identity_type": members["identityType"] ?? .null, "modified_mpid": text(members["modifiedMPID"]),
             ]
         }
-        return [
-            "mpid": text(result["mpid"]), "is_logged_in": result["isLoggedIn"] ?? false,
-            "change_results": .array(changes),
-        ]
+        return .json(
+            200,
+            [
+                "mpid": text(outcome.result["mpid"]), "is_logged_in": outcome.result["isLoggedIn"] ?? false,
+                "change_results": .array(changes),
+            ])
     }
 
     /// MPIDs are always strings on the wire.
     private static func text(_ value: JSONValue?) -> JSONValue {
         if case .number(let number)? = value { return .string(number.lexeme) }
         return value ?? .null
+    }
+
+    // MARK: Failures
+
+    static func failure(_ failure: APIFailure, _ ref: String, isAlias: Bool) -> APIResponse {
+        // The vendor answers these two without a body; origins are ours.
+        let hasBody = failure.status != 401 && (failure.status != 403 || failure == .originNotAllowed)
+        var response =
+            hasBody
+            ? APIResponse.json(failure.status, errors(failure, ref, isAlias: isAlias))
+            : APIResponse(status: failure.status)
+        // Services limit devices and login identities; the message names the one.
+        if failure.status == 429 { response.set("X-mp-rate-limit-exceeded", failure.limit == .key ? "app" : "user") }
+        return response
+    }
+
+    /// Both spellings: browsers read `Errors`, Android reads `errors`. Alias is read flat as well.
+    private static func errors(_ failure: APIFailure, _ ref: String, isAlias: Bool) -> JSONValue {
+        let code = JSONValue.string(code(failure.code, isAlias: isAlias))
+        let message = JSONValue.string(failure.message)
+        let list: JSONValue = [["code": code, "message": message]]
+        var object: JSONObject = [
+            "Errors": list, "errors": list, "ErrorCode": code, "StatusCode": .number(JSONNumber(failure.status)),
+            "RequestId": .string(ref),
+        ]
+        if isAlias {
+            object["code"] = code
+            object["message"] = message
+        }
+        return .object(object)
+    }
+
+    /// The vendor has no word of its own for a request of the wrong form but these.
+    private static func code(_ code: String, isAlias: Bool) -> String {
+        guard code == "INVALID_REQUEST" else { return code }
+        return isAlias ? "ALIAS_ERROR" : "VALIDATION_ERROR"
     }
 }

@@ -1,9 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import HTTPTypes
 import WireJSON
 
-/// Why a request gets no result. Each surface writes it in the words of its vendor (``ErrorFormat``).
+/// In whose words requests are read and answered.
+enum Dialect: Sendable {
+    /// The linking vendor's.
+    case linking
+    /// The identity vendor's, and those of its aliases, which differ a little.
+    case identity, alias
+    case own
+
+    var isIdentityVendors: Bool { self == .identity || self == .alias }
+
+    /// A failure as the clients read it.
+    /// - Parameter ref: names the request for support: the command's id when there is a command.
+    func response(_ failure: APIFailure, ref: String) -> APIResponse {
+        var response =
+            switch self {
+            case .linking: LinkingCalls.failure(failure, ref)
+            case .identity, .alias: IdentityCalls.failure(failure, ref, isAlias: self == .alias)
+            case .own: OwnCalls.failure(failure, ref)
+            }
+        if let seconds = failure.retryAfter { response.headers[.retryAfter] = String(seconds) }
+        if failure.status == 401 {
+            response.headers[.wwwAuthenticate] = isIdentityVendors ? #"Basic realm="identitybus""# : "Bearer"
+        }
+        return response
+    }
+
+    /// A service's words about its data, with the members named as these calls name them.
+    func translated(_ message: String) -> String {
+        let names =
+            switch self {
+            case .linking: LinkingCalls.memberNames
+            case .identity, .alias: IdentityCalls.memberNames
+            case .own: OwnCalls.memberNames
+            }
+        return names.reduce(message) { $0.replacing($1.0, with: $1.1) }
+    }
+
+    /// Whether the body asks for a dry run.
+    func isDryRun(_ body: JSONObject) throws(APIFailure) -> Bool {
+        self == .identity ? try IdentityCalls.isReadOnly(body) : false
+    }
+}
+
+/// Why a request gets no result. Each dialect writes it in its own words.
 struct APIFailure: Error, Sendable, Equatable {
     var status: Int
     var code: String

@@ -7,7 +7,7 @@ import WireJSON
 
 @testable import Gateway
 
-@Suite struct SurfaceTests {
+@Suite struct DialectTests {
     private func object(_ text: String) throws -> JSONObject {
         try #require(JSONValue(parsing: Array(text.utf8)).objectValue)
     }
@@ -18,14 +18,15 @@ import WireJSON
         (#"{"previous_mpid":0}"#, nil), (#"{"previous_mpid":""}"#, nil), ("{}", nil),
     ])
     func mpids(_ row: (body: String, expected: String?)) throws {
-        let draft = try SyncSurface.command(.login, object(row.body))
-        #expect(draft.data.objectValue?["previousMPID"]?.stringValue == row.expected)
-        #expect((draft.data.objectValue?["previousMPID"] == nil) == (row.expected == nil))
+        let data = try IdentityCalls.person(RequestContent(id: "", body: object(row.body)))
+        #expect(data["previousMPID"]?.stringValue == row.expected)
+        #expect((data["previousMPID"] == nil) == (row.expected == nil))
     }
 
     @Test func absentMembersAreNotNull() throws {
-        let draft = try SyncSurface.command(.identify, object(#"{"context":null,"environment":null}"#))
-        #expect(draft.data.objectValue?.map(\.name) == ["deviceId", "knownIdentities"])
+        let body = try object(#"{"context":null,"environment":null,"request_timestamp_ms":"x"}"#)
+        let data = try IdentityCalls.person(RequestContent(id: "", body: body))
+        #expect(data.objectValue?.map(\.name) == ["deviceId", "knownIdentities"])
     }
 
     @Test(arguments: [
@@ -34,37 +35,36 @@ import WireJSON
         (#"{"ios_idfa":"00000000-0000-0000-0000-000000000000","push_token":"p"}"#, "push_token:p"),
     ])
     func devices(_ row: (identities: String, device: String)) throws {
-        #expect(SyncSurface.deviceID(try object(row.identities)) == row.device)
+        #expect(IdentityCalls.deviceID(try object(row.identities)) == row.device)
     }
 
     @Test func aDeviceIDAlwaysFits() throws {
         for type in ["device_application_stamp", "ios_idfv", "email"] {
             let long = JSONObject([(type, .string(String(repeating: "é", count: 700)))])
-            #expect((1...255).contains(SyncSurface.deviceID(long).utf8.count))
+            #expect((1...255).contains(IdentityCalls.deviceID(long).utf8.count))
         }
-        #expect(SyncSurface.deviceID([:]).hasPrefix("request:"))
+        #expect(IdentityCalls.deviceID([:]).hasPrefix("request:"))
     }
 
     @Test func ownWordsBecomeTheirs() {
-        #expect(Route.authCode.translated("data.externalId is blocked.") == "external_id is blocked.")
-        #expect(Route.createUser.translated("data.device.kind: wrong") == "device.kind: wrong")
-        #expect(
-            Route.sync(.login).translated("data.knownIdentities.x: wrong") == "known_identities.x: wrong")
+        #expect(Dialect.linking.translated("data.externalId is blocked.") == "external_id is blocked.")
+        #expect(Dialect.own.translated("data.device.kind: wrong") == "device.kind: wrong")
+        #expect(Dialect.identity.translated("data.knownIdentities.x: wrong") == "known_identities.x: wrong")
     }
 
-    @Test(arguments: [Surface.sync, .alias])
-    func noBodyWithoutAccess(_ surface: Surface) {
+    @Test(arguments: [Dialect.identity, .alias])
+    func noBodyWithoutAccess(_ dialect: Dialect) {
         for status in [401, 403] {
-            let response = ErrorFormat.response(APIFailure(status, "X", "secret"), surface: surface, ref: "r")
+            let response = dialect.response(APIFailure(status, "X", "secret"), ref: "r")
             #expect(response.status == status && response.body.isEmpty)
         }
     }
 
     @Test func everyErrorIsJSON() throws {
-        for surface in [Surface.linking, .own, .sync, .alias] {
+        for dialect in [Dialect.linking, .own, .identity, .alias] {
             for status in [400, 404, 409, 413, 429, 500, 503, 504] {
                 let failure = APIFailure(status, "CODE", "a \"message\"", retryAfter: 7)
-                let response = ErrorFormat.response(failure, surface: surface, ref: "r")
+                let response = dialect.response(failure, ref: "r")
                 let body = try #require(JSONValue(parsing: response.body).objectValue)
                 #expect(!body.isEmpty)
                 #expect(response.headers[.retryAfter] == "7")

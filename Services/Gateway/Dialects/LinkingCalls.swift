@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import WireJSON
+
+/// The linking vendor's words (docs/vendors.md).
+enum LinkingCalls {
+    static let memberNames = [("data.externalId", "external_id"), ("data.installId", "install_id")]
+
+    @Sendable static func link(_ content: RequestContent) throws(APIFailure) -> LinkRequest {
+        LinkRequest(installId: content.id, externalId: try externalID(content))
+    }
+
+    @Sendable static func requestCode(_ content: RequestContent) throws(APIFailure) -> RequestAuthCode {
+        RequestAuthCode(externalId: try externalID(content))
+    }
+
+    private static func externalID(_ content: RequestContent) throws(APIFailure) -> String {
+        guard let value = content.body["external_id"] else { throw .invalid("external_id is missing.") }
+        guard case .string(let text) = value else { throw .invalid("external_id is not a string.") }
+        guard !text.isEmpty else { throw .invalid("external_id is empty.") }
+        return text
+    }
+
+    @Sendable static func linked(_ outcome: Endpoint.Outcome) -> APIResponse {
+        .json(200, ["id": outcome.result["userId"] ?? .null])
+    }
+
+    @Sendable static func code(_ outcome: Endpoint.Outcome) -> APIResponse {
+        .json(
+            200,
+            [
+                "authentication_code": outcome.result["authenticationCode"] ?? .null,
+                "expires_at": outcome.result["expiresAt"] ?? .null,
+            ])
+    }
+
+    @Sendable static func erased(_ outcome: Endpoint.Outcome) -> APIResponse {
+        APIResponse(status: outcome.isPending ? 202 : 200)
+    }
+
+    static func failure(_ failure: APIFailure, _ ref: String) -> APIResponse {
+        .json(
+            failure.status,
+            ["message": .string(failure.message), "errorCode": .string(failure.code), "ref": .string(ref)])
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+import WireJSON
+
+/// One endpoint: what is asked for and by whom, the command that it becomes, and how the reply is answered. ``all`` lists
+/// them; docs/openapi.json describes the same ones to others, and a test compares the two.
+struct Endpoint: Sendable {
+    let method: String
+    let path: PathTemplate
+    /// In whose words it is read and answered.
+    let dialect: Dialect
+    let callers: Callers
+    let work: Work
+
+    /// Who may call, and what they show for it.
+    enum Callers: Sendable, Equatable {
+        /// The app's backend: an API key with its secret.
+        case backend
+        /// The same from whoever has the app: the key and the secret are in every copy of it.
+        case app
+        /// As ``app``, or a token of a user or an install.
+        case device
+        /// A token of a user or an install: the key in every copy of the app opens no install.
+        case install
+        /// The identity vendor's clients, in its three ways. The operation is what the app may let a key alone ask for.
+        case identity(GatewaySettings.Operation)
+        /// Web pages, which show no more than a key's id.
+        case page
+        case anybody
+
+        /// Whether anybody who has the app can send it: then each address gets its share.
+        var areMany: Bool {
+            switch self {
+            case .app, .device, .install: true
+            default: false
+            }
+        }
+
+        /// Whether clients with a domain of their own may put one of the vendor's prefixes in front.
+        var mayTakePrefix: Bool {
+            switch self {
+            case .identity, .page: true
+            default: false
+            }
+        }
+    }
+
+    enum Work: Sendable {
+        case command(Command)
+        /// Event batches: taken in, and thrown away.
+        case nothing
+        /// openapi.json.
+        case document
+    }
+
+    /// What a request becomes, and what is made of the reply.
+    struct Command: Sendable {
+        /// The message type, and what it asks of the caller's API key. The service that decides the command checks it too.
+        let type: String
+        let scope: Scope
+        let pending: Pending
+        let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
+        let answer: Answer
+    }
+
+    /// What it means that the command is pending.
+    enum Pending: Sendable {
+        /// Nothing yet: the final reply is waited for.
+        case isAwaited
+        /// The app's backend has to link first, when the body asks for it. The device is told so, and `confirm-link` brings
+        /// the result.
+        case asksLinker
+        /// That it is begun will do if it takes long: it goes on, and nobody has to repeat it.
+        case goesOn
+
+        func isAnswer(to body: JSONObject) -> Bool { self == .asksLinker && body["linking"] == "linker" }
+    }
+
+    /// The answer to a command that succeeded, or is pending where that is an answer.
+    typealias Answer = @Sendable (Outcome) -> APIResponse
+
+    struct Outcome {
+        var result: JSONObject
+        var isPending: Bool
+        var settings: GatewaySettings
+    }
+
+    /// Backends' calls carry secrets that have no place in a browser.
+    var isForBrowsers: Bool { callers != .backend }
+}
+
+/// What a request says, apart from who sent it.
+struct RequestContent {
+    /// The id in the path; empty where there is none.
+    var id: String
+    /// Empty when there was no body.
+    var body: JSONObject
+
+    /// These members of the body, if they are there.
+    func only(_ names: [String]) -> JSONObject {
+        JSONObject(names.compactMap { name in body[name].map { (name, $0) } })
+    }
+}
+
+extension Endpoint {
+    /// - Parameter read: the command; the service checks what is in it.
+    init<Message: CommandMessage>(
+        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
+        _ read: @escaping @Sendable (RequestContent) throws(APIFailure) -> Message,
+        answer: @escaping Answer = OwnCalls.answer
+    ) {
+        self.init(
+            method, path, dialect, by: callers, pending: pending, Message.self,
+            data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer)
+    }
+
+    /// - Parameter data: of the command, where the body's members go on as they are, right or wrong: the service checks
+    ///   them, and says what is wrong.
+    init<Message: CommandMessage>(
+        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
+        _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
+        answer: @escaping Answer = OwnCalls.answer
+    ) {
+        self.init(
+            method, path, dialect, by: callers,
+            .command(Command(type: Message.type, scope: Message.scope, pending: pending, read: data, answer: answer)))
+    }
+
+    init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {
+        self.init(method: method, path: PathTemplate(path), dialect: dialect, callers: callers, work: work)
+    }
+
+    private static func data(_ message: some CommandMessage) throws(APIFailure) -> JSONValue {
+        do {
+            let bytes = try WireJSONEncoder().encode(message)
+            return try JSONValue(parsing: bytes, limits: JSONLimits(maxBytes: bytes.count))
+        } catch {
+            throw .defect
+        }
+    }
+}

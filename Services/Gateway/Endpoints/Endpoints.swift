@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+extension Endpoint {
+    /// Every endpoint there is. A new one is a value here, an operation in docs/openapi.json (then `scripts/generate`) and
+    /// a word in docs/gateway.md.
+    static let all: [Endpoint] =
+        linking + devices + identity + verification + [
+            Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)
+        ]
+
+    /// The linking vendor's server-to-server calls.
+    private static let linking = [
+        Endpoint(
+            "POST", "/v2/users/{install_id}/link", .linking, by: .backend, LinkingCalls.link,
+            answer: LinkingCalls.linked),
+        Endpoint(
+            "POST", "/users/auth-code", .linking, by: .backend, LinkingCalls.requestCode, answer: LinkingCalls.code),
+        Endpoint(
+            "DELETE", "/users/{user_id:plain}", .linking, by: .backend, pending: .goesOn,
+            { EraseUser(userId: $0.id) }, answer: LinkingCalls.erased),
+    ]
+
+    /// Our own calls for devices. The vendor's protocol between SDK and platform is not public, so these say what the
+    /// commands say.
+    private static let devices = [
+        Endpoint(
+            "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
+            data: OwnCalls.members(
+                "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking")),
+        Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: $0.id) }),
+        Endpoint(
+            "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
+            data: OwnCalls.install("authCode", "linking")),
+        Endpoint(
+            "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
+            data: OwnCalls.install("success")),
+        Endpoint("POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install, { ResetUser(installId: $0.id) }),
+    ]
+
+    /// The identity vendor's calls.
+    private static let identity = [
+        Endpoint(
+            "POST", "/v1/identify", .identity, by: .identity(.identify), IdentifyUser.self, data: IdentityCalls.person,
+            answer: IdentityCalls.cachedUser),
+        Endpoint(
+            "POST", "/v1/login", .identity, by: .identity(.login), LogInUser.self, data: IdentityCalls.person,
+            answer: IdentityCalls.cachedUser),
+        Endpoint(
+            "POST", "/v1/logout", .identity, by: .identity(.logout), LogOutUser.self, data: IdentityCalls.person,
+            answer: IdentityCalls.user),
+        Endpoint(
+            "POST", "/v1/search", .identity, by: .identity(.search), SearchUser.self, data: IdentityCalls.person,
+            answer: IdentityCalls.user),
+        Endpoint(
+            "POST", "/v1/{mpid}/modify", .identity, by: .identity(.modify), ModifyIdentities.self,
+            data: IdentityCalls.modify, answer: IdentityCalls.modified),
+        Endpoint(
+            "POST", "/v1/identity/{api_key}/alias|Alias", .alias, by: .identity(.alias), AliasUsers.self,
+            data: IdentityCalls.alias, answer: { _ in APIResponse(status: 202) }),
+        // Of its web SDK, in each of its versions.
+        Endpoint(
+            "POST", "/v3|v2|v1/JS/{api_key}/events|Events|forwarding|Forwarding", .own, by: .page, .nothing),
+    ]
+
+    /// Our own calls for verification: what the commands say.
+    private static let verification = [
+        Endpoint(
+            "POST", "/v1/verification/login", .own, by: .app, VerificationLogin.self,
+            data: OwnCalls.members("deviceId", "userId", "userEmail", "userName", "userAuthToken", "fullPrivacy")),
+        Endpoint(
+            "POST", "/v1/verification/login-identity", .own, by: .app, VerificationLoginIdentity.self,
+            data: OwnCalls.members("deviceId", "identityToken", "fullPrivacy")),
+        Endpoint(
+            "POST", "/v1/verification/logout", .own, by: .app, VerificationLogout.self,
+            data: OwnCalls.members("deviceId")),
+        Endpoint(
+            "POST", "/v1/verification/check", .own, by: .backend, VerificationCheck.self,
+            data: OwnCalls.members("userId", "userEmail", "userAuthToken")),
+        Endpoint(
+            "GET", "/v1/verification/sessions/{device_id}", .own, by: .backend, { GetSession(deviceId: $0.id) }),
+    ]
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import WireJSON
+
+@testable import Gateway
+
+/// The table of endpoints, and docs/openapi.json, which tells the same to others.
+@Suite struct EndpointTests {
+    /// `POST /v1/login`, and the id in the path.
+    private func found(_ path: String) -> [String] {
+        Route.at(path).map { "\($0.endpoint.method) \($0.endpoint.path.text) \($0.id)" }
+    }
+
+    @Test(arguments: [
+        ("/v2/users/a/link", "POST /v2/users/{install_id}/link a"),
+        ("/v2/users/a%2Fb%20c/link", "POST /v2/users/{install_id}/link a/b c"),
+        ("/users/auth-code", "POST /users/auth-code "),
+        ("/users/5a18fc4b0962209e0000000d", "DELETE /users/{user_id} 5a18fc4b0962209e0000000d"),
+        ("/sdk/v1/users", "POST /sdk/v1/users "), ("/sdk/v1/installs/a", "GET /sdk/v1/installs/{install_id} a"),
+        ("/sdk/v1/installs/a/link", "POST /sdk/v1/installs/{install_id}/link a"),
+        ("/sdk/v1/installs/a/confirm-link", "POST /sdk/v1/installs/{install_id}/confirm-link a"),
+        ("/sdk/v1/installs/a/reset", "POST /sdk/v1/installs/{install_id}/reset a"),
+        ("/v1/identify", "POST /v1/identify "), ("/identity/v1/login", "POST /v1/login "),
+        ("/v1/-7/modify", "POST /v1/{mpid}/modify -7"), ("/v1/identity/modify", "POST /v1/{mpid}/modify identity"),
+        ("/webevents/v1/identity/k/Alias", "POST /v1/identity/{api_key}/alias k"),
+        ("/v1/identity/k/alias", "POST /v1/identity/{api_key}/alias k"),
+        ("/v3/JS/k/events", "POST /v3/JS/{api_key}/events k"),
+        ("/v1/JS/a%2Fb/events", "POST /v3/JS/{api_key}/events a/b"),
+        ("/webevents/v1/JS/k/Forwarding", "POST /v3/JS/{api_key}/events k"),
+        ("/v1/verification/login-identity", "POST /v1/verification/login-identity "),
+        ("/v1/verification/sessions/a%2Fb", "GET /v1/verification/sessions/{device_id} a/b"),
+        ("/openapi.json", "GET /openapi.json "),
+    ])
+    func paths(_ row: (path: String, found: String)) {
+        #expect(found(row.path) == [row.found])
+    }
+
+    @Test(arguments: [
+        "", "/", "//", "/v1", "/v1/", "/v1/identify/", "//v1/identify", "/V1/identify", "/v1/Identify", "/v1/other",
+        "/users", "/users/", "/users/a%2Fb", "/users/a/b", "/v2/users//link", "/v2/users/a/unlink",
+        "/v2/users/%zz/link", "/v2/users/%ff/link", "/v1/identity/k/ALIAS", "/identity/identity/v1/login", "/identity",
+        "/webevents/", "/sdk/v1/installs", "/sdk/v2/users", "v1/identify", "/openapi.json/x",
+        "/v1/verification/modify", "/v4/JS/k/events", "/v1/JS/k/other",
+    ])
+    func noEndpoint(_ path: String) {
+        #expect(found(path).isEmpty)
+    }
+
+    /// An ingress that publishes the vendor's paths for a domain publishes the vendor's calls, and no others.
+    @Test(arguments: ["identity", "webevents", "nativeevents"])
+    func aPrefixOpensTheVendorsCallsOnly(_ prefix: String) {
+        for path in ["/v1/identify", "/v1/-7/modify", "/v1/identity/k/alias", "/v3/JS/k/events"] {
+            #expect(found("/\(prefix)\(path)") == found(path) && !found(path).isEmpty)
+        }
+        for path in [
+            "/v2/users/a/link", "/users/auth-code", "/users/a", "/sdk/v1/users", "/sdk/v1/installs/a",
+            "/v1/verification/login", "/openapi.json",
+        ] {
+            #expect(found("/\(prefix)\(path)").isEmpty && !found(path).isEmpty)
+        }
+    }
+
+    /// Rules of a proxy about paths look at the text that was sent: each endpoint has one.
+    @Test(arguments: [
+        "/%75sers/auth-code", "/users/auth%2Dcode", "/users%2Fauth-code", "/%76%31/login", "/v1/%6cogin",
+        "/v2/%75sers/a/link", "/v2/users/a/lin%6b", "/sdk/v1/%69nstalls/a", "/v1/verification/logi%6e",
+        "/%69dentity/v1/login", "/v1/identity/k/%61lias", "/v3/JS/k/%65vents", "/openapi%2Ejson", "/v1/7/modif%79",
+    ])
+    func whatIsNoIDIsNotEncoded(_ path: String) {
+        #expect(found(path).isEmpty)
+    }
+
+    @Test func thePrefixOfADomainIsNotSigned() {
+        #expect(Route.signedPath("/identity/v1/login") == "/v1/login")
+        #expect(Route.signedPath("/v1/identity/k/alias") == "/v1/identity/k/alias")
+        #expect(Route.signedPath("/identityx/v1/login") == "/identityx/v1/login")
+        #expect(Route.signedPath("") == "")
+    }
+
+    /// They carry secrets that have no place in a browser.
+    @Test(arguments: [
+        "/v2/users/a/link", "/users/auth-code", "/users/a", "/v1/verification/check", "/v1/verification/sessions/a",
+    ])
+    func backendsCallsAreNotForBrowsers(_ path: String) {
+        #expect(Route.at(path).map(\.endpoint.isForBrowsers) == [false])
+    }
+
+    // MARK: The document
+
+    private func parsed(_ bytes: [UInt8]) throws -> JSONObject {
+        let limits = JSONLimits(maxDepth: 64, maxBytes: 1_000_000)
+        return try #require(JSONValue(parsing: bytes, limits: limits).objectValue)
+    }
+
+    private func committed() throws -> JSONObject {
+        let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return try parsed(Array(try Data(contentsOf: repository.appending(path: "docs/openapi.json"))))
+    }
+
+    /// Its operations by method and path.
+    private func operations() throws -> [String: JSONObject] {
+        var operations: [String: JSONObject] = [:]
+        for path in try #require(committed()["paths"]?.objectValue) {
+            for method in path.value.objectValue ?? [:] {
+                operations["\(method.name.uppercased()) \(path.name)"] = method.value.objectValue
+            }
+        }
+        return operations
+    }
+
+    private func operation(_ endpoint: Endpoint) throws -> JSONObject {
+        try #require(operations()["\(endpoint.method) \(endpoint.path.text)"])
+    }
+
+    /// scripts/generate writes the one from the other.
+    @Test func theServedDocumentIsTheCommittedOne() throws {
+        #expect(try parsed(Array(OpenAPIDocument.text.utf8)) == committed())
+    }
+
+    @Test func eachOperationIsOneEndpoint() throws {
+        #expect(
+            Endpoint.all.map { "\($0.method) \($0.path.text)" }.sorted() == (try operations().keys.sorted()))
+    }
+
+    @Test func theDocumentNamesTheIDInThePath() throws {
+        for endpoint in Endpoint.all {
+            let parameters = try operation(endpoint)["parameters"]?.arrayValue ?? []
+            let names = parameters.filter { $0["in"] == "path" }.map { $0["name"]?.stringValue }
+            #expect(names == (endpoint.path.idName.map { [$0] } ?? []), "\(endpoint.path.text)")
+        }
+    }
+
+    @Test func theDocumentSaysWhoMayCall() throws {
+        for endpoint in Endpoint.all {
+            let expected: JSONValue =
+                switch endpoint.callers {
+                case .backend, .app, .device: [["bearerAPIKey": []]]
+                case .install: [["userToken": []], ["installToken": []]]
+                case .identity where endpoint.path.idName == "api_key":
+                    [["basic": []], ["signature": [], "date": []], [:]]
+                case .identity: [["basic": []], ["apiKey": [], "signature": [], "date": []], ["apiKey": []]]
+                case .page: [[:]]
+                case .anybody: []
+                }
+            #expect(try operation(endpoint)["security"] == expected, "\(endpoint.path.text)")
+        }
+    }
+
+    /// What the command gets of a body is what the document says there is, where the two have the same words.
+    @Test func theDocumentNamesTheMembersThatGoOn() throws {
+        for endpoint in Endpoint.all where endpoint.dialect == .own {
+            guard case .command(let command) = endpoint.work else { continue }
+            let content = try operation(endpoint)["requestBody"]?["content"]?["application/json"]
+            let named = try content?["schema"].map { try members($0) } ?? []
+            let body = JSONObject((named.sorted() + ["somethingElse"]).map { ($0, .string("x")) })
+            let data = try #require(command.read(RequestContent(id: "i", body: body)).objectValue)
+            let ofPath = data.filter { $0.value == "i" }.count
+            #expect(ofPath == (endpoint.path.idName == nil ? 0 : 1))
+            #expect(Set(data.filter { $0.value == "x" }.map(\.name)) == named, "\(endpoint.path.text)")
+        }
+    }
+
+    private func members(_ schema: JSONValue) throws -> Set<String> {
+        if let reference = schema["$ref"]?.stringValue, let name = reference.split(separator: "/").last {
+            return try members(try #require(committed()["components"]?["schemas"]?[String(name)]))
+        }
+        let own = schema["properties"]?.objectValue?.map(\.name) ?? []
+        let others = ["oneOf", "anyOf", "allOf"].flatMap { schema[$0]?.arrayValue ?? [] }
+        return try others.reduce(into: Set(own)) { $0.formUnion(try members($1)) }
+    }
+}
