@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Dispatch
+import Glibc
+import Synchronization
 
 @main
 struct IdentityBusCommand: ParsableCommand {
@@ -11,4 +14,27 @@ struct IdentityBusCommand: ParsableCommand {
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
             VerifyTokenCommand.self, ExplainCommand.self, DeriveKeysCommand.self,
         ])
+}
+
+/// Notices SIGINT and SIGTERM instead of dying of them.
+final class Interruption {
+    private final class Flag: Sendable {
+        let value = Atomic(false)
+    }
+
+    private let flag = Flag()
+    private let sources: [any DispatchSourceSignal]
+
+    init() {
+        let flag = flag
+        sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler { flag.value.store(true, ordering: .releasing) }
+            source.activate()
+            return source
+        }
+    }
+
+    var isRequested: Bool { flag.value.load(ordering: .acquiring) }
 }

@@ -42,7 +42,7 @@ struct WatchCommand: ParsableCommand {
         let watched = existing.filter { name, _ in
             name.hasPrefix(prefix)
                 && patterns.contains {
-                    Glob($0).matches(name) || Glob($0).matches(String(name.dropFirst(prefix.count)))
+                    Self.matches(name, $0) || Self.matches(String(name.dropFirst(prefix.count)), $0)
                 }
         }
         guard !watched.isEmpty else {
@@ -67,9 +67,11 @@ struct WatchCommand: ParsableCommand {
         tail.close()
     }
 
+    private static func matches(_ name: String, _ pattern: String) -> Bool { fnmatch(pattern, name, 0) == 0 }
+
     private func isForged(_ record: KafkaRecord, _ publications: Publications) -> Bool {
         let topic = record.topicPartition.topic
-        let isPublication = Glob("*.events.v1").matches(topic) || Glob("*identity.replies.*").matches(topic)
+        let isPublication = Self.matches(topic, "*.events.v1") || Self.matches(topic, "*identity.replies.*")
         return isPublication && publications.canCheck(topic) && !publications.isGenuine(record)
     }
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Contracts
+import Foundation
+import Runtime
+import Verification
+
+struct TokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token",
+        abstract: "Makes the token with which an app's backend vouches for a user.",
+        discussion: "For trying things out. In production the backend makes it: see docs/verification.md.")
+
+    @OptionGroup var login: LoginOptions
+
+    @Option(help: "The verification key to sign with. Default: the app's newest live one, the last in the file.")
+    var key: String?
+
+    @Flag(help: "Make an identity token (JWT), valid for 24 hours, instead of a user authentication token.")
+    var identity = false
+
+    func run() throws {
+        let app = try login.app()
+        let settings = app.verification
+        guard case .user(let identifiers) = login.claimant(settings) else {
+            throw ValidationError("give a valid --user-id or --user-email; anonymous users need no token")
+        }
+        if identity {
+            let live = settings.identityTokenSecrets.filter { $0.isLive(at: .now) }
+            guard let secret = live.last(where: { key == nil || $0.id == key }) else {
+                throw ValidationError("app \(app.id) has no live identityTokenSecret\(key.map { " " + $0 } ?? "")")
+            }
+            guard let token = IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now) else {
+                throw ExitCode.failure
+            }
+            print(token)
+            return
+        }
+        guard let key = settings.liveKeys(at: .now).last(where: { key == nil || $0.id == key }) else {
+            throw ValidationError("app \(app.id) has no live verification key\(key.map { " " + $0 } ?? "")")
+        }
+        let token = AuthToken.make(
+            for: identifiers, key: key, settings.signedFields, fullPrivacy: login.hasFullPrivacy(settings))
+        guard let token else {
+            throw ValidationError("app \(app.id) signs \(settings.signedFields.rawValue); an identifier is missing")
+        }
+        print(token)
+    }
+}
+
+struct VerifyTokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify-token",
+        abstract: "Says whether a token would pass for these identifiers, and why not.",
+        discussion: """
+            For operators: it reads the secrets of the apps file. What it says about a token that does not pass is not \
+            for outsiders. Exit status: 0 passes, 3 does not, 64 usage.
+            """)
+
+    @OptionGroup var login: LoginOptions
+
+    @Argument(help: "The user authentication token, or an identity token (JWT).")
+    var token: String
+
+    private static let refused = ExitCode(3)
+
+    func run() throws {
+        let app = try login.app()
+        if token.split(separator: ".", omittingEmptySubsequences: false).count == 3 { return try checkIdentity(app) }
+        let settings = app.verification
+        guard case .user(let identifiers) = login.claimant(settings) else {
+            throw ValidationError("give a valid --user-id or --user-email; anonymous users need no token")
+        }
+        let isPrivate = login.hasFullPrivacy(settings)
+        switch AuthToken.verify(token, of: identifiers, settings, fullPrivacy: isPrivate, now: .now) {
+        case .valid(let keyID): print("passes (key \(keyID))")
+        case .notProvided: try refuse(.authTokenNotProvided, ["no token was given"])
+        case .invalid:
+            let diagnosis = TokenDiagnosis(app: app, now: .now, otherApps: try login.apps())
+            try refuse(
+                .invalidAuthToken,
+                diagnosis.explain(token: token, userID: login.userId, email: login.userEmail, fullPrivacy: isPrivate))
+        }
+    }
+
+    private func checkIdentity(_ app: AppSettings) throws {
+        let secrets = app.verification.identityTokenSecrets
+        guard !secrets.isEmpty else {
+            return try refuse(.identityFeatureNotEnabled, ["app \(app.id) has no identityTokenSecrets"])
+        }
+        var keyID: String?
+        do throws(Rejection) {
+            let identity = try IdentityToken(reading: token)
+            keyID = try identity.verify(secrets: secrets, now: .now).shownID
+            _ = try identity.claimant(fullPrivacy: login.hasFullPrivacy(app.verification))
+        } catch {
+            return try refuse(error.reason, [error.message])
+        }
+        print("passes\(keyID.map { " (key \($0))" } ?? "")")
+    }
+
+    private func refuse(_ reason: ReasonCode, _ lines: [String]) throws {
+        print("does not pass: \(reason.rawValue)")
+        lines.forEach { print("  \($0)") }
+        throw Self.refused
+    }
+}
+
+/// The app and the identifiers of a login.
+struct LoginOptions: ParsableArguments {
+    @Option(name: .customLong("app"), help: "The app.")
+    var appID: String
+
+    @Option(help: "The user id, as the device sends it.")
+    var userId: String?
+
+    @Option(help: "The e-mail, as the device sends it.")
+    var userEmail: String?
+
+    @Flag(help: "The login is made with full privacy: only the user id counts.")
+    var fullPrivacy = false
+
+    @OptionGroup var deployment: Deployment
+
+    func apps() throws -> [AppSettings] {
+        let directory = try deployment.appDirectory()
+        return directory.ids.compactMap { directory[$0] }
+    }
+
+    func app() throws -> AppSettings {
+        let directory = try deployment.appDirectory()
+        guard let app = directory[appID] else {
+            throw ValidationError(
+                "\(deployment.appsPath) has no app \(appID); it has \(directory.ids.joined(separator: ", "))")
+        }
+        return app
+    }
+
+    func hasFullPrivacy(_ settings: VerificationSettings) -> Bool { fullPrivacy || settings.fullPrivacy }
+
+    func claimant(_ settings: VerificationSettings) -> Claimant {
+        Claimant(userID: userId, email: userEmail, fullPrivacy: hasFullPrivacy(settings), nobody: settings.nobody)
+    }
+}
