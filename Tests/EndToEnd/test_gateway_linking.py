@@ -323,7 +323,8 @@ def test_paths_and_methods(client: Client) -> None:
     for method in ["GET", "PUT", "DELETE", "PATCH"]:
         answer = client.send(method, "/v2/users/a/link")
         assert answer.status == 405 and answer.headers["Allow"] == "POST"
-    assert client.send("OPTIONS", "/v2/users/a/link").status == 405, "backends' calls are not for browsers"
+    for path in ["/v2/users/a/link", "/users/auth-code", "/v1/verification/check", "/v1/verification/sessions/a"]:
+        assert client.send("OPTIONS", path).status == 405, "backends' calls are not for browsers"
 
 
 def test_answers_are_not_kept_by_caches(client: Client) -> None:
