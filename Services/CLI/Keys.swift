@@ -32,7 +32,7 @@ struct SignCommand: ParsableCommand {
     func run() throws {
         let wireHeaders = try headers.map { text in
             guard let separator = text.firstIndex(of: "="), text.hasPrefix(HeaderName.attributePrefix) else {
-                throw ValidationError("--header \(text) is not ce_<attribute>=<value>")
+                throw ValidationError("--header \(text) must be ce_<attribute>=<value>")
             }
             return WireHeader(String(text[..<separator]), String(text[text.index(after: separator)...]))
         }
@@ -45,7 +45,7 @@ struct SignCommand: ParsableCommand {
 struct DeriveKeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "derive-keys",
-        abstract: "Prints the keys of one purpose, for a process that is not to hold the internal key.",
+        abstract: "Prints the keys of one purpose, for a process that must not hold the internal key.",
         discussion: """
             Reads IDENTITYBUS_INTERNAL_KEY and IDENTITYBUS_PREVIOUS_INTERNAL_KEYS (or their _FILE variants) and prints one \
             line. `gateway` is for IDENTITYBUS_GATEWAY_KEYS: it speaks for callers, and checks its replies and user tokens. \

@@ -26,7 +26,7 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Print authentication codes, tokens and the like too, in place of \u{2039}hidden\u{203A}.")
     var showSecrets = false
 
-    @Flag(help: "Start with what is there already.")
+    @Flag(help: "Start with the records that are there already.")
     var fromBeginning = false
 
     @OptionGroup var deployment: Deployment

@@ -127,12 +127,12 @@ struct Credentials: Sendable {
             return Credential(caller: caller, proof: .signature(RequestSignature(code: code, date: date, key: key)))
         }
         guard app.gateway.keyOnly.contains(operation) else {
-            throw .unauthenticated("The app does not let a key alone ask for \(operation.rawValue).")
+            throw .unauthenticated("The app does not accept a key without its secret for \(operation.rawValue).")
         }
         // Its id stands in logs and pages: shown alone it would name anybody.
         guard !key.scopes.contains(.identityVouch) else {
             throw .unauthenticated(
-                "A key with the scope \(Scope.identityVouch.rawValue) is not believed without its secret.")
+                "A key with the scope \(Scope.identityVouch.rawValue) is not accepted without its secret.")
         }
         try checkUsable(key)
         return Credential(caller: caller, proof: .none)

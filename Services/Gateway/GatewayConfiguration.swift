@@ -68,7 +68,7 @@ public struct GatewayConfiguration: Sendable {
             guard let network = IPAddress.Network(part.filter { $0 != " " }) else {
                 throw ConfigurationProblem(
                     "GATEWAY_TRUSTED_PROXIES",
-                    "\(part) is no network; give addresses and networks such as 10.0.0.0/8,2001:db8::7, or none")
+                    "\(part) is not a network; give addresses and networks such as 10.0.0.0/8,2001:db8::7, or none")
             }
             networks.append(network)
         }

@@ -25,7 +25,7 @@ struct ReplyThread {
         let publications = Publications(configuration.keys, topics: configuration.topics)
         guard let tail = open() else { return }
         health.tailing()
-        logger.info("replies are read", metadata: ["topic": "\(topic)"])
+        logger.info("reading replies", metadata: ["topic": "\(topic)"])
         while !health.isStopping {
             for record in tail.poll(maxRecords: 1000, timeout: Self.turn) {
                 guard let value = record.value, let reply = CommandReply(envelope: value),
@@ -34,7 +34,8 @@ struct ReplyThread {
                 if !publications.canCheck(topic) || publications.isGenuine(record) {
                     waiters.resolve(reply)
                 } else {
-                    logger.warning("a reply is not signed by a service", metadata: ["ref": "\(reply.commandID)"])
+                    logger.warning(
+                        "ignored a reply that no service has signed", metadata: ["ref": "\(reply.commandID)"])
                 }
             }
             waiters.sweep(now: .now)

@@ -88,7 +88,7 @@ final class SendThread {
     }
 
     private func failed(_ id: String, _ error: KafkaError) {
-        logger.warning("a command was not taken by Kafka", metadata: ["ref": "\(id)", "error": "\(error)"])
+        logger.warning("Kafka did not take a command", metadata: ["ref": "\(id)", "error": "\(error)"])
         waiters.fail(id)
     }
 
@@ -96,9 +96,10 @@ final class SendThread {
         for report in producer.close(timeout: .zero) { settle(report) }
         do {
             producer = try Self.makeProducer(configuration, logger)
-            logger.warning("the Kafka producer failed for good and was made anew")
+            logger.warning("the Kafka producer failed for good and was replaced")
         } catch {
-            logger.error("no new Kafka producer", metadata: ["error": "\(error)"])
+            logger.error(
+                "the Kafka producer failed for good and could not be replaced", metadata: ["error": "\(error)"])
         }
     }
 

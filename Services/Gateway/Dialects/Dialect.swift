@@ -110,9 +110,9 @@ struct APIFailure: Error, Sendable, Equatable {
     }
 
     static let originNotAllowed = APIFailure(
-        403, "ORIGIN_NOT_ALLOWED", "The app does not let pages of this origin call; see gateway.origins.")
+        403, "ORIGIN_NOT_ALLOWED", "Pages of this origin cannot call: gateway.origins of the app does not name it.")
 
-    static let tooLarge = APIFailure(413, "REQUEST_TOO_LARGE", "The request is larger than this gateway takes.")
+    static let tooLarge = APIFailure(413, "REQUEST_TOO_LARGE", "The request is larger than this gateway accepts.")
 
     static let defect = APIFailure(
         500, ReasonCode.internalError.rawValue, "The gateway could not write the command; this is a defect.")
@@ -129,5 +129,6 @@ struct APIFailure: Error, Sendable, Equatable {
         Rejection(.idReused, "This Idempotency-Key was used for another request; use a new one."))
 
     static let full = APIFailure(
-        503, "TOO_MANY_REQUESTS_IN_FLIGHT", "Too many requests wait for an answer; try again later.", retryAfter: 1)
+        503, "TOO_MANY_REQUESTS_IN_FLIGHT", "Too many requests are waiting for an answer; try again later.",
+        retryAfter: 1)
 }

@@ -42,7 +42,7 @@ enum IdentityCalls {
         switch body["read_only"] {
         case .none, .null?: return false
         case .bool(let flag)?: return flag
-        default: throw .invalid("read_only is neither true nor false.")
+        default: throw .invalid("read_only must be true or false.")
         }
     }
 
@@ -56,15 +56,15 @@ enum IdentityCalls {
 
     @Sendable static func modify(_ content: RequestContent) throws(APIFailure) -> JSONValue {
         guard let mpid = Int64(content.id), mpid != 0 else {
-            throw .invalid("The MPID in the path is not a signed 64-bit integer other than 0.")
+            throw .invalid("The MPID in the path must be a signed 64-bit integer other than 0.")
         }
         guard case .array(let list)? = content.body["identity_changes"] else {
-            throw .invalid("identity_changes is not a list.")
+            throw .invalid("identity_changes must be a list.")
         }
         var changes: [JSONValue] = []
         for (index, element) in list.enumerated() {
             guard let members = element.objectValue, let type = members["identity_type"] else {
-                throw .invalid("identity_changes[\(index)] is not an object with identity_type.")
+                throw .invalid("identity_changes[\(index)] must be an object with identity_type.")
             }
             var change: JSONObject = ["identityType": type]
             change["oldValue"] = members["old_value"]
@@ -76,9 +76,9 @@ enum IdentityCalls {
 
     @Sendable static func alias(_ content: RequestContent) throws(APIFailure) -> JSONValue {
         if let named = content.body["api_key"], named != .null, named != .string(content.id) {
-            throw .invalid("api_key differs from the API key in the path.")
+            throw .invalid("api_key must be the API key in the path.")
         }
-        guard let request = content.body["data"]?.objectValue else { throw .invalid("data is not an object.") }
+        guard let request = content.body["data"]?.objectValue else { throw .invalid("data must be an object.") }
         guard let source = try mpid(request, "source_mpid") else { throw .invalid("data.source_mpid is missing.") }
         guard let destination = try mpid(request, "destination_mpid") else {
             throw .invalid("data.destination_mpid is missing.")
@@ -99,7 +99,7 @@ enum IdentityCalls {
         switch body["known_identities"] {
         case .object(let identities)?: return identities
         case .none, .null?: return [:]
-        default: throw .invalid("known_identities is not an object.")
+        default: throw .invalid("known_identities must be an object.")
         }
     }
 
@@ -112,7 +112,7 @@ enum IdentityCalls {
         case .number(let number)?: value = number.int64
         default: value = nil
         }
-        guard let value else { throw .invalid("\(name) is not a signed 64-bit integer.") }
+        guard let value else { throw .invalid("\(name) must be a signed 64-bit integer.") }
         return value == 0 ? nil : value
     }
 

@@ -17,7 +17,7 @@ enum LinkingCalls {
 
     private static func externalID(_ content: RequestContent) throws(APIFailure) -> String {
         guard let value = content.body["external_id"] else { throw .invalid("external_id is missing.") }
-        guard case .string(let text) = value else { throw .invalid("external_id is not a string.") }
+        guard case .string(let text) = value else { throw .invalid("external_id must be a string.") }
         guard !text.isEmpty else { throw .invalid("external_id is empty.") }
         return text
     }

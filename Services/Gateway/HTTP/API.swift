@@ -101,10 +101,10 @@ struct API: Sendable {
             // One level is the envelope's.
             let json = try JSONValue(
                 parsing: body, limits: JSONLimits(maxDepth: EnvelopeReader.maxDepth - 1, maxBytes: body.count))
-            guard let object = json.objectValue else { throw APIFailure.invalid("The body is not a JSON object.") }
+            guard let object = json.objectValue else { throw APIFailure.invalid("The body must be a JSON object.") }
             return object
         } catch let error as JSONParseError {
-            throw .invalid("The body is not JSON that can be read: \(error.description)")
+            throw .invalid("The body is not valid JSON: \(error.description)")
         } catch let failure as APIFailure {
             throw failure
         } catch {

@@ -33,7 +33,7 @@ struct BodyReader: Sendable {
         } catch let error as HTTPParserError {
             throw error
         } catch {
-            throw APIFailure.invalid("The body did not arrive whole.")
+            throw APIFailure.invalid("The body did not arrive completely.")
         }
         return try decoded(bytes, request.headers[.contentEncoding])
     }
@@ -45,9 +45,10 @@ struct BodyReader: Sendable {
             do {
                 return try Gzip.decompress(bytes, limit: limit)
             } catch {
-                throw error == .tooLarge ? .tooLarge : .invalid("The body is not gzip, although it says so.")
+                throw error == .tooLarge
+                    ? .tooLarge : .invalid("The body is not gzip, although Content-Encoding says it is.")
             }
-        default: throw APIFailure(415, "UNSUPPORTED_ENCODING", "Content-Encoding is neither gzip nor identity.")
+        default: throw APIFailure(415, "UNSUPPORTED_ENCODING", "Content-Encoding must be gzip or identity.")
         }
     }
 }

@@ -72,7 +72,7 @@ struct GatewayResponder: HTTPResponder {
             logger.warning(
                 """
                 requests come through a proxy that GATEWAY_TRUSTED_PROXIES does not name: limits for each client address \
-                do not count, and the log shows the proxy's address
+                are not applied, and the log shows the proxy's address
                 """,
                 metadata: ["proxy": "\(context.peer?.text ?? "")"])
         }
@@ -138,7 +138,7 @@ struct GatewayResponder: HTTPResponder {
             let failure = APIFailure(404, "NO_SUCH_ENDPOINT", "There is no endpoint with this path.")
             return Dialect.own.response(failure, ref: CommandID.random())
         }
-        let failure = APIFailure(405, "METHOD_NOT_ALLOWED", "This endpoint has another method; see Allow.")
+        let failure = APIFailure(405, "METHOD_NOT_ALLOWED", "This endpoint does not support this method; see Allow.")
         var response = Dialect.own.response(failure, ref: CommandID.random())
         response.headers[.allow] = routes.map(\.endpoint.method).joined(separator: ", ")
         return response
