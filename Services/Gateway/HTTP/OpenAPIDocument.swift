@@ -9,10 +9,7 @@ import NIOCore
 enum OpenAPIDocument {
     static let buffer = ByteBuffer(string: text)
 
-    private static let tag =
-        "\""
-        + SHA256.hash(data: Array(text.utf8)).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        + "\""
+    private static let tag = "\"\(SHA256.hash(data: Array(text.utf8)).prefix(8).hex)\""
 
     /// Without the body, which is ``buffer``.
     /// - Parameter tags: the request's `If-None-Match`.
