@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Runtime
 import Storage
 import WireJSON
 
@@ -115,6 +116,155 @@ public struct ForgetAnswer: Sendable, Hashable {
             let service = CommandCatalog.service(of: wire.commandType) ?? "other"
             outcome = .refused(
                 "The \(service) service answered \(wire.reason ?? wire.status.rawValue): \(wire.message ?? "")")
+        }
+    }
+}
+
+// MARK: The rules
+
+/// How a person goes: here at once, and from the user and the sync service before the final answer (docs/link.md
+/// "Erasure").
+///
+/// Every decision about an erasure that is under way writes the person's tombstone too, so that two of them meet although
+/// the erasure's row goes in the end (docs/decisions/0003-isolation.md).
+extension LinkDecider {
+    func erase(_ command: EraseUser) throws(Rejection) -> Decision {
+        // Another app's user is not found, rather than refused: its existence is nobody else's business.
+        guard let person = state.person(userID: command.userId), person.app == app.id else {
+            throw Rejection(.userNotFound)
+        }
+        guard var erasure = erasure(of: person) else {
+            return Decision(.succeeded(ErasureResult(userId: person.userID, installsRemoved: 0)))
+        }
+        let installs = person.isErased ? 0 : erasure.installIDs.count
+        try erasure.add(.init(context.command, .erased(installs: installs)))
+        var decision = Decision(.pending(nil))
+        decision.remove(person, state)
+        decision.tellUser(&erasure, context.forwardID(0))
+        decision.tellSync(&erasure, context.forwardID(1))
+        decision.changes.append(.erasure(erasure))
+        return decision
+    }
+
+    /// The sync service, which asks, need not be told.
+    func forget(_ command: ForgetPerson) throws(Rejection) -> Decision {
+        let persons = persons(command)
+        let begun = persons.enumerated().compactMap { number, person in
+            erasure(of: person).flatMap { $0.user == .done ? nil : (number: number, person: person, erasure: $0) }
+        }
+        guard let first = begun.first else {
+            return Decision(.succeeded(ForgottenPersonResult(userId: persons.first?.userID)))
+        }
+        var decision = Decision(.pending(nil))
+        for (place, entry) in begun.enumerated() {
+            var erasure = entry.erasure
+            let other = begun.count == 2 ? begun[1 - place].person.userID : nil
+            try erasure.add(.init(context.command, .forgotten(userID: first.person.userID, also: other)))
+            decision.remove(entry.person, state)
+            decision.tellUser(&erasure, context.forwardID(entry.number))
+            decision.changes.append(.erasure(erasure))
+        }
+        return decision
+    }
+
+    /// Whom the sync service means: one person, or two by the two names of one profile.
+    private func persons(_ command: ForgetPerson) -> [Person] {
+        let byUserID = command.userId.flatMap { state.person(userID: $0) }.flatMap { $0.app == app.id ? $0 : nil }
+        let byExternalID = command.externalId.flatMap { state.person(app: app.id, externalID: $0) }
+        return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
+    }
+
+    /// What is to be done about the person, begun already or not. `nil` when it was erased before, and all have answered.
+    private func erasure(of person: Person) -> Erasure? {
+        if person.isErased { return state.erasure(of: person.userID) }
+        return Erasure(
+            app: person.app, userID: person.userID, externalID: person.externalID,
+            installIDs: state.installs(of: person.userID).map(\.id))
+    }
+
+    // MARK: The others' answers
+
+    func take(_ answer: ForgetAnswer) -> Decision {
+        guard var erasure = state.erasure(app.id, awaiting: answer.forward),
+            let person = state.person(userID: erasure.userID)
+        else { return Decision(.noted) }
+        let part = erasure.part(awaiting: answer.forward)
+        var decision = Decision(.noted, changes: [.person(person)])
+        switch answer.outcome {
+        case .pending: return Decision(.noted)
+        case .refused(let why):
+            erasure[keyPath: part] = .refused
+            decision.settlements = erasure.waiting.filter { $0.waits(for: part) }.map {
+                Settlement($0.key(app: erasure.app), .rejected(Rejection(.serverError, why)))
+            }
+            erasure.waiting.removeAll { $0.waits(for: part) }
+        case .done:
+            erasure[keyPath: part] = .done
+            let done = erasure.waiting.filter { waiting in
+                [\Erasure.user, \.sync].allSatisfy { !waiting.waits(for: $0) || erasure[keyPath: $0].isOver }
+            }
+            decision.settlements = done.filter { !isElsewhere($0) }.map {
+                Settlement($0.key(app: erasure.app), .succeeded($0.result(erasure)))
+            }
+            erasure.waiting.removeAll { done.contains($0) }
+        }
+        decision.changes.append(erasure.isOver ? .erasureOver(userID: erasure.userID) : .erasure(erasure))
+        return decision
+    }
+
+    /// Whether the command still waits for the other person that it erased.
+    private func isElsewhere(_ waiting: Erasure.Waiting) -> Bool {
+        guard let other = waiting.also.flatMap({ state.erasure(of: $0) }) else { return false }
+        return other.waiting.contains {
+            ExactText($0.source) == ExactText(waiting.source) && ExactText($0.id) == ExactText(waiting.id)
+        }
+    }
+}
+
+extension LinkDecider.Decision {
+    /// Takes the person away, and leaves tombstones.
+    fileprivate mutating func remove(_ person: Person, _ state: LinkState) {
+        changes.append(.person(person.tombstone))
+        guard !person.isErased else { return }
+        changes += state.installs(of: person.userID).map { .install($0.tombstone) }
+        events.append(UserErased(userId: person.userID))
+    }
+
+    /// Once, and again when it refused. Does not expire: the person is gone here.
+    fileprivate mutating func tellUser(_ erasure: inout Erasure, _ forward: String) {
+        guard erasure.user == .untold || erasure.user == .refused else { return }
+        let command = ForgetUser(
+            userId: erasure.userID, externalId: erasure.externalID, installIds: erasure.installIDs)
+        forwards.append(Forward(id: forward, command: command))
+        erasure.user = .asked(forward: forward)
+    }
+
+    fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: String) {
+        guard erasure.sync == .untold || erasure.sync == .refused else { return }
+        let command = ForgetProfiles(userId: erasure.userID, externalId: erasure.externalID)
+        forwards.append(Forward(id: forward, command: command))
+        erasure.sync = .asked(forward: forward)
+    }
+}
+
+extension Erasure {
+    /// Lets a command wait for the end.
+    fileprivate mutating func add(_ command: Waiting) throws(Rejection) {
+        guard waiting.count < Self.maxWaiting else { throw Rejection(.throttled) }
+        waiting.append(command)
+    }
+
+    /// Whose answer the command with this id is.
+    fileprivate func part(awaiting forward: String) -> WritableKeyPath<Erasure, Part> {
+        user.forward.map { ExactText($0) } == ExactText(forward) ? \.user : \.sync
+    }
+}
+
+extension Erasure.Waiting {
+    fileprivate func result(_ erasure: Erasure) -> any CommandResult {
+        switch answer {
+        case .erased(let installs): ErasureResult(userId: erasure.userID, installsRemoved: installs)
+        case .forgotten(let userID, _): ForgottenPersonResult(userId: userID)
         }
     }
 }

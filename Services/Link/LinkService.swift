@@ -80,7 +80,7 @@ public struct LinkService: CommandService {
     public func decide(
         _ command: LinkCommand, _ state: LinkState, _ context: DecisionContext
     ) -> Decision<LinkState.Change> {
-        LinkDecider.decide(command, state, context)
+        LinkDecider(state, context).decide(command)
     }
 
     public func save(_ state: LinkState, in transaction: any SQLTransaction) throws {

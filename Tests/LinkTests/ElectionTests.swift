@@ -6,45 +6,27 @@ import Testing
 @testable import Link
 @testable import Runtime
 
-/// The election of a person's active install (domain.md "Link", facts A4.4).
+/// The election of a person's active install (docs/link.md "Which install is active").
 @Suite struct ElectionTests {
-    struct Pair: Sendable, CustomTestStringConvertible {
-        var old: Device.Kind
-        var new: Device.Kind
-        var testDescription: String { "(\(old), \(new))" }
-    }
+    /// Row 13 of docs/link.md for every two devices: the phone stays when a tablet comes, and only then.
+    static let rows = Row.rows(
+        """
+        13 | new, old u1=anna               | request new anna -> new active u1=anna, old deactivated u1=anna; linked new, superseded old
+        13 | new, old tablet u1=anna        | request new anna -> new active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        13 | new, old other u1=anna         | request new anna -> new active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        13 | new tablet, old u1=anna        | request new anna -> new tablet standby u1=anna; linked new
+        13 | new tablet, old tablet u1=anna | request new anna -> new tablet active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        13 | new tablet, old other u1=anna  | request new anna -> new tablet active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        13 | new other, old u1=anna         | request new anna -> new other active u1=anna, old deactivated u1=anna; linked new, superseded old
+        13 | new other, old tablet u1=anna  | request new anna -> new other active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        13 | new other, old other u1=anna   | request new anna -> new other active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        13 the first one | new, u1=anna        | request new anna -> new active u1=anna; linked new
+        13 the first one | new tablet, u1=anna | request new anna -> new tablet active u1=anna; linked new
+        13 the first one | new other, u1=anna  | request new anna -> new other active u1=anna; linked new
+        13 standby stays | new, phone u1=anna, tab tablet standby u1=anna | request new anna -> new active u1=anna, phone deactivated u1=anna; linked new, superseded phone
+        """)
 
-    static let pairs = Device.Kind.allCases.flatMap { old in Device.Kind.allCases.map { Pair(old: old, new: $0) } }
-
-    @Test(arguments: pairs) func allPairs(_ pair: Pair) throws {
-        #expect(Self.pairs.count == 9)
-        let phoneStays = pair.old == .phone && pair.new == .tablet
-        let state = LinkState(
-            installs: [Fixture.install("old", pair.old, of: Fixture.userID), Fixture.install("new", pair.new)],
-            persons: [Fixture.person(Fixture.userID, "anna")])
-        let decision = LinkDecider.decide(Fixture.request("new", "anna"), state, Fixture.context())
-        let after = state.after(decision)
-        #expect(after.install("new")?.activity == (phoneStays ? .standby : .active))
-        #expect(after.install("old")?.activity == (phoneStays ? .active : .deactivated))
-        #expect(
-            decision.answer
-                == .link(
-                    LinkResult(userId: Fixture.userID, installId: "new", isActive: !phoneStays, personCreated: false)))
-        #expect(decision.events.count == (phoneStays ? 1 : 2))
-        #expect(
-            decision.told.first
-                == AnyHashable(
-                    Linked(
-                        installId: "new", externalId: "anna", userId: Fixture.userID, personCreated: false,
-                        activeInstallId: phoneStays ? "old" : "new", deactivatedInstallIds: phoneStays ? [] : ["old"])))
-    }
-
-    @Test(arguments: Device.Kind.allCases) func theFirstOneIsActive(_ kind: Device.Kind) throws {
-        let state = LinkState(
-            installs: [Fixture.install("new", kind)], persons: [Fixture.person(Fixture.userID, "anna")])
-        let after = state.after(LinkDecider.decide(Fixture.request("new", "anna"), state, Fixture.context()))
-        #expect(after.install("new")?.activity == .active)
-    }
+    @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }
 
     @Test func nothingIsPromotedWhenTheActiveOneGoes() throws {
         let start = LinkState(
@@ -58,12 +40,12 @@ import Testing
             .setInstallStatus(SetInstallStatus(installId: "phone", status: .disabled)),
         ]
         for command in commands {
-            let after = start.after(LinkDecider.decide(command, start, Fixture.context()))
+            let after = start.after(Fixture.decide(command, start, Fixture.context()))
             #expect(after.install("tablet")?.activity == .standby)
             #expect(after.installs.values.filter(\.isActive).isEmpty)
             // But the tablet becomes active when it asks again.
             let again = after.after(
-                LinkDecider.decide(Fixture.request("tablet", "anna"), after, Fixture.context(id: "c2")))
+                Fixture.decide(Fixture.request("tablet", "anna"), after, Fixture.context(id: "c2")))
             #expect(again.install("tablet")?.activity == .active)
         }
     }
@@ -76,7 +58,7 @@ import Testing
                 Fixture.install("tablet", .tablet, of: Fixture.userID, .standby),
             ], persons: [Fixture.person(Fixture.userID, "anna")])
         func set(_ status: InstallStatus, _ state: LinkState) -> LinkDecider.Decision {
-            LinkDecider.decide(
+            Fixture.decide(
                 .setInstallStatus(SetInstallStatus(installId: "phone", status: status)), state, Fixture.context())
         }
         let disabling = set(.disabled, start)
@@ -84,27 +66,15 @@ import Testing
         #expect(state.install("phone")?.activity == .suspended)
         #expect((disabling.told.first as? InstallStatusChanged)?.isActive == false)
         if isTaken {
-            state = state.after(LinkDecider.decide(Fixture.request("tablet", "anna"), state, Fixture.context(id: "c2")))
+            state = state.after(Fixture.decide(Fixture.request("tablet", "anna"), state, Fixture.context(id: "c2")))
             #expect(state.install("tablet")?.activity == .active)
         }
         let enabling = set(.enabled, state)
         #expect(state.after(enabling).install("phone")?.activity == (isTaken ? .deactivated : .active))
         #expect((enabling.told.first as? InstallStatusChanged)?.isActive == !isTaken)
         // What was taken over by another stays so, as any install that was.
-        let again = LinkDecider.decide(
+        let again = Fixture.decide(
             Fixture.request("phone", "anna"), state.after(enabling), Fixture.context(id: "c3"))
         #expect((again.answer == .rejected(.installDeactivated)) == isTaken)
-    }
-
-    @Test func aNewPhoneTakesOverFromPhoneAndStandbyStays() throws {
-        let start = LinkState(
-            installs: [
-                Fixture.install("phone", of: Fixture.userID),
-                Fixture.install("tablet", .tablet, of: Fixture.userID, .standby), Fixture.install("new"),
-            ], persons: [Fixture.person(Fixture.userID, "anna")])
-        let after = start.after(LinkDecider.decide(Fixture.request("new", "anna"), start, Fixture.context()))
-        #expect(after.install("new")?.activity == .active)
-        #expect(after.install("phone")?.activity == .deactivated)
-        #expect(after.install("tablet")?.activity == .standby)
     }
 }

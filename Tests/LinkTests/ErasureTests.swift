@@ -18,7 +18,7 @@ import Testing
     private func erase(
         _ user: String = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
     ) -> LinkDecider.Decision {
-        LinkDecider.decide(.eraseUser(EraseUser(userId: user)), state, context)
+        Fixture.decide(.eraseUser(EraseUser(userId: user)), state, context)
     }
 
     @Test func leavesTombstones() throws {
@@ -56,7 +56,7 @@ import Testing
             .setInstallStatus(SetInstallStatus(installId: "i1", status: .enabled)),
         ]
         for command in commands {
-            let decision = LinkDecider.decide(command, after, Fixture.context(id: "later"))
+            let decision = Fixture.decide(command, after, Fixture.context(id: "later"))
             #expect(decision.answer == .rejected(.installDeleted))
             #expect(decision.changes.isEmpty)
         }
@@ -65,7 +65,7 @@ import Testing
     @Test func theExternalIDMayBeUsedAgainByANewPerson() throws {
         let after = Self.state.after(erase())
         let context = Fixture.context(id: "later")
-        let decision = LinkDecider.decide(Fixture.request("i4", "anna"), after, context)
+        let decision = Fixture.decide(Fixture.request("i4", "anna"), after, context)
         #expect(
             decision.answer
                 == .link(
@@ -79,7 +79,7 @@ import Testing
         _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done, to id: String = "erase"
     ) -> [String: Answer] {
         let answer = ForgetAnswer(forward: Fixture.context(id: id).forwardID(number), outcome: outcome)
-        let decision = LinkDecider.decide(.answered(answer), state, Fixture.context(id: "answer to \(id) \(number)"))
+        let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: "answer to \(id) \(number)"))
         #expect(decision.answer == .noted)
         state = state.after(decision)
         return decision.settled
@@ -142,7 +142,7 @@ import Testing
         _ userID: String?, _ externalID: String?, _ state: LinkState = state,
         _ context: DecisionContext = Fixture.context(id: "forget")
     ) -> LinkDecider.Decision {
-        LinkDecider.decide(.forget(ForgetPerson(userId: userID, externalId: externalID)), state, context)
+        Fixture.decide(.forget(ForgetPerson(userId: userID, externalId: externalID)), state, context)
     }
 
     @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
@@ -222,26 +222,26 @@ import Testing
         for creation in creations {
             let context = Fixture.context(id: "creation")
             var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
-            state = state.after(LinkDecider.decide(creation, state, context))
+            state = state.after(Fixture.decide(creation, state, context))
             state = state.after(erase(context.newUserID, state))
             #expect(state.person(userID: context.newUserID)?.isErased == true)
             // On the same install, and, the install id being unknown to the platform by now, on another.
             for install in ["i1", "i2", "i9"] {
-                let replayed = LinkDecider.decide(on(install, creation), state, context)
+                let replayed = Fixture.decide(on(install, creation), state, context)
                 let answer = replayed.answer
                 #expect(
                     [.rejected(.installDeleted), .rejected(.userErased), .rejected(.installNotFound)].contains(answer))
                 #expect(replayed.changes.isEmpty)
             }
-            #expect(LinkDecider.decide(on("i2", creation), state, context).answer == .rejected(.userErased))
+            #expect(Fixture.decide(on("i2", creation), state, context).answer == .rejected(.userErased))
         }
     }
 
     @Test func aReplayedCreationDoesNotTakeALivingPersonsID() throws {
         let context = Fixture.context(id: "creation")
         var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
-        state = state.after(LinkDecider.decide(Fixture.request("i1", "anna"), state, context))
-        let decision = LinkDecider.decide(Fixture.request("i2", "bert"), state, context)
+        state = state.after(Fixture.decide(Fixture.request("i1", "anna"), state, context))
+        let decision = Fixture.decide(Fixture.request("i2", "bert"), state, context)
         #expect(decision.answer == .rejected(.idReused))
         #expect(decision.changes.isEmpty)
     }

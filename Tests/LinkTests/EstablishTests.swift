@@ -6,143 +6,48 @@ import Testing
 @testable import Link
 @testable import Runtime
 
-/// `link.establish`: what the user service asks for when an authentication code was redeemed (domain.md "User").
+/// `link.establish`: what the user service asks for when an authentication code was redeemed (docs/user.md).
 @Suite struct EstablishTests {
-    private static let me = Fixture.userID
-    private static let other = "0123456789abcdef01234567"
+    /// The numbers are the rows of docs/link.md; where there is none, the rule is this command's own.
+    static let rows = Row.rows(
+        """
+        12                | -               | create i1 anna -> i1 active first new=anna; registered i1, linked i1
+        13                | old u1=anna     | create i1 anna -> i1 active u1=anna, old deactivated u1=anna; registered i1, linked i1, superseded old
+        13 beside a phone | old u1=anna     | create i1 tablet anna -> i1 tablet standby u1=anna; registered i1, linked i1
+        known device      | i1              | create i1 anna -> i1 active first new=anna; linked i1
+        another device    | i1              | create i1 other anna -> i1 other active first new=anna; registered i1, linked i1
+        not awaited       | i1 closed       | create i1 anna -> i1 active first new=anna; linked i1
+        14                | i1 u1           | link-existing-user i1 anna -> i1 active u1=anna; linked i1
+        no user           | -               | link-existing-user i1 anna -> USER_NOT_FOUND
+        no user           | i1              | link-existing-user i1 anna -> USER_NOT_FOUND
+        15                | i1 u1, i2 u2=anna | link-existing-user i1 anna -> CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON
+        3                 | -               | create i1 null -> INVALID_REQUEST
+        3                 | -               | link-existing-user i1 null -> INVALID_REQUEST
+        4                 | -               | create i1 anna in unlinked -> USERLINKING_NOT_CONFIGURED
+        4                 | -               | link-existing-user i1 anna in unlinked -> USERLINKING_NOT_CONFIGURED
+        6                 | i1 of other     | create i1 anna -> INSTALL_DOES_NOT_BELONG_TO_APP
+        6                 | i1 of other     | link-existing-user i1 anna -> INSTALL_DOES_NOT_BELONG_TO_APP
+        7                 | i1 disabled     | create i1 anna -> INSTALL_DISABLED
+        7                 | i1 disabled     | link-existing-user i1 anna -> INSTALL_DISABLED
+        7                 | i1 deleted      | create i1 anna -> INSTALL_DELETED
+        7                 | i1 deleted      | link-existing-user i1 anna -> INSTALL_DELETED
+        8                 | i1 u1=bert      | create i1 anna -> INSTALL_LINKED_TO_OTHER_USER
+        8                 | i1 u1=bert      | link-existing-user i1 anna -> INSTALL_LINKED_TO_OTHER_USER
+        10                | i1 deactivated u1=anna | create i1 anna -> INSTALL_DEACTIVATED
+        10                | i1 deactivated u1=anna | link-existing-user i1 anna -> INSTALL_DEACTIVATED
+        """)
 
-    private func establish(
-        _ mode: EstablishLink.Mode, _ device: Device = Fixture.device(.phone), externalID: String = "anna",
-        in state: LinkState, _ context: DecisionContext = Fixture.context()
-    ) -> LinkDecider.Decision {
-        LinkDecider.decide(
-            .establish(EstablishLink(installId: "i1", device: device, externalId: externalID, mode: mode)), state,
-            context)
-    }
-
-    @Test func createRegistersAnUnknownInstallAndCreatesThePerson() throws {
-        let state = LinkState()
-        let decision = establish(.create, in: state)
-        let user = Fixture.context().newUserID
-        #expect(
-            decision.answer
-                == .link(LinkResult(userId: user, installId: "i1", isActive: true, personCreated: true)))
-        #expect(
-            decision.told == [
-                AnyHashable(InstallRegistered(installId: "i1", device: Fixture.device(.phone), userId: nil)),
-                AnyHashable(
-                    Linked(
-                        installId: "i1", externalId: "anna", userId: user, personCreated: true, activeInstallId: "i1",
-                        deactivatedInstallIds: [])),
-            ])
-        let after = state.after(decision)
-        #expect(after.install("i1") == Fixture.install("i1", of: user).version(1, isUsersFirst: true))
-        #expect(after.person(userID: user) == Fixture.person(user, "anna"))
-    }
-
-    @Test func createRestoresAKnownPersonAndDeactivatesTheOtherInstall() throws {
-        let state = LinkState(
-            installs: [Fixture.install("old", of: Self.me)], persons: [Fixture.person(Self.me, "anna")])
-        let decision = establish(.create, in: state)
-        #expect(
-            decision.answer
-                == .link(LinkResult(userId: Self.me, installId: "i1", isActive: true, personCreated: false)))
-        #expect(
-            decision.told == [
-                AnyHashable(InstallRegistered(installId: "i1", device: Fixture.device(.phone), userId: nil)),
-                AnyHashable(
-                    Linked(
-                        installId: "i1", externalId: "anna", userId: Self.me, personCreated: false,
-                        activeInstallId: "i1", deactivatedInstallIds: ["old"])),
-                AnyHashable(
-                    InstallStatusChanged(
-                        installId: "old", status: .enabled, isActive: false, userId: Self.me, cause: .superseded)),
-            ])
-        #expect(state.after(decision).install("old")?.activity == .deactivated)
-    }
-
-    @Test func createOnATabletBesideAPhoneSucceedsAndStaysInactive() throws {
-        let state = LinkState(
-            installs: [Fixture.install("old", of: Self.me)], persons: [Fixture.person(Self.me, "anna")])
-        let decision = establish(.create, Fixture.tablet, in: state)
-        #expect(
-            decision.answer
-                == .link(LinkResult(userId: Self.me, installId: "i1", isActive: false, personCreated: false)))
-        #expect(state.after(decision).install("i1")?.device == Fixture.tablet)
-        #expect(state.after(decision).install("i1")?.activity == .standby)
-        #expect(state.after(decision).install("old")?.activity == .active)
-    }
-
-    @Test func theKnownDeviceIsNotRegisteredAgain() throws {
-        let state = LinkState(installs: [Fixture.install("i1")])
-        #expect(establish(.create, in: state).events.count == 1)
-        let other = establish(.create, Fixture.device(.other), in: state)
-        #expect(
-            other.told.first
-                == AnyHashable(InstallRegistered(installId: "i1", device: Fixture.device(.other), userId: nil)))
-        #expect(state.after(other).install("i1")?.device.kind == .other)
-    }
+    @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }
 
     @Test func aRepeatedLinkMayBringAnotherDevice() throws {
         let state = LinkState(
-            installs: [Fixture.install("i1", of: Self.me)], persons: [Fixture.person(Self.me, "anna")])
+            installs: [Fixture.install("i1", of: Fixture.userID)], persons: [Fixture.person(Fixture.userID, "anna")])
         let upgraded = Device(kind: .phone, platform: "test", osVersion: "18")
-        let decision = establish(.create, upgraded, in: state)
-        #expect(decision.told == [InstallRegistered(installId: "i1", device: upgraded, userId: Self.me)])
-        var expected = Fixture.install("i1", of: Self.me)
+        let command = EstablishLink(installId: "i1", device: upgraded, externalId: "anna", mode: .create)
+        let decision = Fixture.decide(.establish(command), state, Fixture.context())
+        #expect(decision.told == [InstallRegistered(installId: "i1", device: upgraded, userId: Fixture.userID)])
+        var expected = Fixture.install("i1", of: Fixture.userID)
         expected.device = upgraded
         #expect(state.after(decision).install("i1") == expected)
-    }
-
-    @Test func linkExistingUserLinksAnUnlinkedPerson() throws {
-        let state = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [Fixture.person(Self.me)])
-        let decision = establish(.linkExistingUser, in: state)
-        #expect(
-            decision.answer
-                == .link(LinkResult(userId: Self.me, installId: "i1", isActive: true, personCreated: false)))
-        #expect(state.after(decision).person(app: "demo", externalID: "anna")?.userID == Self.me)
-    }
-
-    @Test func linkExistingUserNeedsAUser() throws {
-        for state in [LinkState(), LinkState(installs: [Fixture.install("i1")])] {
-            let decision = establish(.linkExistingUser, in: state)
-            #expect(decision.answer == .rejected(.userNotFound))
-            #expect(decision.changes.isEmpty)
-            #expect(decision.told == [LinkRefused(installId: "i1", reason: .userNotFound)])
-        }
-    }
-
-    @Test func linkExistingUserNeedsAnExternalIDThatIsNew() throws {
-        let state = LinkState(
-            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: Self.other)],
-            persons: [Fixture.person(Self.me), Fixture.person(Self.other, "anna")])
-        let decision = establish(.linkExistingUser, in: state)
-        #expect(decision.answer == .rejected(.cannotLinkExistingPersonToOtherPerson))
-        #expect(decision.told == [LinkRefused(installId: "i1", reason: .cannotLinkExistingPersonToOtherPerson)])
-    }
-
-    @Test(arguments: [EstablishLink.Mode.create, .linkExistingUser]) func refusesAsARequestDoes(
-        _ mode: EstablishLink.Mode
-    ) throws {
-        func reason(
-            _ install: Install?, _ persons: [Person] = [], app: AppSettings = Fixture.app, externalID: String = "anna"
-        ) -> Answer {
-            let state = LinkState(installs: install.map { [$0] } ?? [], persons: persons)
-            let decision = establish(mode, externalID: externalID, in: state, Fixture.context(app))
-            #expect(decision.changes.isEmpty)
-            #expect(decision.events.count == 1)
-            return decision.answer
-        }
-        #expect(reason(nil, externalID: "null") == .rejected(.invalidRequest))
-        #expect(reason(nil, app: Fixture.unlinkedApp) == .rejected(.userLinkingNotConfigured))
-        #expect(reason(Fixture.install("i1", app: "other")) == .rejected(.installDoesNotBelongToApp))
-        #expect(reason(Fixture.install("i1", status: .disabled)) == .rejected(.installDisabled))
-        #expect(reason(Fixture.install("i1", status: .deleted)) == .rejected(.installDeleted))
-        #expect(
-            reason(Fixture.install("i1", of: Self.me), [Fixture.person(Self.me, "bert")])
-                == .rejected(.installLinkedToOtherUser))
-        #expect(
-            reason(Fixture.install("i1", of: Self.me, .deactivated), [Fixture.person(Self.me, "anna")])
-                == .rejected(.installDeactivated))
     }
 }

@@ -38,6 +38,12 @@ enum Fixture {
         Person(userID: userID, app: app, externalID: externalID)
     }
 
+    static func decide(
+        _ command: LinkCommand, _ state: LinkState, _ context: DecisionContext
+    ) -> LinkDecider.Decision {
+        LinkDecider(state, context).decide(command)
+    }
+
     static func request(_ installID: String, _ externalID: String) -> LinkCommand {
         .request(LinkRequest(installId: installID, externalId: externalID))
     }
@@ -110,38 +116,9 @@ extension LinkState {
     }
 }
 
-// An install starts with version 0 in most tests, and is changed once.
-
 extension LinkResult {
+    /// An install starts with version 0 in most tests, and is changed once.
     init(userId: String, installId: String, isActive: Bool, personCreated: Bool) {
         self.init(userId: userId, installId: installId, isActive: isActive, personCreated: personCreated, version: 1)
-    }
-}
-
-extension Linked {
-    init(
-        installId: String, externalId: String, userId: String, personCreated: Bool, activeInstallId: String,
-        deactivatedInstallIds: [String]
-    ) {
-        self.init(
-            installId: installId, externalId: externalId, userId: userId, personCreated: personCreated,
-            activeInstallId: activeInstallId, deactivatedInstallIds: deactivatedInstallIds, version: 1)
-    }
-}
-
-extension InstallStatusChanged {
-    init(installId: String, status: InstallStatus, isActive: Bool, userId: String?, cause: Cause) {
-        self.init(
-            installId: installId, status: status, isActive: isActive, userId: userId, isLinked: true, cause: cause,
-            version: 1)
-    }
-}
-
-extension Install {
-    func version(_ version: Int64, isUsersFirst: Bool = false) -> Install {
-        var install = self
-        install.version = version
-        install.isUsersFirst = isUsersFirst
-        return install
     }
 }

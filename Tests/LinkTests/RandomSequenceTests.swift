@@ -39,8 +39,8 @@ import Testing
             // From outside, something breaks "at most one active".
             if breaking, place == Self.length / 2 { breakActivity(&state, &model) }
             let step = commands.next(users: model.persons.keys.sorted(), forwards: forwards)
-            let decision = LinkDecider.decide(step.command, state, step.context)
-            let again = LinkDecider.decide(step.command, state, step.context)
+            let decision = Fixture.decide(step.command, state, step.context)
+            let again = Fixture.decide(step.command, state, step.context)
             #expect(decision.changes == again.changes)
             #expect(decision.told == again.told)
             #expect(decision.answer == again.answer)

@@ -47,7 +47,7 @@ struct NaiveUserModel {
     mutating func ask(_ command: LinkCommand, _ app: AppSettings, id: String? = nil) -> Outcome {
         count += 1
         let context = Fixture.context(app, id: id ?? "m\(count)", source: id == nil ? "model" : "test")
-        let decision = LinkDecider.decide(command, platform, context)
+        let decision = LinkDecider(platform, context).decide(command)
         decision.changes.forEach { platform.apply($0) }
         return decision.outcome
     }

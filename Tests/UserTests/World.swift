@@ -148,7 +148,7 @@ struct World {
             decision.changes.forEach { users.apply($0) }
             take(decision, message)
         case .link(let command):
-            let decision = isLate ? .init(.expired) : LinkDecider.decide(command, links, context)
+            let decision = isLate ? .init(.expired) : LinkDecider(links, context).decide(command)
             decision.changes.forEach { links.apply($0) }
             take(decision, command, message)
         }
