@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
+import Runtime
+import Storage
 
 /// Who uses a device, as far as this service has said (docs/verification.md "Sessions").
 public struct Session: Sendable, Hashable {
@@ -38,4 +40,119 @@ public struct Session: Sendable, Hashable {
         self.moved = moved
         self.hasLogin = hasLogin
     }
+}
+
+// MARK: Transitions
+
+/// What can happen to a session. Each returns the events that tell of it: none when nothing is different.
+extension Session {
+    /// Ends what the session's standing allowed when that is gone by the settings of now.
+    mutating func review(_ settings: VerificationSettings, at now: Timestamp) -> [any EventMessage] {
+        guard let standing, let reason = settings.reasonToEnd(standing, at: now) else { return [] }
+        let mayStay = settings.mode != .enforce
+        let isNews = state != .unverified || mayFileIssues != mayStay
+        (state, mayFileIssues) = (.unverified, mayStay)
+        self.standing = mayStay ? Standing(.unverified) : nil
+        guard isNews else { return [] }
+        return [
+            SessionChanged(
+                deviceId: deviceID, state: state, mayFileIssues: mayStay, cause: .ended, reason: reason, mpid: mpid)
+        ]
+    }
+
+    /// A command that is not forwarded shows its state: an anonymous login where nobody is, or a refused one.
+    mutating func show(
+        _ state: VerificationState, mayFileIssues: Bool, cause: SessionChanged.Cause
+    ) -> [any EventMessage] {
+        let isNews = shown == 0 || self.state != state || self.mayFileIssues != mayFileIssues
+        (self.state, self.mayFileIssues, standing, shown) = (state, mayFileIssues, nil, number)
+        guard isNews else { return [] }
+        return [SessionChanged(deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: cause)]
+    }
+
+    /// The sync service has done logout `number`: the one who was there is gone.
+    mutating func logOut(number: Int64) -> [any EventMessage] {
+        guard number > moved else { return [] }
+        let (before, isFirst) = (self, shown == 0)
+        (mpid, moved) = (nil, number)
+        // With a later login on its way, or already there, the next logout has to be forwarded again.
+        if number == self.number { hasLogin = false }
+        if number > shown { (state, mayFileIssues, standing, shown) = (.anonymous, true, nil, number) }
+        guard isFirst || before.mpid != nil || before.state != state else { return [] }
+        return [
+            SessionChanged(
+                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .logout, mpid: before.mpid)
+        ]
+    }
+
+    /// The sync service has found the user of login `number`: whoever was there goes first. A refused login that came
+    /// after it keeps the session `unverified`, but the user is there.
+    mutating func logIn(
+        _ user: MPID, number: Int64, state: VerificationState, mayFileIssues: Bool, standing: Standing?
+    ) -> [any EventMessage] {
+        guard number > moved else { return [] }
+        let before = self
+        (mpid, moved) = (user, number)
+        if number > shown {
+            (self.state, self.mayFileIssues, self.standing, shown) = (state, mayFileIssues, standing, number)
+        }
+        var events: [any EventMessage] = []
+        if let old = before.mpid, old != user {
+            events.append(
+                SessionChanged(
+                    deviceId: deviceID, state: .anonymous, mayFileIssues: true, cause: .logout, mpid: old))
+        }
+        if before.mpid != user || before.state != self.state || before.mayFileIssues != self.mayFileIssues {
+            events.append(
+                SessionChanged(
+                    deviceId: deviceID, state: self.state, mayFileIssues: self.mayFileIssues, cause: .login, mpid: user)
+            )
+        }
+        return events
+    }
+
+    /// The user was erased. What remains, while other logins of the device are on their way, says nothing of them.
+    /// - Parameter isKept: there are such logins. A refusal that came after the user still stands then.
+    mutating func forgetUser(isKept: Bool) -> [any EventMessage] {
+        let user = mpid
+        mpid = nil
+        if !isKept || shown <= moved { (state, mayFileIssues, standing) = (.anonymous, true, nil) }
+        return [
+            SessionChanged(
+                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .ended, reason: .erased,
+                mpid: user)
+        ]
+    }
+}
+
+// MARK: Looking at a session
+
+extension VerificationDecider {
+    func show(_ command: GetSession) -> Decision {
+        var session = session(command.deviceId)
+        var decision = reviewed(&session)
+        let isVerified = session.state == .verified
+        decision.outcome = .succeeded(
+            SessionResult(
+                deviceId: session.deviceID, state: session.state, mayFileIssues: session.mayFileIssues,
+                hasLogin: session.hasLogin, mpid: session.mpid, keyId: isVerified ? session.standing?.keyID : nil,
+                verifiedAt: isVerified ? session.standing?.since.flatMap(Self.instant) : nil))
+        return decision
+    }
+
+    func review(_ command: ReviewSession) -> Decision {
+        var session = session(command.deviceId)
+        return reviewed(&session)
+    }
+
+    /// What has to end anyway. A device that is not known stays so, and what is as it was is not written.
+    private func reviewed(_ session: inout Session) -> Decision {
+        let events = session.review(settings, at: context.now)
+        let before = state.session(app: context.app.id, deviceID: session.deviceID)
+        return Decision(
+            .noted, changes: before == nil || before == session ? [] : [.session(session)], events: events)
+    }
+
+    /// Sessions from before the time was kept have the beginning of 1970.
+    private static func instant(_ time: Timestamp) -> String? { time.milliseconds > 0 ? time.rfc3339 : nil }
 }

@@ -66,7 +66,7 @@ public struct VerificationService: CommandService {
     public func decide(
         _ command: VerificationCommand, _ state: SessionState, _ context: DecisionContext
     ) -> Decision<SessionState.Change> {
-        VerificationDecider.decide(command, state, context)
+        VerificationDecider(state, context).decide(command)
     }
 
     public func save(_ state: SessionState, in transaction: any SQLTransaction) throws {

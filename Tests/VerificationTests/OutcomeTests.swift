@@ -10,79 +10,74 @@ import WireJSON
 @testable import Runtime
 @testable import Verification
 
-/// Table B3.5 and what the modes make of it.
+/// docs/verification.md "What a login comes to", in all modes.
 @Suite struct OutcomeTests {
-    struct Row: Sendable, CustomTestStringConvertible {
-        var mode: VerificationSettings.Mode
-        var userID: String? = nil
-        var email: String? = nil
-        var token: String? = nil
-        /// Answer, what is told, what is forwarded.
-        var answer: String
-        var told: [String] = []
-        var sent: [String] = []
-        /// State and answer once the sync service has found user 7.
-        var settled: String? = nil
-        var testDescription: String { "\(mode) \(userID ?? "-") \(email ?? "-") \(token ?? "-")" }
-    }
-
     static let good = Fixture.token("anna")
     static let second = Fixture.token("anna", "second_secret_key_0123456789")
     static let foreign = Fixture.token("anna", "the_secret_of_another_app")
 
-    static let rows = [
-        Row(mode: .off, userID: "anna", answer: "pending", sent: ["login customerid=anna"], settled: "unchecked 7"),
-        Row(
-            mode: .off, userID: "anna", email: "a@b.io", token: "rubbish", answer: "pending",
-            sent: ["login customerid=anna email=a@b.io"], settled: "unchecked 7"),
-        Row(
-            mode: .off, userID: "anna", token: good, answer: "pending", sent: ["login customerid=anna"],
-            settled: "unchecked 7"),
-        Row(mode: .enforce, answer: "anonymous noIdentifier", told: ["session login anonymous"]),
-        Row(mode: .enforce, token: good, answer: "anonymous noIdentifier", told: ["session login anonymous"]),
-        Row(
-            mode: .enforce, userID: " anna", token: good, answer: "anonymous userIdOuterWhiteSpace",
-            told: ["session login anonymous"]),
-        Row(
-            mode: .enforce, userID: "anna", email: "rubbish", token: good, answer: "anonymous userEmailInvalid",
-            told: ["session login anonymous"]),
-        Row(
-            mode: .enforce, userID: "anna", token: good, answer: "pending", told: ["verified k1"],
-            sent: ["login customerid=anna"], settled: "verified k1 7"),
-        Row(
-            mode: .enforce, userID: "anna", token: second, answer: "pending", told: ["verified k2"],
-            sent: ["login customerid=anna"], settled: "verified k2 7"),
-        Row(
-            mode: .enforce, userID: "anna", answer: "rejected AuthTokenNotProvided",
-            told: ["failed AuthTokenNotProvided", "session refusal unverified!"]),
-        Row(
-            mode: .enforce, userID: "anna", token: " ", answer: "rejected AuthTokenNotProvided",
-            told: ["failed AuthTokenNotProvided", "session refusal unverified!"]),
-        Row(
-            mode: .enforce, userID: "anna", token: foreign, answer: "rejected InvalidAuthToken",
-            told: ["failed InvalidAuthToken", "session refusal unverified!"]),
-        Row(
-            mode: .enforce, userID: "berta", token: good, answer: "rejected InvalidAuthToken",
-            told: ["failed InvalidAuthToken", "session refusal unverified!"]),
-        Row(
-            mode: .report, userID: "anna", token: good, answer: "pending", told: ["verified k1"],
-            sent: ["login customerid=anna"], settled: "verified k1 7"),
-        Row(
-            mode: .report, userID: "anna", answer: "pending", told: ["observed AuthTokenNotProvided"],
-            sent: ["login customerid=anna"], settled: "unverified 7"),
-        Row(
-            mode: .report, userID: "anna", email: "a@b.io", token: foreign, answer: "pending",
-            told: ["observed InvalidAuthToken"], sent: ["login customerid=anna email=a@b.io"], settled: "unverified 7"),
-        Row(mode: .report, answer: "anonymous noIdentifier", told: ["session login anonymous"]),
+    static let tokens = [
+        "good": good, "second": second, "foreign": foreign, "rubbish": "rubbish", "blank": " ", "jwt": jwt, "old": old,
+        "nobody": nobody, "x": "x", "empty": "",
     ]
 
+    /// Mode, user id, e-mail, token; the answer; what is told and forwarded; what it comes to once the sync service has
+    /// found user 7.
+    struct Row: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var columns: [String]
+
+        static func rows(_ table: String) -> [Row] {
+            table.split(separator: "\n").map { line in
+                let columns = line.split(separator: "|").map { String($0).trimmingCharacters(in: .whitespaces) }
+                return Row(testDescription: columns.prefix(4).joined(separator: " "), columns: columns)
+            }
+        }
+
+        var mode: VerificationSettings.Mode {
+            guard let mode = VerificationSettings.Mode(rawValue: columns[0]) else {
+                preconditionFailure("no mode: \(columns[0])")
+            }
+            return mode
+        }
+
+        /// A column's text; quotes keep white space.
+        func text(_ column: Int) -> String? {
+            columns[column] == "-" ? nil : columns[column].trimmingCharacters(in: ["\""])
+        }
+
+        func list(_ column: Int) -> [String] { text(column)?.components(separatedBy: ", ") ?? [] }
+    }
+
+    static let rows = Row.rows(
+        """
+        off     | anna    | -       | -       | pending | - | login customerid=anna | unchecked 7
+        off     | anna    | a@b.io  | rubbish | pending | - | login customerid=anna email=a@b.io | unchecked 7
+        off     | anna    | -       | good    | pending | - | login customerid=anna | unchecked 7
+        enforce | -       | -       | -       | anonymous noIdentifier | session login anonymous | - | -
+        enforce | -       | -       | good    | anonymous noIdentifier | session login anonymous | - | -
+        enforce | " anna" | -       | good    | anonymous userIdOuterWhiteSpace | session login anonymous | - | -
+        enforce | anna    | rubbish | good    | anonymous userEmailInvalid | session login anonymous | - | -
+        enforce | anna    | -       | good    | pending | verified k1 | login customerid=anna | verified k1 7
+        enforce | anna    | -       | second  | pending | verified k2 | login customerid=anna | verified k2 7
+        enforce | anna    | -       | -       | rejected AuthTokenNotProvided | failed AuthTokenNotProvided, session refusal unverified! | - | -
+        enforce | anna    | -       | blank   | rejected AuthTokenNotProvided | failed AuthTokenNotProvided, session refusal unverified! | - | -
+        enforce | anna    | -       | foreign | rejected InvalidAuthToken | failed InvalidAuthToken, session refusal unverified! | - | -
+        enforce | berta   | -       | good    | rejected InvalidAuthToken | failed InvalidAuthToken, session refusal unverified! | - | -
+        report  | anna    | -       | good    | pending | verified k1 | login customerid=anna | verified k1 7
+        report  | anna    | -       | -       | pending | observed AuthTokenNotProvided | login customerid=anna | unverified 7
+        report  | anna    | a@b.io  | foreign | pending | observed InvalidAuthToken | login customerid=anna email=a@b.io | unverified 7
+        report  | -       | -       | -       | anonymous noIdentifier | session login anonymous | - | -
+        """)
+
     @Test(arguments: rows) func matrix(_ row: Row) {
+        #expect(row.columns.count == 8)
         var world = World(Fixture.settings(row.mode))
-        let decision = world.login(row.userID, row.email, token: row.token)
-        #expect(decision.answer == row.answer)
-        #expect(decision.told == row.told)
-        #expect(decision.sent == row.sent)
-        guard let settled = row.settled else {
+        let decision = world.login(row.text(1), row.text(2), token: row.text(3).flatMap { Self.tokens[$0] })
+        #expect(decision.answer == row.text(4))
+        #expect(decision.told == row.list(5))
+        #expect(decision.sent == row.list(6))
+        guard let settled = row.text(7) else {
             #expect(decision.forwards.isEmpty)
             return
         }
@@ -123,7 +118,7 @@ import WireJSON
         let expiry = Timestamp(milliseconds: Fixture.now.milliseconds + 1000)
         let context = Fixture.context(Fixture.settings(.off), expiry: expiry)
         let login = VerificationCommand.login(VerificationLogin(deviceId: "d", userId: "anna"))
-        let decision = VerificationDecider.decide(login, SessionState(), context)
+        let decision = VerificationDecider(SessionState(), context).decide(login)
         #expect(decision.forwards.map(\.expiry) == [expiry])
     }
 
@@ -133,36 +128,27 @@ import WireJSON
     static let old = Fixture.jwt(Fixture.payload(Fixture.uid, iat: "1600000000"))
     static let nobody = Fixture.jwt(Fixture.payload("[]"))
 
-    @Test(
-        arguments: [
-            (.enforce, jwt, "pending", ["verified identityToken"], ["login customerid=captain_planet"]),
-            (.enforce, "", "anonymous noIdentifier", ["session login anonymous"], []),
-            (
-                .enforce, old, "rejected INVALID_IDENTITY_TOKEN",
-                ["failed INVALID_IDENTITY_TOKEN", "session refusal unverified!"], []
-            ),
-            (
-                .enforce, nobody, "rejected UID_OR_EMAIL_IS_MANDATORY",
-                ["failed UID_OR_EMAIL_IS_MANDATORY", "session refusal unverified!"], []
-            ),
-            (
-                .enforce, "x", "rejected INVALID_IDENTITY_TOKEN",
-                ["failed INVALID_IDENTITY_TOKEN", "session refusal unverified!"], []
-            ),
-            (.report, old, "pending", ["observed INVALID_IDENTITY_TOKEN"], ["login customerid=captain_planet"]),
-            // It names nobody, so there is nobody to let in.
-            (.report, "x", "rejected INVALID_IDENTITY_TOKEN", ["observed INVALID_IDENTITY_TOKEN"], []),
-            (.off, old, "pending", [], ["login customerid=captain_planet"]),
-            (.off, "x", "rejected INVALID_IDENTITY_TOKEN", [], []),
-        ] as [(VerificationSettings.Mode, String, String, [String], [String])])
-    func identityTokens(
-        _ mode: VerificationSettings.Mode, _ token: String, _ answer: String, _ told: [String], _ sent: [String]
-    ) {
-        var world = World(Fixture.settings(mode))
-        let decision = world.identity(token)
-        #expect(decision.answer == answer)
-        #expect(decision.told == told)
-        #expect(decision.sent == sent)
+    static let identityRows = Row.rows(
+        """
+        enforce | jwt    | pending | verified identityToken | login customerid=captain_planet
+        enforce | empty  | anonymous noIdentifier | session login anonymous | -
+        enforce | old    | rejected INVALID_IDENTITY_TOKEN | failed INVALID_IDENTITY_TOKEN, session refusal unverified! | -
+        enforce | nobody | rejected UID_OR_EMAIL_IS_MANDATORY | failed UID_OR_EMAIL_IS_MANDATORY, session refusal unverified! | -
+        enforce | x      | rejected INVALID_IDENTITY_TOKEN | failed INVALID_IDENTITY_TOKEN, session refusal unverified! | -
+        report  | old    | pending | observed INVALID_IDENTITY_TOKEN | login customerid=captain_planet
+        report  | x      | rejected INVALID_IDENTITY_TOKEN | observed INVALID_IDENTITY_TOKEN | -
+        off     | old    | pending | - | login customerid=captain_planet
+        off     | x      | rejected INVALID_IDENTITY_TOKEN | - | -
+        """)
+
+    /// One that names nobody lets nobody in, whatever the mode.
+    @Test(arguments: identityRows) func identityTokens(_ row: Row) throws {
+        #expect(row.columns.count == 5)
+        var world = World(Fixture.settings(row.mode))
+        let decision = world.identity(try #require(row.text(1).flatMap { Self.tokens[$0] }))
+        #expect(decision.answer == row.text(2))
+        #expect(decision.told == row.list(3))
+        #expect(decision.sent == row.list(4))
     }
 
     @Test func withoutASecretIdentityTokensAreRefused() {

@@ -63,8 +63,8 @@ import WireJSON
             for place in 0..<200 {
                 let step = source.next()
                 let trace = Comment(rawValue: "seed \(testSeed), round \(round), step \(place): \(step.command)")
-                let decision = VerificationDecider.decide(step.command, state, step.context)
-                let again = VerificationDecider.decide(step.command, state, step.context)
+                let decision = VerificationDecider(state, step.context).decide(step.command)
+                let again = VerificationDecider(state, step.context).decide(step.command)
                 #expect(decision.told == again.told && decision.changes == again.changes, trace)
                 source.note(decision, app: step.context.app.id)
                 decision.changes.forEach { state.apply($0) }

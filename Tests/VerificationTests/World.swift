@@ -20,7 +20,7 @@ struct World {
     mutating func decide(_ command: VerificationCommand, app: String = "support") -> VerificationDecider.Decision {
         count += 1
         let context = Fixture.context(settings, id: "c\(count)", app: app, now: now)
-        let decision = VerificationDecider.decide(command, state, context)
+        let decision = VerificationDecider(state, context).decide(command)
         decision.changes.forEach { state.apply($0) }
         return decision
     }

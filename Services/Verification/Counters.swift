@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
+import Runtime
+import Storage
 
 /// What verifications are counted by, within an app. Without a reason the login passed.
 public struct Tally: Sendable, Hashable {
@@ -42,5 +44,17 @@ public struct Count: Sendable, Hashable {
 
     static func + (left: Count, right: Count) -> Count {
         Count(count: left.count + right.count, lastUsed: max(left.lastUsed, right.lastUsed))
+    }
+}
+
+extension VerificationDecider {
+    func usage() -> Decision {
+        let counts = state.usage(app: context.app.id).sorted { $0.key.order.lexicographicallyPrecedes($1.key.order) }
+            .map { tally, count in
+                VerificationUsageResult.Count(
+                    method: tally.method, keyId: tally.keyID, reason: tally.reason, count: count.count,
+                    lastUsed: count.lastUsed.rfc3339)
+            }
+        return Decision(.succeeded(VerificationUsageResult(counts: counts)))
     }
 }

@@ -4,10 +4,11 @@ import Contracts
 import Runtime
 import Storage
 
+/// docs/verification.md "Erasing".
 extension VerificationDecider {
     /// Sessions of these users go, and logins of theirs that are on their way end. A device with other logins on their
     /// way keeps a row, so that these are shown in their order; it says nothing of who was there.
-    static func forget(_ command: ForgetSessions, _ state: SessionState, _ context: DecisionContext) -> Decision {
+    func forget(_ command: ForgetSessions) -> Decision {
         let app = context.app
         let userIDs = Set(command.userIds.map { PersonDigest(of: $0, .customerID, app.sync) })
         let emails = Set(command.emails.map { PersonDigest(of: $0, .email, app.sync) })

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Crypto
+import Foundation
+import Runtime
+
+/// Something that a backend may have signed.
+struct MessageGuess {
+    var bytes: [UInt8]
+    /// `nil` when it is what the app's policy says.
+    var mistake: String?
+
+    private init(_ text: String, _ mistake: String?) {
+        bytes = Array(text.utf8)
+        self.mistake = mistake
+    }
+
+    static func expected(
+        _ identifiers: Identifiers, _ fields: VerificationSettings.SignedFields, fullPrivacy: Bool
+    ) -> MessageGuess {
+        let bytes = SignedMessage.bytes(of: identifiers, fields, fullPrivacy: fullPrivacy) ?? []
+        return MessageGuess(String(decoding: bytes, as: UTF8.self), nil)
+    }
+
+    /// Without those that come to the expected message.
+    static func mistakes(_ identifiers: Identifiers, expected: MessageGuess) -> [MessageGuess] {
+        let text = String(decoding: expected.bytes, as: UTF8.self)
+        var guesses = [
+            MessageGuess(text + "\n", "a line feed at the end was signed too (echo without -n?)"),
+            MessageGuess(text.lowercased(), "e-mail case: the lower-cased text was signed; sign it as it is sent"),
+            MessageGuess(text.uppercased(), "the upper-cased text was signed; sign it as it is sent"),
+        ]
+        guesses += fields(identifiers)
+        if let email = identifiers.email, email != email.lowercased() {
+            let folded = Identifiers(userID: identifiers.userID, email: email.lowercased())
+            guesses += [
+                MessageGuess(
+                    (identifiers.userID ?? "") + email.lowercased(),
+                    "e-mail case: the lower-cased e-mail was signed; sign it as it is sent"),
+                MessageGuess(
+                    (identifiers.userID ?? "") + "\n" + email.lowercased(),
+                    "e-mail case: the lower-cased e-mail was signed; sign it as it is sent"),
+            ]
+            guesses += fields(folded).map { guess in
+                var guess = guess
+                guess.mistake? += "; e-mail case: it was signed in lower case"
+                return guess
+            }
+        }
+        return guesses.filter { $0.bytes != expected.bytes }
+    }
+
+    private static func fields(_ identifiers: Identifiers) -> [MessageGuess] {
+        guard let userID = identifiers.userID else {
+            return identifiers.email.map { [MessageGuess($0, "wrong fields: the e-mail alone was signed")] } ?? []
+        }
+        guard let email = identifiers.email else {
+            return [MessageGuess(userID, "wrong fields: the user id alone was signed")]
+        }
+        let guesses = [
+            MessageGuess(userID + email, "wrong fields: user id and e-mail were signed without a separator"),
+            MessageGuess(userID + "\n" + email, "wrong fields: user id, line feed, e-mail were signed"),
+            MessageGuess(email + userID, "wrong field order: the e-mail was put before the user id"),
+            MessageGuess(email + "\n" + userID, "wrong field order: the e-mail was put before the user id"),
+            MessageGuess(userID, "wrong fields: the user id alone was signed"),
+            MessageGuess(email, "wrong fields: the e-mail alone was signed"),
+        ]
+        let separators = [" ", ":", ",", ";", "|", "-", "_", ".", "/", "\t", "\r\n"]
+        return guesses
+            + separators.map {
+                MessageGuess(userID + $0 + email, "wrong separator between user id and e-mail: \($0.debugDescription)")
+            }
+    }
+}
+
+/// A secret that a backend may have signed with.
+struct KeyGuess {
+    var id: String
+    var secret: SymmetricKey
+    /// `nil` for a live key of the app, used as it is.
+    var mistake: String?
+
+    static func all(_ app: AppSettings, _ others: [AppSettings], now: Timestamp) -> [KeyGuess] {
+        let own = app.verification.keys
+        let live = own.filter { $0.isLive(at: now) }.map { KeyGuess(id: $0.id, secret: $0.secret) }
+        let retired = own.filter { !$0.isLive(at: now) }.map {
+            KeyGuess(
+                id: $0.id, secret: $0.secret,
+                mistake: "retired key: \($0.id) ended at \($0.retireAt?.rfc3339 ?? "an unknown time")")
+        }
+        let foreign = others.filter { $0.id != app.id }.flatMap { other in
+            other.verification.keys.map {
+                KeyGuess(id: $0.id, secret: $0.secret, mistake: "another app's key: \($0.id) of app \(other.id)")
+            }
+        }
+        let jwt = app.verification.identityTokenSecrets.map {
+            KeyGuess(
+                id: $0.shownID ?? "identityTokenSecret", secret: $0.secret,
+                mistake: "signed with an identityTokenSecret, which is for JWTs only")
+        }
+        return live + retired + jwt + own.flatMap(misread) + foreign
+    }
+
+    /// The key's text taken for something that has to be decoded, or with too much around it.
+    private static func misread(_ key: VerificationSettings.Key) -> [KeyGuess] {
+        let text = key.secret.withUnsafeBytes { Array($0) }
+        let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
+        let readings: [([UInt8]?, String)] = [
+            (AuthToken.hexDecoded(text), "signed with the hex-decoded secret"),
+            (AuthToken.base64Decoded(unpadded), "signed with the base64-decoded secret"),
+            (text + [UInt8(ascii: "\n")], "the secret had a line feed at its end"),
+            (Array(Data(text).base64EncodedString().utf8), "signed with the base64-encoded secret"),
+            (Array(SHA256.hash(data: text)), "signed with the SHA-256 of the secret"),
+        ]
+        return readings.compactMap { bytes, what in
+            bytes.map {
+                KeyGuess(
+                    id: key.id, secret: SymmetricKey(data: $0),
+                    mistake: "\(what) (key \(key.id)); the secret's text itself is the key")
+            }
+        }
+    }
+}
+
+/// A function that a backend may have used. All but the first are mistakes; they are computed only to name them.
+struct FunctionGuess: Sendable {
+    var mistake: String?
+    var compute: @Sendable ([UInt8], SymmetricKey) -> [UInt8]
+
+    static let all = [
+        FunctionGuess { Array(HMAC<SHA256>.authenticationCode(for: $0, using: $1)) },
+        FunctionGuess(mistake: "wrong function: HMAC-SHA512; use HMAC-SHA256") {
+            Array(HMAC<SHA512>.authenticationCode(for: $0, using: $1))
+        },
+        FunctionGuess(mistake: "wrong function: HMAC-SHA1; use HMAC-SHA256") {
+            Array(HMAC<Insecure.SHA1>.authenticationCode(for: $0, using: $1))
+        },
+        FunctionGuess(mistake: "wrong function: secret and text were exchanged") {
+            Array(HMAC<SHA256>.authenticationCode(for: bytes(of: $1), using: SymmetricKey(data: $0)))
+        },
+        FunctionGuess(mistake: "wrong function: SHA-256 of secret and text; use HMAC-SHA256") {
+            Array(SHA256.hash(data: bytes(of: $1) + $0))
+        },
+        FunctionGuess(mistake: "wrong function: SHA-256 of text and secret; use HMAC-SHA256") {
+            Array(SHA256.hash(data: $0 + bytes(of: $1)))
+        },
+        FunctionGuess(mistake: "wrong function: SHA-256 without the secret; use HMAC-SHA256") { text, _ in
+            Array(SHA256.hash(data: text))
+        },
+    ]
+
+    private static func bytes(of key: SymmetricKey) -> [UInt8] { key.withUnsafeBytes { Array($0) } }
+}
