@@ -21,7 +21,11 @@ struct Draft: IdentityIndex {
     private var warnings: [ValueTooCommon] = []
     private(set) var created: (mpid: MPID, rule: SyncRule)?
     /// Types of login identities that a limit had no room for.
-    private(set) var leftOut: Set<IdentityType> = []
+    var leftOut: Set<IdentityType> = []
+    private var devices: [DeviceRecord.Key: DeviceRecord] = [:]
+    private var told: [any EventMessage] = []
+    /// Types of values that name nobody and were passed over.
+    private var ignored: [IdentityType] = []
 
     /// What came to and went from one profile for one reason.
     private struct Move {
@@ -45,6 +49,11 @@ struct Draft: IdentityIndex {
 
     func holders(of identity: Identity) -> [MPID] { entry(key(identity))?.holders ?? [] }
 
+    func device(_ id: String) -> DeviceRecord {
+        let device = state.device(app, id)
+        return devices[device.key] ?? device
+    }
+
     func key(_ identity: Identity) -> IdentityEntry.Key { IdentityEntry.Key(app: app, identity, settings) }
 
     /// `nil` when the row is not here.
@@ -62,7 +71,50 @@ struct Draft: IdentityIndex {
         }
     }
 
+    mutating func put(_ device: DeviceRecord) { devices[device.key] = device }
+
+    mutating func touch(_ device: DeviceRecord) { devices[device.key] = devices[device.key] ?? device }
+
     mutating func touch(_ losers: [Profile]) { losers.forEach { profiles[$0.mpid] = profile($0.mpid) ?? $0 } }
+
+    /// Told after what the changes of profiles tell themselves.
+    mutating func tell(_ event: any EventMessage) { told.append(event) }
+
+    // MARK: What holds a command up
+
+    /// The identities that may be somebody's. Of the others a login identity refuses the command, since its sender means
+    /// a person; any other is passed over, since a device cannot help what its system gives out.
+    /// - Parameter ignoringLogins: a logout looks at no login identity.
+    /// - Throws: `VALIDATION_ERROR`.
+    mutating func sift(_ identities: [Identity], ignoringLogins: Bool) throws(Rejection) -> [Identity] {
+        var named: [Identity] = []
+        for identity in identities {
+            let isLogin = settings.loginIdentities.contains(identity.type)
+            if isLogin && ignoringLogins || !settings.nobody.contains(identity.value) {
+                named.append(identity)
+            } else if isLogin {
+                throw SyncDecider.namesNobody(identity.type)
+            } else {
+                ignored.append(identity.type)
+            }
+        }
+        return named
+    }
+
+    /// The answer when nothing is left after ``sift(_:ignoringLogins:)``. Not thrown: what was passed over is counted.
+    var nothingNamed: SyncDecider.Decision {
+        decision(.rejected(Rejection(.lookupError, "knownIdentities names nobody.")))
+    }
+
+    /// Takes a token of the device.
+    /// - Throws: `THROTTLED`.
+    func throttle(_ device: inout DeviceRecord) throws(Rejection) {
+        let limits = settings.throttle
+        guard limits.devicePerSecond > 0 else { return }
+        device.bucket = TokenBucket.take(
+            from: device.bucket, perSecond: limits.devicePerSecond, burst: limits.deviceBurst, now: now)
+        if device.bucket == nil { throw Self.throttled("device") }
+    }
 
     /// Takes a token of each login identity.
     /// - Throws: `THROTTLED`.
@@ -79,7 +131,7 @@ struct Draft: IdentityIndex {
         }
     }
 
-    static func throttled(_ limit: String) -> Rejection {
+    private static func throttled(_ limit: String) -> Rejection {
         Rejection(.throttled, "Too many identity commands (limit: \(limit)); try again later.")
     }
 
@@ -102,51 +154,6 @@ struct Draft: IdentityIndex {
 
     // MARK: Identities
 
-    /// Gives a profile the identities of an identify, login or link (facts/idsync.md 3.2 "write rules"): a unique value
-    /// stays with whoever has it, and what a limit has no room for is left out.
-    mutating func attach(_ identities: [Identity], to mpid: MPID) {
-        for identity in identities.sorted(by: {
-            (settings.rank($0.type), $0.type) < (settings.rank($1.type), $1.type)
-        }) {
-            guard let profile = profile(mpid), !profile.holds(identity, settings) else { continue }
-            let isUnique = settings.uniqueIdentities.contains(identity.type)
-            if isUnique, !holders(of: identity).isEmpty { continue }
-            let present = profile.values(of: identity.type)
-            let isReplaced = settings.isSingleValued(identity.type) && !present.isEmpty
-            if isReplaced, settings.immutableIdentities.contains(identity.type) { continue }
-            let isLogin = settings.loginIdentities.contains(identity.type)
-            let excess = isReplaced ? 0 : present.count - settings.limits.valuesPerType + 1
-            guard makeRoom(for: identity, beside: mpid), excess <= 0 || !isLogin else {
-                if isLogin { leftOut.insert(identity.type) }
-                continue
-            }
-            if isReplaced {
-                remove(present, from: mpid, .replaced)
-                add(identity, to: mpid, .replaced)
-            } else {
-                if excess > 0 { remove(Array(present.prefix(excess)), from: mpid, .limit) }
-                add(identity, to: mpid, .attached)
-            }
-        }
-    }
-
-    /// Keeps a value that profiles share at its limit: anonymous ones give it up, those seen longest ago first. A person
-    /// gives nothing up for it.
-    /// - Returns: whether there is room now.
-    private mutating func makeRoom(for identity: Identity, beside mpid: MPID) -> Bool {
-        let holders = holders(of: identity).filter { $0 != mpid }
-        let excess = holders.count - settings.limits.profilesPerValue + 1
-        guard excess > 0 else { return true }
-        tell(identity)
-        let anonymous = holders.compactMap { profile($0) }.filter { !$0.isKnown(settings) }
-            .sorted { ($0.lastSeen, $0.mpid) < ($1.lastSeen, $1.mpid) }
-        guard anonymous.count >= excess else { return false }
-        for profile in anonymous.prefix(excess) {
-            if let held = profile.held(identity, settings) { remove([held], from: profile.mpid, .limit) }
-        }
-        return true
-    }
-
     mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
         guard var profile = profile(mpid) else { return }
         profile.identities.append(identity)
@@ -155,12 +162,12 @@ struct Draft: IdentityIndex {
         var entry = entry(key) ?? IdentityEntry(key: key)
         entry.holders.append(mpid)
         entries[key] = entry
-        if entry.holders.count >= max(2, (settings.limits.profilesPerValue + 1) / 2) { tell(identity) }
+        if entry.holders.count >= max(2, (settings.limits.profilesPerValue + 1) / 2) { warn(identity) }
         note(mpid, reason) { $0.added.append(identity) }
     }
 
     /// Says once that many profiles have the value, before the limit takes it from anybody.
-    private mutating func tell(_ identity: Identity) {
+    mutating func warn(_ identity: Identity) {
         let key = key(identity)
         guard !settings.uniqueIdentities.contains(identity.type), var entry = entry(key), !entry.isTold else { return }
         entry.isTold = true
@@ -191,6 +198,16 @@ struct Draft: IdentityIndex {
         if profile.identities.isEmpty { orphans.append((mpid, takenBy)) }
     }
 
+    /// Takes the profile from those who have the value.
+    mutating func release(_ key: IdentityEntry.Key, _ mpid: MPID) {
+        if var entry = entry(key), entry.holders.contains(mpid) {
+            entry.holders.removeAll { $0 == mpid }
+            entries[key] = entry
+        } else {
+            releases.append((key, mpid))
+        }
+    }
+
     private mutating func note(_ mpid: MPID, _ reason: IdentitiesChanged.Reason, _ change: (inout Move) -> Void) {
         if let index = moves.firstIndex(where: { $0.mpid == mpid && $0.reason == reason }) {
             change(&moves[index])
@@ -198,31 +215,6 @@ struct Draft: IdentityIndex {
             var move = Move(mpid: mpid, reason: reason)
             change(&move)
             moves.append(move)
-        }
-    }
-
-    // MARK: Erasure
-
-    /// Leaves the MPID. No event says what the profile had.
-    mutating func erase(_ profile: Profile) {
-        for key in Set(profile.identities.flatMap(everyKey)).sorted() {
-            if var entry = entry(key), entry.holders.contains(profile.mpid) {
-                entry.holders.removeAll { $0 == profile.mpid }
-                entries[key] = entry
-            } else {
-                releases.append((key, profile.mpid))
-            }
-        }
-        var tombstone = Profile(app: app, mpid: profile.mpid, seen: now)
-        tombstone.isOrphaned = true
-        tombstone.isErased = true
-        put(tombstone)
-    }
-
-    /// Every key under which the value may have been stored: settings and rules of folding change.
-    private func everyKey(_ identity: Identity) -> [IdentityEntry.Key] {
-        [identity.value, identity.value.asciiLowercased, identity.value.lowercased()].map {
-            IdentityEntry.Key(app: app, type: identity.type, value: $0)
         }
     }
 
@@ -261,16 +253,21 @@ struct Draft: IdentityIndex {
         }
     }
 
-    var changes: [SyncState.Change] {
+    func decision(_ outcome: Outcome) -> SyncDecider.Decision {
+        SyncDecider.Decision(outcome, changes: changes, events: events)
+    }
+
+    private var changes: [SyncState.Change] {
         profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
             // A value that nobody has leaves nothing behind, its bucket included.
             + entries.values.sorted { $0.key < $1.key }.map {
                 .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)
             }
             + releases.map { .release($0.0, $0.1) } + touches.sorted().map { .touch($0) }
+            + devices.values.sorted { $0.key < $1.key }.map { .device($0) } + ignored.map { .ignored($0) }
     }
 
-    var events: [any EventMessage] {
+    private var events: [any EventMessage] {
         var events: [any EventMessage] = []
         if let created, let profile = profile(created.mpid) {
             events.append(
@@ -287,6 +284,6 @@ struct Draft: IdentityIndex {
         for orphan in orphans {
             events.append(ProfileOrphaned(mpid: orphan.mpid, cause: cause, takenBy: orphan.takenBy))
         }
-        return events + warnings
+        return events + warnings + told
     }
 }

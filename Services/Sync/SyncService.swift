@@ -18,12 +18,11 @@ public struct SyncService: CommandService {
     /// How long a device is remembered that has asked, but on which nobody was seen: longer than any bucket takes to fill.
     static let unusedDevicesKept: Int64 = 3_600_000
 
-    private let decider: SyncDecider
+    /// In milliseconds.
+    private let aliasDelay: Int64
 
     /// - Parameter aliasDelay: how long an accepted alias waits.
-    public init(aliasDelay: Duration) {
-        decider = SyncDecider(aliasDelay: aliasDelay.inMilliseconds)
-    }
+    public init(aliasDelay: Duration) { self.aliasDelay = aliasDelay.inMilliseconds }
 
     /// Takes `ALIAS_DELAY` from the environment: whole seconds, 24 hours unless it says otherwise.
     /// - Throws: `ConfigurationProblem`.
@@ -136,7 +135,7 @@ public struct SyncService: CommandService {
     public func decide(
         _ command: SyncCommand, _ state: SyncState, _ context: DecisionContext
     ) -> Decision<SyncState.Change> {
-        decider.decide(command, state, context)
+        SyncDecider(state, context, aliasDelay: aliasDelay).decide(command)
     }
 
     public func save(_ state: SyncState, in transaction: any SQLTransaction) throws {

@@ -27,7 +27,7 @@ import Testing
             for place in 0..<Self.length {
                 let step = commands.next(profiles: model.people.map(\.mpid).sorted(), aliases: model.aliases)
                 let trace = Comment(rawValue: "seed \(testSeed), sequence \(number), step \(place): \(step.command)")
-                let decision = SyncDecider(aliasDelay: 1000).decide(step.command, state, step.context)
+                let decision = SyncDecider(state, step.context, aliasDelay: 1000).decide(step.command)
                 let before = state
                 decision.changes.forEach { state.apply($0) }
                 let newMPID = free(step.context, before)

@@ -6,7 +6,7 @@ import Testing
 @testable import Runtime
 @testable import Sync
 
-/// The decisions of domain.md "Sync", one by one.
+/// The rules of docs/sync.md, one by one.
 @Suite struct RulesTests {
     // MARK: Ties among anonymous profiles
 
@@ -56,52 +56,66 @@ import Testing
 
     // MARK: Write rules
 
-    @Test func aUniqueValueIsReplacedWhenTheNewOneIsFree() throws {
-        let world = World(.worked(.conversion))
-        let mpid = world.login(["customerid": "a", "email": "old"])?.mpid
-        #expect(world.login(["customerid": "a", "email": "new"])?.mpid == mpid)
-        #expect(world.identities(mpid) == [Identity(.customerID, "a"), Identity(.email, "new")])
-        #expect(world.events.contains { ($0.base as? IdentitiesChanged)?.reason == .replaced })
-        // The old value is free again.
-        #expect(world.login(["email": "old"], on: "d2")?.mpid != mpid)
+    @Test func aUniqueValueIsReplacedWhenTheNewOneIsFree() {
+        World(.worked(.conversion)).story(
+            """
+            login d1 customerid=a email=old -> A known
+            login d1 customerid=a email=new -> A known matched; A replaced +email=new -email=old
+            profile A                       -> customerid=a email=new
+            login d2 email=old              -> B known created
+            """)
     }
 
-    @Test func aUniqueValueOfSomebodyElseStaysThere() throws {
-        let world = World(.worked(.conversion))
-        let a = world.login(["customerid": "a", "email": "mine"])?.mpid
-        let b = world.login(["customerid": "b", "email": "yours"], on: "d2")?.mpid
-        #expect(world.login(["customerid": "a", "email": "yours"])?.mpid == a)
-        #expect(world.identities(a) == [Identity(.customerID, "a"), Identity(.email, "mine")])
-        #expect(world.identities(b).contains(Identity(.email, "yours")))
+    @Test func aUniqueValueOfSomebodyElseStaysThere() {
+        World(.worked(.conversion)).story(
+            """
+            login d1 customerid=a email=mine  -> A known
+            login d2 customerid=b email=yours -> B known
+            login d1 customerid=a email=yours -> A known matched
+            profile A                         -> customerid=a email=mine
+            profile B                         -> customerid=b email=yours
+            """)
     }
 
-    @Test func logoutIgnoresLoginIdentities() throws {
-        for strategy in [SyncStrategy.conversion, .link, .isolation] {
-            let world = World(.worked(strategy))
-            let known = world.login(["customerid": "a", "ios_idfv": "1"])?.mpid
-            let out = try #require(world.logout(["customerid": "a", "ios_idfv": "1"]))
-            #expect(out.mpid != known && !out.isLoggedIn)
-            #expect(world.identities(out.mpid) == [Identity(.iosIDFV, "1")])
-        }
+    @Test(arguments: [SyncStrategy.conversion, .link, .isolation]) func logoutIgnoresLoginIdentities(
+        _ strategy: SyncStrategy
+    ) {
+        World(.worked(strategy)).story(
+            """
+            login d1 customerid=a ios_idfv=1  -> A known
+            logout d1 customerid=a ios_idfv=1 -> B anonymous
+            profile B                         -> ios_idfv=1
+            """)
     }
 
-    @Test(arguments: [false, true]) func emailCase(_ isFolded: Bool) throws {
+    /// A value is kept as it was given.
+    @Test func emailCase() {
         var settings = SyncSettings.worked(.conversion)
-        if isFolded { settings.foldedIdentities = [.email] }
-        let world = World(settings)
-        let mpid = world.login(["email": "Ed.Hyde@Example.com"])?.mpid
-        #expect((world.login(["email": "ed.hyde@example.com"], on: "d2")?.mpid == mpid) == isFolded)
-        #expect(world.identities(mpid) == [Identity(.email, "Ed.Hyde@Example.com")], "kept as it was given")
+        World(settings).story(
+            """
+            login d1 email=Ed.Hyde@Example.com -> A
+            login d2 email=ed.hyde@example.com -> B
+            profile A                          -> email=Ed.Hyde@Example.com
+            """)
+        settings.foldedIdentities = [.email]
+        World(settings).story(
+            """
+            login d1 email=Ed.Hyde@Example.com -> A
+            login d2 email=ed.hyde@example.com -> A
+            profile A                          -> email=Ed.Hyde@Example.com
+            """)
     }
 
     /// The Kelvin sign is no k: somebody else's address must not become mine by folding.
-    @Test func onlyASCIIIsFolded() throws {
+    @Test func onlyASCIIIsFolded() {
         var settings = SyncSettings.worked(.conversion)
         settings.foldedIdentities = [.email]
-        let world = World(settings)
-        let mike = world.login(["email": "Mike@corp.com"])?.mpid
-        #expect(world.login(["email": "mi\u{212A}e@corp.com"], on: "d2")?.mpid != mike)
-        #expect(world.login(["email": "MIKE@corp.com"], on: "d3")?.mpid == mike)
+        World(settings).story(
+            """
+            login d1 email=Mike@corp.com         -> A
+            login d2 email=mi\u{212A}e@corp.com  -> B
+            login d3 email=MIKE@corp.com         -> A
+            """)
     }
 
     @Test func identityValuesAreComparedByTheirBytes() throws {
@@ -113,43 +127,38 @@ import Testing
 
     // MARK: Modify
 
-    @Test func modifyDecisions() throws {
-        let world = World(.worked(.conversion))
-        #expect(try world.modify(MPID(5), "email", from: nil, to: "x") == .rejected(.notFoundError))
-        let mpid = try #require(world.login(["customerid": "a", "email": "e"])?.mpid)
-        // Nothing to do is no error.
-        guard case .sync(let same) = try world.modify(mpid, "email", from: "e", to: "e") else {
-            return #expect(Bool(false))
-        }
-        #expect(same.changeResults == [])
-        // A value of a type that may have several is added, and the named one goes.
-        _ = try world.modify(mpid, "push_token", from: nil, to: "t1")
-        _ = try world.modify(mpid, "push_token", from: "stale", to: "t2")
-        #expect(world.identities(mpid).isSuperset(of: [Identity(.pushToken, "t1"), Identity(.pushToken, "t2")]))
-        _ = try world.modify(mpid, "push_token", from: "t1", to: "t3")
-        #expect(world.profile(mpid)?.values(of: .pushToken).map(\.value) == ["t2", "t3"])
-        _ = try world.modify(mpid, "push_token", from: nil, to: nil)
-        #expect(world.profile(mpid)?.values(of: .pushToken) == [])
-        // Taking the last identity makes an orphan, for good.
-        _ = try world.modify(mpid, "email", from: nil, to: nil)
-        _ = try world.modify(mpid, "customerid", from: nil, to: nil)
-        #expect(world.profile(mpid)?.isOrphaned == true)
-        #expect(try world.modify(mpid, "email", from: nil, to: "e") == .rejected(.notFoundError))
-        #expect(world.login(["customerid": "a"])?.mpid != mpid)
+    @Test func modifyDecisions() {
+        World(.worked(.conversion)).story(
+            """
+            modify 5 email - x           -> NOT_FOUND_ERROR
+            login d1 customerid=a email=e -> A known
+            modify A email e e           -> A known named unchanged
+            modify A push_token - t1     -> A known named changed A
+            modify A push_token stale t2 -> A known named changed A
+            profile A                    -> customerid=a email=e push_token=t1 push_token=t2
+            modify A push_token t1 t3    -> A known named changed A
+            profile A                    -> customerid=a email=e push_token=t2 push_token=t3
+            modify A push_token - -      -> A known named changed A
+            profile A                    -> customerid=a email=e
+            modify A email - -           -> A known named changed A
+            modify A customerid - -      -> A anonymous named changed A
+            profile A                    -> orphaned
+            modify A email - e           -> NOT_FOUND_ERROR
+            login d1 customerid=a        -> B known created
+            """)
     }
 
-    @Test func immutableIdentities() throws {
-        let world = World(SyncSettings())
-        let mpid = try #require(world.identify(["device_application_stamp": "s"])?.mpid)
-        guard case .sync = try world.modify(mpid, "customerid", from: nil, to: "c") else {
-            return #expect(Bool(false), "setting it the first time")
-        }
-        for new in ["d", nil] {
-            #expect(try world.modify(mpid, "customerid", from: "c", to: new) == .rejected(.validationError))
-        }
-        let other = try #require(world.identify(["email": "e"], on: "d2")?.mpid)
-        #expect(try world.modify(other, "customerid", from: nil, to: "c") == .rejected(.validationError))
-        #expect(world.identities(mpid).contains(Identity(.customerID, "c")))
+    @Test func immutableIdentities() {
+        World(SyncSettings()).story(
+            """
+            identify d1 device_application_stamp=s -> A anonymous
+            modify A customerid - c                -> A known named changed A
+            modify A customerid c d                -> VALIDATION_ERROR
+            modify A customerid c -                -> VALIDATION_ERROR
+            identify d2 email=e                    -> B anonymous
+            modify B customerid - c                -> VALIDATION_ERROR
+            profile A                              -> customerid=c device_application_stamp=s
+            """)
     }
 
     // MARK: Hot keys

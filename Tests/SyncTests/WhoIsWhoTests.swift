@@ -61,59 +61,64 @@ import Testing
 
     // MARK: Finding by the lower rank
 
-    private let owner = ["customerid": "owner", "email": "e@mail"]
-    private let other = ["customerid": "other", "email": "e@mail"]
-
     @Test(arguments: [SyncStrategy.conversion, .link, .isolation], [true, false]) func anEMailTakesNobodyOver(
         _ strategy: SyncStrategy, _ isUnique: Bool
-    ) throws {
+    ) {
         var settings = SyncSettings.worked(strategy)
         if !isUnique { settings.uniqueIdentities = [.customerID] }
         let world = World(settings)
-        let first = try #require(world.login(owner)?.mpid)
-        let second = try #require(world.login(other, on: "d2"))
-        #expect(second.mpid != first && second.rule == .createdForOtherLogin && second.isLoggedIn)
-        #expect(world.identities(first) == [Identity(.customerID, "owner"), Identity(.email, "e@mail")])
-        #expect(world.identities(second.mpid).contains(Identity(.email, "e@mail")) == !isUnique)
-        #expect(world.login(other, on: "d3")?.mpid == second.mpid && world.login(owner, on: "d4")?.mpid == first)
-        #expect(world.search(["customerid": "third", "email": "e@mail"]) == .rejected(.notFoundError))
+        world.story(
+            """
+            login d1 customerid=owner email=e@mail  -> A known
+            login d2 customerid=other email=e@mail  -> B known created-for-other-login
+            profile A                               -> customerid=owner email=e@mail
+            profile B                               -> customerid=other\(isUnique ? "" : " email=e@mail")
+            login d3 customerid=other email=e@mail  -> B known matched
+            login d4 customerid=owner email=e@mail  -> A known matched
+            search d1 customerid=third email=e@mail -> NOT_FOUND_ERROR
+            """)
         #expect(world.last?.changes.contains { if case .profile = $0 { true } else { false } } == false)
     }
 
     /// What the decision passed over is written, so that it is decided again when that changes meanwhile.
     @Test func whoWasPassedOverIsWritten() throws {
         let world = World(.worked(.conversion))
-        let first = try #require(world.login(owner)?.mpid)
-        _ = world.login(other, on: "d2")
+        let first = try #require(world.login(["customerid": "owner", "email": "e@mail"])?.mpid)
+        _ = world.login(["customerid": "other", "email": "e@mail"], on: "d2")
         let written = (world.last?.changes ?? []).compactMap { change -> MPID? in
             if case .profile(let profile) = change { profile.mpid } else { nil }
         }
         #expect(written.contains(first))
     }
 
-    @Test func withoutAHigherOneTheLowerOneFinds() throws {
-        let world = World(.worked(.conversion))
-        let mpid = world.login(["email": "e@mail"])?.mpid
-        #expect(world.login(other, on: "d2")?.mpid == mpid)
-        #expect(world.identities(mpid) == [Identity(.customerID, "other"), Identity(.email, "e@mail")])
-        #expect(world.login(["email": "e@mail"], on: "d3")?.mpid == mpid)
+    @Test func withoutAHigherOneTheLowerOneFinds() {
+        World(.worked(.conversion)).story(
+            """
+            login d1 email=e@mail                  -> A known
+            login d2 customerid=other email=e@mail -> A known matched
+            profile A                              -> customerid=other email=e@mail
+            login d3 email=e@mail                  -> A known matched
+            """)
     }
 
-    @Test func theLiteralReading() throws {
+    @Test func theLiteralReading() {
         var settings = SyncSettings.worked(.conversion)
         settings.joinByLowerRank = true
-        let world = World(settings)
-        let first = try #require(world.login(owner)?.mpid)
-        #expect(world.login(other, on: "d2")?.mpid == first)
-        #expect(world.identities(first) == [Identity(.customerID, "other"), Identity(.email, "e@mail")])
+        World(settings).story(
+            """
+            login d1 customerid=owner email=e@mail -> A known
+            login d2 customerid=other email=e@mail -> A known matched
+            profile A                              -> customerid=other email=e@mail
+            """)
     }
 
-    @Test func userIDThenEMailJoinsOnlyWhoHasNoUserID() throws {
-        let world = World(.defaults(of: .userIDThenEmail))
-        let byMail = try #require(world.login(["email": "e@mail"])?.mpid)
-        #expect(world.login(owner)?.mpid == byMail)
-        let second = try #require(world.login(other, on: "d2"))
-        #expect(second.mpid != byMail && second.rule == .createdForOtherLogin)
+    @Test func userIDThenEMailJoinsOnlyWhoHasNoUserID() {
+        World(.defaults(of: .userIDThenEmail)).story(
+            """
+            login d1 email=e@mail                  -> A known
+            login d1 customerid=owner email=e@mail -> A known
+            login d2 customerid=other email=e@mail -> B known created-for-other-login
+            """)
     }
 
     // MARK: Values that name nobody
@@ -157,25 +162,16 @@ import Testing
 
     // MARK: The current user's state
 
-    @Test func aModifyThatMakesACurrentUserKnownOrAnonymousIsTold() throws {
-        let world = World(.worked(.conversion))
-        let mpid = try #require(world.identify(["ios_idfv": "1"])?.mpid)
-        #expect(world.identify(["ios_idfv": "1"], on: "d2")?.mpid == mpid)
-        func told() -> [String: Bool] {
-            Dictionary(
-                uniqueKeysWithValues: (world.last?.events ?? []).compactMap { event in
-                    (event as? CurrentUserChanged).map { ($0.deviceId, $0.isLoggedIn) }
-                })
-        }
-        try world.modify(mpid, "push_token", from: nil, to: "t")
-        #expect(told().isEmpty)
-        try world.modify(mpid, "customerid", from: nil, to: "a")
-        #expect(told() == ["d1": true, "d2": true])
-        try world.modify(mpid, "customerid", from: nil, to: "b")
-        #expect(told().isEmpty)
-        // Taken by somebody else: the loser's devices learn of it.
-        let thief = try #require(world.identify(["ios_idfv": "9"], on: "d3")?.mpid)
-        try world.modify(thief, "customerid", from: nil, to: "b")
-        #expect(told() == ["d1": false, "d2": false, "d3": true])
+    @Test func aModifyThatMakesACurrentUserKnownOrAnonymousIsTold() {
+        World(.worked(.conversion)).story(
+            """
+            identify d1 ios_idfv=1  -> A anonymous
+            identify d2 ios_idfv=1  -> A anonymous
+            modify A push_token - t -> A anonymous; A modified +push_token=t
+            modify A customerid - a -> A known; A modified +customerid=a, d1 has A known, d2 has A known
+            modify A customerid - b -> A known; A modified +customerid=b -customerid=a
+            identify d3 ios_idfv=9  -> B anonymous
+            modify B customerid - b -> B known; A taken -customerid=b, B modified +customerid=b, d1 has A anonymous, d2 has A anonymous, d3 has B known
+            """)
     }
 }

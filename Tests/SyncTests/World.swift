@@ -38,7 +38,6 @@ final class World {
     var state = SyncState()
     var now = World.start
     var count = 0
-    var decider = SyncDecider(aliasDelay: 1000)
     var principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
     /// The last decision.
     var last: SyncDecider.Decision?
@@ -61,7 +60,7 @@ final class World {
         count += 1
         now += 1000
         let before = state
-        let decision = decider.decide(command, state, context)
+        let decision = SyncDecider(state, context, aliasDelay: 1000).decide(command)
         decision.changes.forEach { state.apply($0) }
         last = decision
         if case .rejected = decision.outcome {
@@ -69,7 +68,7 @@ final class World {
             #expect(decision.events.isEmpty)
         }
         if case .search = command { #expect(decision.events.isEmpty) }
-        let again = decider.decide(command, before, context)
+        let again = SyncDecider(before, context, aliasDelay: 1000).decide(command)
         #expect(again.changes == decision.changes, "deciding twice gives the same")
         #expect(again.events.map { AnyHashable($0) } == events)
         return Answer(decision.outcome)
@@ -144,7 +143,7 @@ extension SyncState.Change {
 }
 
 extension SyncSettings {
-    /// The settings of the worked tables (facts/idsync.md 3.4 to 3.6), as the demo apps have them.
+    /// The settings of the worked examples, as the demo apps have them.
     static func worked(_ strategy: SyncStrategy) -> SyncSettings {
         if strategy == .bestMatch {
             return SyncSettings(

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+/// `sync.alias`: one profile is the continuation of another (docs/sync.md "Rules").
+extension SyncDecider {
+    /// A client's clock may be this wrong without its windows being refused.
+    private static let clockTolerance: Int64 = 3_600_000
+
+    func alias(_ command: AliasUsers) throws(Rejection) -> Decision {
+        let now = context.now.milliseconds
+        guard settings.strategy.allowsAlias else {
+            throw Rejection(.aliasingNotProvisioned, "The strategy \(settings.strategy.name) does not allow aliases.")
+        }
+        guard command.sourceMPID != command.destinationMPID else {
+            throw Rejection(.aliasError, "Source and destination are the same profile.")
+        }
+        let window = try window(command, now)
+        guard var source = state.profile(app, command.sourceMPID), !source.isErased else {
+            throw Rejection(.aliasError, "The source MPID does not exist.")
+        }
+        guard var destination = state.profile(app, command.destinationMPID), !destination.isErased else {
+            throw Rejection(.aliasError, "The destination MPID does not exist.")
+        }
+        if source.isKnown(settings) || destination.isKnown(settings), !mayVouch {
+            throw Rejection(.verificationRequired)
+        }
+        let id = context.newAliasID
+        if let rule = dropRule(source, destination, window) {
+            let event = AliasDropped(
+                aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)
+            return Decision(
+                .succeeded(AliasResult(aliasId: id, isScheduled: false, appliesAt: nil)), events: [event])
+        }
+        let reach = now - Int64(settings.limits.aliasWindowDays) * 86_400_000 - Self.clockTolerance
+        let open = source.aliasWindows.filter { $0.upperBound >= reach }
+        guard open.count < settings.limits.aliasesPerProfile else {
+            throw Rejection(.limitExceeded, "Too many aliases out of one profile (limit: aliasesPerProfile).")
+        }
+        // No new window can overlap the others.
+        source.aliasWindows = open + [window]
+        destination.aliasSources += 1
+        let record = AliasRecord(
+            key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
+            window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,
+            dueAt: now + aliasDelay)
+        let appliesAt = Timestamp(milliseconds: record.dueAt).rfc3339
+        return Decision(
+            .succeeded(AliasResult(aliasId: id, isScheduled: true, appliesAt: appliesAt)),
+            changes: [.profile(source), .profile(destination), .alias(record)])
+    }
+
+    private func window(_ command: AliasUsers, _ now: Int64) throws(Rejection) -> ClosedRange<Int64> {
+        let days = settings.limits.aliasWindowDays
+        let earliest = now - Int64(days) * 86_400_000
+        let start = command.startUnixtimeMs ?? earliest
+        let end = command.endUnixtimeMs ?? now
+        guard start <= end else { throw Rejection(.aliasError, "The window ends before it starts.") }
+        guard start >= earliest - Self.clockTolerance else {
+            throw Rejection(.aliasError, "The window starts more than \(days) days ago.")
+        }
+        guard start <= now + Self.clockTolerance else {
+            throw Rejection(.aliasError, "The window starts in the future.")
+        }
+        // Nothing has happened yet beyond now, whatever the client's clock says.
+        return start...max(start, min(end, now))
+    }
+
+    /// Why an alias is accepted and comes to nothing.
+    private func dropRule(
+        _ source: Profile, _ destination: Profile, _ window: ClosedRange<Int64>
+    ) -> AliasDropped.Rule? {
+        if source.aliasSources > 0 { return .sourceWasDestinationBefore }
+        if !destination.aliasWindows.isEmpty { return .destinationWasSourceBefore }
+        if source.aliasWindows.contains(where: { $0.overlaps(window) }) { return .sourceWasSourceBefore }
+        return nil
+    }
+
+    /// The time of an alias has come. One that is not here was applied before.
+    func applyAlias(_ command: ApplyAlias) -> Decision {
+        guard let alias = state.aliases[AliasRecord.Key(app: app, id: command.aliasId)],
+            let source = state.profile(app, alias.source), var destination = state.profile(app, alias.destination)
+        else { return Decision(.noted) }
+        destination.aliasedSince = min(destination.countsSince, source.countsSince)
+        let event = Aliased(
+            aliasId: alias.key.id.text, sourceMPID: alias.source, destinationMPID: alias.destination,
+            startUnixtimeMs: alias.window.lowerBound, endUnixtimeMs: alias.window.upperBound, scope: alias.reach,
+            deviceApplicationStamp: alias.stamp,
+            firstSeen: Timestamp(milliseconds: destination.countsSince).rfc3339)
+        return Decision(
+            .noted, changes: [.profile(source), .profile(destination), .aliasDone(alias.key)], events: [event])
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+/// What the link service tells.
+extension SyncDecider {
+    /// The profile whose customer id is the link's external id keeps the link's user id, so that one can be found from
+    /// the other.
+    func linked(_ event: Linked) throws(Rejection) -> Decision {
+        let user = ForgottenUser(app: app, userID: event.userId)
+        guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId),
+            !madeAnErasedProfile
+        else { return Decision(.noted) }
+        var draft = Draft(state, context, .link)
+        let identity = Identity(.customerID, event.externalId)
+        draft.touch([identity])
+        let holders = draft.holders(of: identity).compactMap { draft.profile($0) }
+            .sorted { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
+        var profile: Profile
+        if let oldest = holders.first {
+            draft.touch(Array(holders.dropFirst()))
+            profile = oldest
+        } else {
+            let mpid = draft.create(context, .createdForLink).mpid
+            draft.attach([identity], to: mpid)
+            guard let created = draft.profile(mpid) else { throw Rejection(.internalError) }
+            profile = created
+        }
+        profile.userID = event.userId
+        draft.put(profile)
+        return draft.decision(.noted)
+    }
+}

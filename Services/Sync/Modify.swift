@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+/// `sync.modify`: what a profile is given, and what it loses (docs/sync.md "Rules").
+extension SyncDecider {
+    func modify(_ command: ModifyIdentities) throws(Rejection) -> Decision {
+        let touchesLogin = command.changes.contains { change in
+            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        }
+        if touchesLogin, !mayVouch { throw Rejection(.verificationRequired) }
+        var draft = Draft(state, context, .modify)
+        guard let profile = draft.profile(command.mpid), !profile.isOrphaned else {
+            throw Rejection(.notFoundError, "No profile with this MPID can be changed.")
+        }
+        let named = try draft.sift(SyncCommand.modify(command).identities, ignoringLogins: false)
+        if let id = command.deviceId {
+            var device = draft.device(id)
+            try draft.throttle(&device)
+            draft.put(device)
+        }
+        try draft.throttle(named)
+        draft.put(profile)
+        draft.touch(named)
+        var results: [SyncResult.ChangeResult] = []
+        for change in command.changes {
+            guard let type = IdentityType(rawValue: change.identityType) else { throw Rejection(.validationError) }
+            if let value = change.newValue, settings.nobody.contains(value) { continue }
+            let touched = try set(type, change, of: command.mpid, &draft)
+            results += touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
+        }
+        draft.settleOrphans()
+        draft.guardNewlyAnonymous()
+        guard let after = draft.profile(command.mpid) else { throw Rejection(.internalError) }
+        let result = SyncResult(
+            mpid: command.mpid, isLoggedIn: after.isKnown(settings), isEphemeral: after.isEphemeral(settings),
+            changeResults: results, rule: .named)
+        tellDevices(&draft)
+        return draft.decision(.succeeded(result))
+    }
+
+    /// The devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
+    /// current user was relied on.
+    private func tellDevices(_ draft: inout Draft) {
+        let switched = draft.switched
+        guard !switched.isEmpty else { return }
+        let app = ExactText(app)
+        let devices = state.devices.values.filter { device in
+            device.key.app == app && device.current.map { switched[$0] != nil } == true
+        }
+        for device in devices.sorted(by: { $0.key < $1.key }) {
+            guard let current = device.current, let profile = switched[current] else { continue }
+            draft.touch(device)
+            draft.tell(
+                CurrentUserChanged(
+                    deviceId: device.key.id.text, previousMPID: current, mpid: current, cause: .modify, rule: .named,
+                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings)))
+        }
+    }
+
+    /// Sets or removes one identity. `oldValue` is advisory: where it is held it says which value goes; where it is not,
+    /// all values of a single-valued type go, and all of the type when the change is a removal.
+    /// - Returns: the profiles that changed: this one, and the one that lost a unique value to it.
+    private func set(
+        _ type: IdentityType, _ change: ModifyIdentities.Change, of mpid: MPID, _ draft: inout Draft
+    ) throws(Rejection) -> [MPID] {
+        guard let profile = draft.profile(mpid) else { return [] }
+        let present = profile.values(of: type)
+        let old = change.oldValue.flatMap { profile.held(Identity(type, $0), settings) }
+        let new = change.newValue.map { Identity(type, $0) }
+        var leaving = old.map { [$0] } ?? []
+        if old == nil, new == nil || settings.isSingleValued(type) { leaving = present }
+        if settings.isSingleValued(type), new != nil { leaving = present }
+        // The same value, to the letter, stays where it is. Another spelling of a folded value replaces it.
+        if let new, let held = profile.held(new, settings) {
+            if held == new {
+                leaving.removeAll { $0 == held }
+            } else {
+                leaving = [held] + leaving.filter { $0 != held }
+            }
+        }
+        let isSet = new.map { profile.identities.contains($0) } ?? true
+        if isSet, leaving.isEmpty { return [] }
+        if settings.immutableIdentities.contains(type), !present.isEmpty {
+            throw Rejection(.validationError, "\(type.rawValue) is immutable and cannot be changed once set.")
+        }
+        draft.remove(leaving, from: mpid, .modified)
+        guard let new, !isSet else { return [mpid] }
+        let others = draft.holders(of: new).filter { $0 != mpid }
+        var touched = [mpid]
+        if settings.uniqueIdentities.contains(type) {
+            for other in others {
+                if settings.immutableIdentities.contains(type) {
+                    throw Rejection(.validationError, "\(type.rawValue) is immutable and belongs to another profile.")
+                }
+                guard let held = draft.profile(other)?.held(new, settings) else { continue }
+                draft.remove([held], from: other, .taken, takenBy: mpid)
+                touched.append(other)
+            }
+        } else {
+            guard others.count < settings.limits.profilesPerValue else {
+                throw Rejection(
+                    .limitExceeded, "\(others.count) profiles have this \(type.rawValue) (limit: profilesPerValue).")
+            }
+            guard present.count - leaving.count < settings.limits.valuesPerType else {
+                throw Rejection(
+                    .limitExceeded,
+                    "The profile has \(present.count) values of \(type.rawValue) (limit: valuesPerType).")
+            }
+        }
+        draft.add(new, to: mpid, .modified)
+        return touched
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+/// What is asked without moving anything.
+extension SyncDecider {
+    func search(_ request: SyncRequest) throws(Rejection) -> Decision {
+        guard !request.identities.isEmpty else { throw Rejection(.lookupError) }
+        try requireVouching(for: request.identities)
+        var draft = Draft(state, context, .identify)
+        let identities = try draft.sift(request.identities, ignoringLogins: false)
+        guard !identities.isEmpty else { return draft.nothingNamed }
+        var device = draft.device(request.deviceId)
+        try draft.throttle(&device)
+        // What nobody has needs no row: whoever tries values is held up by the device.
+        try draft.throttle(identities.filter { !draft.holders(of: $0).isEmpty })
+        if device.bucket != nil { draft.put(device) }
+        let resolver = Resolver(settings: settings, index: draft, current: device.current)
+        // Not thrown: the buckets stay emptied.
+        guard let match = resolver.search(identities) else {
+            return draft.decision(.rejected(Rejection(.notFoundError)))
+        }
+        let profile = match.profile
+        return draft.decision(
+            .succeeded(
+                SyncResult(
+                    mpid: profile.mpid, isLoggedIn: profile.isKnown(settings),
+                    isEphemeral: profile.isEphemeral(settings),
+                    matchedIdentities: profile.matched(identities, settings),
+                    previousMismatch: request.previousMPID.map { $0 != device.current }, context: request.context,
+                    rule: match.rule)))
+    }
+
+    func users(_ command: GetDeviceUsers) -> Decision {
+        let device = state.device(app, command.deviceId)
+        let users = device.users.compactMap { user -> DeviceUsersResult.User? in
+            guard let profile = state.profile(app, user.mpid), !profile.isErased else { return nil }
+            let firstSeen = min(user.firstSeen, profile.aliasedSince ?? user.firstSeen)
+            return DeviceUsersResult.User(
+                mpid: user.mpid, firstSeen: Timestamp(milliseconds: firstSeen).rfc3339,
+                lastSeen: Timestamp(milliseconds: user.lastSeen).rfc3339, isLoggedIn: profile.isKnown(settings),
+                isCurrent: user.mpid == device.current, name: profile.name,
+                identities: Dictionary(grouping: profile.identities, by: \.type.rawValue).mapValues {
+                    $0.map(\.value)
+                })
+        }
+        return Decision(.succeeded(DeviceUsersResult(deviceId: command.deviceId, users: users)))
+    }
+}

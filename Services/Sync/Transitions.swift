@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Runtime
+
+/// Identify, login and logout: which profile the device has now (docs/sync.md "Rules").
+extension SyncDecider {
+    func move(_ operation: SyncCommand.Operation, _ request: SyncRequest) throws(Rejection) -> Decision {
+        // Best match has no known users: its logins and logouts are identifies.
+        let isLogout = operation == .logout && settings.strategy.logout != .identify
+        let mayBeEmpty = isLogout && context.principal.kind == .service
+        guard mayBeEmpty || !request.identities.isEmpty else { throw Rejection(.lookupError) }
+        guard !madeAnErasedProfile else { throw Rejection(.profileErased) }
+        if !isLogout { try requireVouching(for: request.identities) }
+        var draft = Draft(state, context, operation.cause)
+        let named = try draft.sift(request.identities, ignoringLogins: isLogout)
+        guard mayBeEmpty || !named.isEmpty else { return draft.nothingNamed }
+        let identities = named.filter { !isLogout || !settings.loginIdentities.contains($0.type) }
+        var device = draft.device(request.deviceId)
+        try draft.throttle(&device)
+        try draft.throttle(identities)
+        let before = device.current.flatMap { draft.profile($0) }
+
+        let choice = choose(isLogout, identities, device, draft)
+        draft.touch(choice.losers)
+        draft.touch(identities)
+        let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
+        let known = draft.profile(mpid)
+        draft.attach(identities, to: mpid)
+        try requireLogin(identities, of: mpid, draft)
+        if operation == .login, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
+        draft.settleOrphans()
+        guard var profile = draft.profile(mpid) else { throw Rejection(.internalError) }
+        profile.lastSeen = draft.now
+        if operation == .login, let name = request.name { profile.name = name }
+        draft.put(profile)
+
+        let isKnown = profile.isKnown(settings)
+        if isKnown, device.anonymous == mpid { device.anonymous = nil }
+        if !isKnown { device.anonymous = mpid }
+        device.move(to: mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
+        draft.put(device)
+
+        var rule = choice.rule
+        if choice.mpid != nil, known?.isKnown(settings) == false, isKnown { rule = .converted }
+        let isEphemeral = profile.isEphemeral(settings)
+        if before?.mpid != mpid || before?.isKnown(settings) != isKnown {
+            draft.tell(
+                CurrentUserChanged(
+                    deviceId: request.deviceId, previousMPID: before?.mpid, mpid: mpid, cause: operation.cause,
+                    rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral))
+        }
+        return draft.decision(
+            .succeeded(
+                SyncResult(
+                    mpid: mpid, previousMPID: before?.mpid, isLoggedIn: isKnown, isEphemeral: isEphemeral,
+                    matchedIdentities: choice.mpid == nil ? [:] : profile.matched(identities, settings),
+                    previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
+                    rule: rule)))
+    }
+
+    // MARK: Which profile
+
+    /// The profile to move to; no MPID for a new one.
+    private struct Choice {
+        var mpid: MPID?
+        var rule: SyncRule
+        var losers: [Profile] = []
+    }
+
+    private func choose(
+        _ isLogout: Bool, _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft
+    ) -> Choice {
+        let resolver = Resolver(settings: settings, index: draft, current: device.current)
+        if isLogout { return chooseForLogout(identities, device, draft, resolver) }
+        let hasLogin = identities.contains { settings.loginIdentities.contains($0.type) }
+        if settings.strategy.lookup == .userIDThenEmail, hasLogin {
+            guard let match = resolver.matchPerson(identities) else {
+                let others = resolver.somebodyElse(identities, found: nil)
+                return Choice(rule: others.isEmpty ? .createdForLogin : .createdForOtherLogin, losers: others)
+            }
+            return Choice(mpid: match.profile.mpid, rule: match.rule, losers: match.losers)
+        }
+        let match = resolver.match(identities)
+        let others = resolver.somebodyElse(identities, found: match?.profile)
+        guard let match else {
+            return Choice(rule: others.isEmpty ? .created : .createdForOtherLogin, losers: others)
+        }
+        if hasLogin, settings.strategy.newLogin == .createProfile, !match.profile.isKnown(settings) {
+            return Choice(
+                rule: others.isEmpty ? .createdForLogin : .createdForOtherLogin, losers: match.losers + others)
+        }
+        return Choice(mpid: match.profile.mpid, rule: match.rule, losers: match.losers + others)
+    }
+
+    private func chooseForLogout(
+        _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft, _ resolver: Resolver
+    ) -> Choice {
+        if settings.strategy.logout == .createAnonymous { return Choice(rule: .createdForLogout) }
+        if settings.strategy.logout == .returnToDevices, let mpid = device.anonymous,
+            let profile = draft.profile(mpid), !profile.isOrphaned, !profile.isKnown(settings)
+        {
+            return Choice(mpid: mpid, rule: .returnedToAnonymous)
+        }
+        guard let match = resolver.match(identities) else { return Choice(rule: .createdForLogout) }
+        return Choice(mpid: match.profile.mpid, rule: .returnedToAnonymous, losers: match.losers)
+    }
+
+    // MARK: What it is given
+
+    /// A login whose every login identity was left out for a limit's sake would be no login.
+    /// - Throws: `LIMIT_EXCEEDED`.
+    private func requireLogin(_ identities: [Identity], of mpid: MPID, _ draft: Draft) throws(Rejection) {
+        guard let profile = draft.profile(mpid), let type = draft.leftOut.min(),
+            !settings.logins(identities).contains(where: { profile.holds($0, settings) })
+        else { return }
+        throw Rejection(
+            .limitExceeded, "Too many profiles have this \(type.rawValue) (limit: profilesPerValue).")
+    }
+
+    /// The device's anonymous user goes: nothing finds it any more, and the device forgets it.
+    private func clearAnonymous(of device: inout DeviceRecord, _ draft: inout Draft, but mpid: MPID) {
+        guard let anonymous = device.anonymous, anonymous != mpid else { return }
+        device.anonymous = nil
+        device.users.removeAll { $0.mpid == anonymous }
+        guard let profile = draft.profile(anonymous), !profile.isKnown(settings) else { return }
+        draft.put(profile)
+        draft.remove(profile.identities, from: anonymous, .cleared)
+    }
+}
+
+extension Draft {
+    /// Gives a profile the identities of an identify, login or link: a unique value stays with whoever has it, and what a
+    /// limit has no room for is left out.
+    mutating func attach(_ identities: [Identity], to mpid: MPID) {
+        for identity in identities.sorted(by: {
+            (settings.rank($0.type), $0.type) < (settings.rank($1.type), $1.type)
+        }) {
+            guard let profile = profile(mpid), !profile.holds(identity, settings) else { continue }
+            let isUnique = settings.uniqueIdentities.contains(identity.type)
+            if isUnique, !holders(of: identity).isEmpty { continue }
+            let present = profile.values(of: identity.type)
+            let isReplaced = settings.isSingleValued(identity.type) && !present.isEmpty
+            if isReplaced, settings.immutableIdentities.contains(identity.type) { continue }
+            let isLogin = settings.loginIdentities.contains(identity.type)
+            let excess = isReplaced ? 0 : present.count - settings.limits.valuesPerType + 1
+            guard makeRoom(for: identity, beside: mpid), excess <= 0 || !isLogin else {
+                if isLogin { leftOut.insert(identity.type) }
+                continue
+            }
+            if isReplaced {
+                remove(present, from: mpid, .replaced)
+                add(identity, to: mpid, .replaced)
+            } else {
+                if excess > 0 { remove(Array(present.prefix(excess)), from: mpid, .limit) }
+                add(identity, to: mpid, .attached)
+            }
+        }
+    }
+
+    /// Keeps a value that profiles share at its limit: anonymous ones give it up, those seen longest ago first. A person
+    /// gives nothing up for it.
+    /// - Returns: whether there is room now.
+    private mutating func makeRoom(for identity: Identity, beside mpid: MPID) -> Bool {
+        let holders = holders(of: identity).filter { $0 != mpid }
+        let excess = holders.count - settings.limits.profilesPerValue + 1
+        guard excess > 0 else { return true }
+        warn(identity)
+        let anonymous = holders.compactMap { profile($0) }.filter { !$0.isKnown(settings) }
+            .sorted { ($0.lastSeen, $0.mpid) < ($1.lastSeen, $1.mpid) }
+        guard anonymous.count >= excess else { return false }
+        for profile in anonymous.prefix(excess) {
+            if let held = profile.held(identity, settings) { remove([held], from: profile.mpid, .limit) }
+        }
+        return true
+    }
+}
+
+extension Profile {
+    /// What of the request the profile matched, see ``SyncResult/matchedIdentities``.
+    func matched(_ identities: [Identity], _ settings: SyncSettings) -> [String: String] {
+        let isKnown = isKnown(settings)
+        var matched: [String: String] = [:]
+        for identity in identities where holds(identity, settings) {
+            let counts =
+                isKnown
+                ? settings.loginIdentities.contains(identity.type) : settings.priority.contains(identity.type)
+            if counts { matched[identity.type.rawValue] = identity.value }
+        }
+        return matched
+    }
+}
