@@ -53,11 +53,11 @@ struct RecordLine {
         }
         let attributes = event.attributes
         let time = attributes.time.map { String($0.dropFirst(11).prefix(12)) } ?? "-"
-        if let reply = try? WireJSONDecoder().decode(Reply<JSONValue>.self, from: event.data) {
+        if attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data) {
             let detail =
-                reply.reason.map { "\($0.rawValue): \(reply.message ?? "")" }
+                reply.reason.map { "\($0): \(reply.message ?? "")" }
                 ?? reply.result.map { pairs($0) } ?? reply.message ?? ""
-            let what = (reply.dryRun == true ? "dry run " : "reply ") + reply.status.rawValue
+            let what = (reply.isDryRun ? "dry run " : "reply ") + reply.status.rawValue
             return "\(time)  \(Self.pad(what, 32))  \(attributes.appID ?? "-")  "
                 + "\(Self.short(reply.commandType))  \(detail)"
         }

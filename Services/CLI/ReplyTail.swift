@@ -16,9 +16,9 @@ final class ReplyTail {
 
         /// Nothing follows the answer to a dry run, so that `pending` is the last word. Services from before replies named
         /// the digest name none.
-        func isAnswered(by reply: Reply<JSONValue>) -> Bool {
+        func isAnswered(by reply: ReceivedReply) -> Bool {
             reply.commandId == commandID && reply.commandDigest ?? digest == digest
-                && (reply.dryRun ?? false) == isDryRun && (reply.status != .pending || isDryRun)
+                && reply.isDryRun == isDryRun && (reply.status != .pending || isDryRun)
         }
     }
 
@@ -39,15 +39,16 @@ final class ReplyTail {
     }
 
     /// - Returns: the first reply that answers for good, as it stands on the topic, and its status; `nil` when none came.
-    func reply(to question: Question, within timeout: Duration) -> (line: String, status: Reply<JSONValue>.Status)? {
+    func reply(to question: Question, within timeout: Duration) -> (line: String, status: ReplyStatus)? {
         let deadline = ContinuousClock.now + timeout
         while ContinuousClock.now < deadline {
             for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
                 guard let value = record.value,
-                    let event = try? WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: value),
-                    question.isAnswered(by: event.data), !publications.canCheck(topic) || publications.isGenuine(record)
+                    let envelope = try? JSONValue(parsing: value), envelope["type"]?.stringValue == ReceivedReply.type,
+                    let reply = envelope["data"].flatMap({ ReceivedReply($0) }), question.isAnswered(by: reply),
+                    !publications.canCheck(topic) || publications.isGenuine(record)
                 else { continue }
-                return (String(decoding: value, as: UTF8.self), event.data.status)
+                return (String(decoding: value, as: UTF8.self), reply.status)
             }
         }
         return nil

@@ -3,7 +3,6 @@
 import Contracts
 import Runtime
 import Storage
-import WireJSON
 
 /// A person that is gone here and is yet to be forgotten by the services that were told. It holds what they are told,
 /// in case they must be told again, and goes when all have answered.
@@ -97,25 +96,15 @@ public struct ForgetAnswer: Sendable, Hashable {
         self.outcome = outcome
     }
 
-    /// A reason that this version does not know is a refusal all the same.
-    private struct Wire: Decodable {
-        var commandId: String
-        var commandType: String
-        var status: Reply<RawJSON>.Status
-        var reason: String?
-        var message: String?
-    }
-
-    init(reply data: JSONValue) throws {
-        let wire = try WireJSONDecoder().decode(Wire.self, from: data)
-        forward = wire.commandId
-        switch wire.status {
+    init(_ reply: ReceivedReply) {
+        forward = reply.commandId
+        switch reply.status {
         case .succeeded: outcome = .done
         case .pending: outcome = .pending
         case .rejected, .expired:
-            let service = CommandCatalog.service(of: wire.commandType) ?? "other"
+            let service = CommandCatalog.service(of: reply.commandType) ?? "other"
             outcome = .refused(
-                "The \(service) service answered \(wire.reason ?? wire.status.rawValue): \(wire.message ?? "")")
+                "The \(service) service answered \(reply.reason ?? reply.status.rawValue): \(reply.message ?? "")")
         }
     }
 }

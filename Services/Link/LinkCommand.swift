@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-import WireJSON
 
 /// Everything the link service consumes. Closed: a command without an answer does not compile.
 public enum LinkCommand: Sendable, Hashable {
@@ -15,23 +14,6 @@ public enum LinkCommand: Sendable, Hashable {
     case forget(ForgetPerson)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
-
-    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> LinkCommand)] = [
-        LinkRequest.type: (LinkRequest.scope, { .request(try read($0)) }),
-        RegisterInstall.type: (RegisterInstall.scope, { .registerInstall(try read($0)) }),
-        EstablishLink.type: (EstablishLink.scope, { .establish(try read($0)) }),
-        QueryInstall.type: (QueryInstall.scope, { .query(try read($0)) }),
-        DetachInstall.type: (DetachInstall.scope, { .detachInstall(try read($0)) }),
-        SetInstallStatus.type: (SetInstallStatus.scope, { .setInstallStatus(try read($0)) }),
-        EraseUser.type: (EraseUser.scope, { .eraseUser(try read($0)) }),
-        ForgetPerson.type: (ForgetPerson.scope, { .forget(try read($0)) }),
-    ]
-
-    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
-        let message = try WireJSONDecoder().decode(Message.self, from: data)
-        try message.validate()
-        return message
-    }
 
     /// The install the command is about, if it is about one.
     var installID: String? {

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Contracts
+import Contracts
 public import Runtime
 public import Storage
-public import WireJSON
 
 /// Link requests: install -> external id -> user, and which install of a user is active (seeds 000, 002). Erasing a user
 /// begins here: the user and the sync service are told.
 public struct LinkService: CommandService {
     public static let name = "link"
     public static let migrations = LinkStore.migrations
-    public static let subscriptions: [Subscription] = [.replies(from: ["user", "sync"])]
-    /// Under cluster trust the others believe what it sends unsigned.
-    public static let needsInternalKey = false
+    public static let inputs: [Input<LinkCommand>] = [
+        .command(LinkRequest.self, LinkCommand.request),
+        .command(RegisterInstall.self, LinkCommand.registerInstall),
+        .command(EstablishLink.self, LinkCommand.establish),
+        .command(QueryInstall.self, LinkCommand.query),
+        .command(DetachInstall.self, LinkCommand.detachInstall),
+        .command(SetInstallStatus.self, LinkCommand.setInstallStatus),
+        .command(EraseUser.self, LinkCommand.eraseUser),
+        .command(ForgetPerson.self, LinkCommand.forget),
+        .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
+    ]
 
     public init() {}
-
-    public static func scope(of type: String) -> Scope? { LinkCommand.types[type]?.scope }
-
-    public static func decode(type: String, data: JSONValue) throws -> LinkCommand {
-        if type == Reply<JSONValue>.type { return .answered(try ForgetAnswer(reply: data)) }
-        guard let known = LinkCommand.types[type] else { throw Rejection(.unknownType) }
-        return try known.read(data)
-    }
 
     public func load(
         _ commands: [(LinkCommand, DecisionContext)], in transaction: any SQLTransaction

@@ -58,6 +58,13 @@ public struct ForwardAnswer: Sendable, Hashable {
     public var hasSucceeded: Bool
 }
 
+extension ForwardAnswer {
+    init(_ reply: ReceivedReply) {
+        self.init(
+            forwardID: reply.commandId, isPending: reply.status == .pending, hasSucceeded: reply.status == .succeeded)
+    }
+}
+
 // MARK: The rules
 
 /// Erasing somebody: here at once, in the other services by commands that each of them answers.

@@ -2,7 +2,6 @@
 
 public import Contracts
 import Runtime
-import WireJSON
 
 /// Everything the sync service consumes. Closed: a command without an answer does not compile.
 public enum SyncCommand: Sendable, Hashable {
@@ -31,33 +30,6 @@ public enum SyncCommand: Sendable, Hashable {
     case linked(Linked)
     /// The reply to a forwarded command.
     case answered(ForwardAnswer)
-
-    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> SyncCommand)] = [
-        IdentifyUser.type: (IdentifyUser.scope, { .move(.identify, (try read($0) as IdentifyUser).request) }),
-        LogInUser.type: (LogInUser.scope, { .move(.login, (try read($0) as LogInUser).request) }),
-        LogOutUser.type: (LogOutUser.scope, { .move(.logout, (try read($0) as LogOutUser).request) }),
-        SearchUser.type: (SearchUser.scope, { .search((try read($0) as SearchUser).request) }),
-        ModifyIdentities.type: (ModifyIdentities.scope, { .modify(try read($0)) }),
-        AliasUsers.type: (AliasUsers.scope, { .alias(try read($0)) }),
-        ApplyAlias.type: (ApplyAlias.scope, { .applyAlias(try read($0)) }),
-        GetDeviceUsers.type: (GetDeviceUsers.scope, { .getUsers(try read($0)) }),
-        EraseProfile.type: (EraseProfile.scope, { .erase(try read($0)) }),
-        ForgetProfiles.type: (ForgetProfiles.scope, { .forget(try read($0)) }),
-    ]
-
-    static func read(reply data: JSONValue) throws -> SyncCommand {
-        let reply = try WireJSONDecoder().decode(Reply<JSONValue>.self, from: data)
-        return .answered(
-            ForwardAnswer(
-                forwardID: reply.commandId, isPending: reply.status == .pending,
-                hasSucceeded: reply.status == .succeeded))
-    }
-
-    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
-        let message = try WireJSONDecoder().decode(Message.self, from: data)
-        try message.validate()
-        return message
-    }
 
     /// The device the command is about, if it names one.
     var deviceID: String? {

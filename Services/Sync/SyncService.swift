@@ -4,14 +4,24 @@ public import Contracts
 import Metrics
 public import Runtime
 public import Storage
-public import WireJSON
 
 /// Identity sync: sets of identities become profiles, and every device has its current user (seed 003).
 public struct SyncService: CommandService {
     public static let name = "sync"
     public static let migrations = SyncStore.migrations
-    public static let subscriptions = [
-        Subscription.events(of: "link", types: [Linked.type]), .replies(from: ["link", "verification"]),
+    public static let inputs: [Input<SyncCommand>] = [
+        .command(IdentifyUser.self) { .move(.identify, $0.request) },
+        .command(LogInUser.self) { .move(.login, $0.request) },
+        .command(LogOutUser.self) { .move(.logout, $0.request) },
+        .command(SearchUser.self) { .search($0.request) },
+        .command(ModifyIdentities.self, SyncCommand.modify),
+        .command(AliasUsers.self, SyncCommand.alias),
+        .command(ApplyAlias.self, SyncCommand.applyAlias),
+        .command(GetDeviceUsers.self, SyncCommand.getUsers),
+        .command(EraseProfile.self, SyncCommand.erase),
+        .command(ForgetProfiles.self, SyncCommand.forget),
+        .event(Linked.self, of: "link", SyncCommand.linked),
+        .reply(from: ["link", "verification"]) { .answered(ForwardAnswer($0)) },
     ]
     public static let hasDueCommands = true
 
@@ -32,15 +42,6 @@ public struct SyncService: CommandService {
             throw ConfigurationProblem("ALIAS_DELAY", "is not a whole number of seconds from 0 to 31536000")
         }
         self.init(aliasDelay: .seconds(seconds))
-    }
-
-    public static func scope(of type: String) -> Scope? { SyncCommand.types[type]?.scope }
-
-    public static func decode(type: String, data: JSONValue) throws -> SyncCommand {
-        if type == Linked.type { return .linked(try WireJSONDecoder().decode(Linked.self, from: data)) }
-        if type == Reply<JSONValue>.type { return try SyncCommand.read(reply: data) }
-        guard let known = SyncCommand.types[type] else { throw Rejection(.unknownType) }
-        return try known.read(data)
     }
 
     public func load(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-import WireJSON
 
 /// Everything the user service consumes: commands, the link service's answers and its events. Closed: what has no
 /// answer does not compile.
@@ -18,33 +17,6 @@ public enum UserCommand: Sendable, Hashable {
     case linked(Linked)
     case statusChanged(InstallStatusChanged)
     case detached(InstallDetached)
-
-    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> UserCommand)] = [
-        RequestAuthCode.type: (RequestAuthCode.scope, { .requestAuthCode(try read($0)) }),
-        CreateUser.type: (CreateUser.scope, { .create(try read($0)) }),
-        LinkUser.type: (LinkUser.scope, { .link(try read($0)) }),
-        ConfirmLink.type: (ConfirmLink.scope, { .confirmLink(try read($0)) }),
-        ResetUser.type: (ResetUser.scope, { .reset(try read($0)) }),
-        GetUser.type: (GetUser.scope, { .get(try read($0)) }),
-        ExpireLinker.type: (ExpireLinker.scope, { .expireLinker(try read($0)) }),
-        ForgetUser.type: (ForgetUser.scope, { .forget(try read($0)) }),
-    ]
-
-    /// What is read of other services.
-    static let notices: [String: @Sendable (JSONValue) throws -> UserCommand] = [
-        Reply<RawJSON>.type: { .answered(try LinkAnswer(reply: $0)) },
-        Linked.type: { .linked(try WireJSONDecoder().decode(Linked.self, from: $0)) },
-        InstallStatusChanged.type: {
-            .statusChanged(try WireJSONDecoder().decode(InstallStatusChanged.self, from: $0))
-        },
-        InstallDetached.type: { .detached(try WireJSONDecoder().decode(InstallDetached.self, from: $0)) },
-    ]
-
-    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
-        let message = try WireJSONDecoder().decode(Message.self, from: data)
-        try message.validate()
-        return message
-    }
 
     /// The install that it is about, if it names one.
     var installID: String? {
@@ -106,29 +78,17 @@ public struct LinkAnswer: Sendable, Hashable {
         if case .facts(let facts) = outcome { facts } else { nil }
     }
 
-    /// A reason that this version does not know is kept as `SERVER_ERROR`: a saga must end whatever the answer is.
-    private struct Wire: Decodable {
-        var commandId: String
-        var commandType: String
-        var status: Reply<RawJSON>.Status
-        var reason: String?
-        var message: String?
-        var result: JSONValue?
-    }
-
-    init(reply data: JSONValue) throws {
-        let wire = try WireJSONDecoder().decode(Wire.self, from: data)
-        forward = wire.commandId
-        switch wire.status {
-        case .succeeded where wire.commandType == EstablishLink.type:
-            let result = try WireJSONDecoder().decode(LinkResult.self, from: wire.result ?? .null)
-            outcome = .facts(LinkFacts(result))
+    /// What this version cannot read becomes `SERVER_ERROR`: a saga must end whatever the answer is.
+    init(_ reply: ReceivedReply) {
+        forward = reply.commandId
+        switch reply.status {
         case .succeeded:
-            let result = try WireJSONDecoder().decode(InstallResult.self, from: wire.result ?? .null)
-            outcome = .facts(LinkFacts(result))
-        case .rejected:
-            let reason = wire.reason.flatMap(ReasonCode.init(rawValue:)) ?? .serverError
-            outcome = .rejected(Rejection(reason, wire.message))
+            let facts =
+                reply.commandType == EstablishLink.type
+                ? reply.result(as: LinkResult.self).map { LinkFacts($0) }
+                : reply.result(as: InstallResult.self).map { LinkFacts($0) }
+            outcome = facts.map { .facts($0) } ?? .rejected(Rejection(.serverError))
+        case .rejected: outcome = .rejected(reply.rejection)
         case .expired: outcome = .expired
         case .pending: outcome = .pending
         }

@@ -4,7 +4,6 @@ public import Contracts
 import Crypto
 public import Runtime
 public import Storage
-public import WireJSON
 
 /// User creation, restoration, linking and reset (seeds 001, 002). Owns authentication codes and what goes on with an
 /// install; every fact about links is asked of the link service.
@@ -12,11 +11,19 @@ public struct UserService: CommandService {
     public static let name = "user"
     public static let migrations = UserStore.migrations
     public static let hasDueCommands = true
-    public static let subscriptions: [Subscription] = [
-        .replies(from: ["link"]),
-        .events(
-            of: "link",
-            types: [Linked.type, InstallStatusChanged.type, InstallDetached.type]),
+    public static let inputs: [Input<UserCommand>] = [
+        .command(RequestAuthCode.self, UserCommand.requestAuthCode),
+        .command(CreateUser.self, UserCommand.create),
+        .command(LinkUser.self, UserCommand.link),
+        .command(ConfirmLink.self, UserCommand.confirmLink),
+        .command(ResetUser.self, UserCommand.reset),
+        .command(GetUser.self, UserCommand.get),
+        .command(ExpireLinker.self, UserCommand.expireLinker),
+        .command(ForgetUser.self, UserCommand.forget),
+        .reply(from: ["link"]) { .answered(LinkAnswer($0)) },
+        .event(Linked.self, of: "link", UserCommand.linked),
+        .event(InstallStatusChanged.self, of: "link", UserCommand.statusChanged),
+        .event(InstallDetached.self, of: "link", UserCommand.detached),
     ]
 
     /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
@@ -24,14 +31,6 @@ public struct UserService: CommandService {
     static let codesKept: Int64 = 3_600_000
 
     public init() {}
-
-    public static func scope(of type: String) -> Scope? { UserCommand.types[type]?.scope }
-
-    public static func decode(type: String, data: JSONValue) throws -> UserCommand {
-        if let command = UserCommand.types[type] { return try command.read(data) }
-        guard let read = UserCommand.notices[type] else { throw Rejection(.unknownType) }
-        return try read(data)
-    }
 
     public func load(
         _ commands: [(UserCommand, DecisionContext)], in transaction: any SQLTransaction

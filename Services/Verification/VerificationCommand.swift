@@ -16,25 +16,6 @@ public enum VerificationCommand: Sendable {
     /// The sync service's answer to a login or logout that was forwarded to it.
     case synced(SyncAnswer)
 
-    static let types: [String: (scope: Scope, read: @Sendable (JSONValue) throws -> VerificationCommand)] = [
-        VerificationLogin.type: (VerificationLogin.scope, { .login(try read($0)) }),
-        VerificationLoginIdentity.type: (VerificationLoginIdentity.scope, { .loginIdentity(try read($0)) }),
-        VerificationLogout.type: (VerificationLogout.scope, { .logout(try read($0)) }),
-        VerificationCheck.type: (VerificationCheck.scope, { .check(try read($0)) }),
-        VerificationUsage.type: (VerificationUsage.scope, { .usage(try read($0)) }),
-        GetSession.type: (GetSession.scope, { .getSession(try read($0)) }),
-        ReviewSession.type: (ReviewSession.scope, { .review(try read($0)) }),
-        ForgetSessions.type: (ForgetSessions.scope, { .forget(try read($0)) }),
-    ]
-
-    static func read(reply data: JSONValue) throws -> VerificationCommand { .synced(try SyncAnswer(reply: data)) }
-
-    private static func read<Message: CommandMessage>(_ data: JSONValue) throws -> Message {
-        let message = try WireJSONDecoder().decode(Message.self, from: data)
-        try message.validate()
-        return message
-    }
-
     /// The device whose session the command is about, if it names one.
     var deviceID: String? {
         switch self {
@@ -82,26 +63,15 @@ public struct SyncAnswer: Sendable, Hashable {
         self.outcome = outcome
     }
 
-    private struct Wire: Decodable {
-        var commandId: String
-        var status: String
-        var reason: String?
-        var message: String?
-        var result: JSONValue?
-    }
-
-    init(reply data: JSONValue) throws {
-        let wire = try WireJSONDecoder().decode(Wire.self, from: data)
-        forward = wire.commandId
-        switch Reply<JSONValue>.Status(rawValue: wire.status) {
+    init(_ reply: ReceivedReply) {
+        forward = reply.commandId
+        switch reply.status {
         case .succeeded:
-            let mpid = wire.result?["mpid"]?.stringValue.flatMap { MPID($0) }
+            let mpid = reply.result?["mpid"]?.stringValue.flatMap { MPID($0) }
             outcome = mpid.map { .found($0) } ?? .rejected(Rejection(.internalError))
+        case .rejected: outcome = .rejected(reply.rejection)
         case .expired: outcome = .expired
         case .pending: outcome = .pending
-        case .rejected, nil:
-            let reason = wire.reason.flatMap(ReasonCode.init(rawValue:)) ?? .serverError
-            outcome = .rejected(Rejection(reason, wire.message))
         }
     }
 }

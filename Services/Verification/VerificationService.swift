@@ -4,13 +4,22 @@ public import Contracts
 public import Runtime
 public import Storage
 import Synchronization
-public import WireJSON
 
 /// Who vouches for a login, and the session of each device (docs/verification.md).
 public struct VerificationService: CommandService {
     public static let name = "verification"
     public static let migrations = VerificationStore.migrations
-    public static let subscriptions: [Subscription] = [.replies(from: ["sync"])]
+    public static let inputs: [Input<VerificationCommand>] = [
+        .command(VerificationLogin.self, VerificationCommand.login),
+        .command(VerificationLoginIdentity.self, VerificationCommand.loginIdentity),
+        .command(VerificationLogout.self, VerificationCommand.logout),
+        .command(VerificationCheck.self, VerificationCommand.check),
+        .command(VerificationUsage.self, VerificationCommand.usage),
+        .command(GetSession.self, VerificationCommand.getSession),
+        .command(ReviewSession.self, VerificationCommand.review),
+        .command(ForgetSessions.self, VerificationCommand.forget),
+        .reply(from: ["sync"]) { .synced(SyncAnswer($0)) },
+    ]
     public static let hasDueCommands = true
 
     /// Which of the counters' rows this replica adds to. Two replicas that draw the same number wait for each other
@@ -19,14 +28,6 @@ public struct VerificationService: CommandService {
     private let pace = Pace()
 
     public init(counterShard: Int64 = .random(in: 0..<1024)) { self.counterShard = counterShard }
-
-    public static func scope(of type: String) -> Scope? { VerificationCommand.types[type]?.scope }
-
-    public static func decode(type: String, data: JSONValue) throws -> VerificationCommand {
-        if type == Reply<JSONValue>.type { return try VerificationCommand.read(reply: data) }
-        guard let known = VerificationCommand.types[type] else { throw Rejection(.unknownType) }
-        return try known.read(data)
-    }
 
     public func load(
         _ commands: [(VerificationCommand, DecisionContext)], in transaction: any SQLTransaction

@@ -70,7 +70,13 @@ import WireJSON
                 events: reply.events)
             return try WireJSONEncoder().encode(CloudEvent(attributes: event.attributes, data: raw))
         } readsBack: { bytes in
-            try WireJSONDecoder().decode(CloudEvent<Reply<Result>>.self, from: bytes) == event
+            let read = try EnvelopeReader.read(value: bytes, headers: [])
+            guard read.attributes == event.attributes, let received = ReceivedReply(read.data) else { return false }
+            return received.commandId == reply.commandId && received.commandType == reply.commandType
+                && received.commandDigest == reply.commandDigest && received.status == reply.status
+                && received.reason == reply.reason?.rawValue && received.message == reply.message
+                && received.result(as: Result.self) == reply.result && received.isDryRun == (reply.dryRun ?? false)
+                && received.events?.count == reply.events?.count
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Testing
 import WireJSON
 
@@ -9,7 +10,7 @@ import WireJSON
     private let soon = ContinuousClock.now + .seconds(60)
 
     private func reply(
-        _ id: String, app: String = "demo", digest: String? = "d", _ status: CommandReply.Status = .succeeded
+        _ id: String, app: String = "demo", digest: String? = "d", _ status: ReplyStatus = .succeeded
     ) -> CommandReply {
         CommandReply(commandID: id, app: app, digest: digest, status: status)
     }
@@ -18,7 +19,7 @@ import WireJSON
         Waiters.Question(id: id, app: "demo", digest: digest, acceptsPending: acceptsPending)
     }
 
-    private func status(_ answer: Answer) -> CommandReply.Status? {
+    private func status(_ answer: Answer) -> ReplyStatus? {
         if case .reply(let reply) = answer { reply.status } else { nil }
     }
 
@@ -201,17 +202,18 @@ import WireJSON
     @Test(arguments: [
         "", "{}", "[]", #"{"type":"identity.reply.v1","appid":"demo","data":{}}"#,
         #"{"type":"other","appid":"demo","data":{"commandId":"a","status":"succeeded"}}"#,
-        #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","status":"later"}}"#,
+        #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a"}}"#,
         #"{"type":"identity.reply.v1","data":{"commandId":"a","status":"succeeded"}}"#,
     ])
     func whatIsNoReply(_ text: String) {
         #expect(CommandReply(envelope: Array(text.utf8)) == nil)
     }
 
-    @Test func aReasonOfTomorrowIsStillAnAnswer() {
+    @Test(arguments: ["rejected", "later"]) func wordsOfTomorrowAreStillAnAnswer(_ status: String) {
         let text =
-            #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","status":"rejected","reason":"NEW"}}"#
+            #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","status":"\#(status)","reason":"NEW"}}"#
         let reply = CommandReply(envelope: Array(text.utf8))
+        #expect(reply?.status == .rejected)
         #expect(reply?.reason == "NEW")
         #expect(reply.map { APIFailure($0).status } == 400)
     }

@@ -162,17 +162,14 @@ import WireJSON
             "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
             "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
         ]
-        #expect(LinkCommand.types.mapValues(\.scope) == scopes)
-        for (type, scope) in scopes { #expect(LinkService.scope(of: type) == scope) }
-        #expect(LinkService.scope(of: "identity.link.request.v2") == nil)
-        #expect(throws: Rejection(.unknownType)) { try LinkService.decode(type: "x", data: .null) }
+        #expect(LinkService.inputs.scopes() == scopes)
     }
 
     @Test func readsTheOthersAnswers() throws {
         func read(_ status: JSONValue) throws -> LinkCommand {
-            try LinkService.decode(
-                type: "identity.reply.v1",
-                data: [
+            try LinkService.inputs.read(
+                "identity.reply.v1",
+                [
                     "commandId": "f", "commandType": .string(ForgetProfiles.type), "status": status,
                     "reason": "BRAND_NEW", "message": "m",
                 ])
@@ -180,21 +177,21 @@ import WireJSON
         #expect(try read("succeeded") == .answered(ForgetAnswer(forward: "f", outcome: .done)))
         #expect(try read("pending") == .answered(ForgetAnswer(forward: "f", outcome: .pending)))
         let why = "The sync service answered BRAND_NEW: m"
-        for status in ["rejected", "expired"] as [JSONValue] {
+        for status in ["rejected", "expired", "postponed"] as [JSONValue] {
             #expect(try read(status) == .answered(ForgetAnswer(forward: "f", outcome: .refused(why))))
         }
-        #expect(throws: (any Error).self) { try read("other") }
+        #expect(throws: Rejection.self) { try read(nil) }
     }
 
     @Test func decodesAndValidates() throws {
         let data: JSONValue = ["installId": "i1", "externalId": "anna", "more": 1]
         #expect(
-            try LinkService.decode(type: "identity.link.request.v1", data: data) == Fixture.request("i1", "anna"))
+            try LinkService.inputs.read("identity.link.request.v1", data) == Fixture.request("i1", "anna"))
         #expect(throws: Rejection.self) {
-            try LinkService.decode(type: "identity.link.request.v1", data: ["installId": "", "externalId": "anna"])
+            try LinkService.inputs.read("identity.link.request.v1", ["installId": "", "externalId": "anna"])
         }
         #expect(throws: (any Error).self) {
-            try LinkService.decode(type: "identity.link.request.v1", data: ["installId": "i1"])
+            try LinkService.inputs.read("identity.link.request.v1", ["installId": "i1"])
         }
     }
 }

@@ -41,8 +41,8 @@ import WireJSON
         return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
-        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+        try Fixture.reply(try #require(message?.value))
     }
 
     @Test func eachCommandSeesTheOnesBeforeIt() throws {
@@ -153,7 +153,7 @@ import WireJSON
         #expect(conclusions[1].outcome == "rejected")
         #expect(conclusions[1].reason == "ID_REUSED")
         let answer = try reply(conclusions[1].messages.last)
-        #expect(answer.data.reason == .idReused)
+        #expect(answer.data.rejection.reason == .idReused)
         #expect(answer.data.commandId == "c1")
         #expect(
             answer.attributes.id
@@ -188,7 +188,7 @@ import WireJSON
         let conclusions = try inOneBatch ? decide([first, again]) : decide([first]) + decide([again])
         let answer = try reply(conclusions[1].messages.last)
         #expect(answer.data.status == .rejected)
-        #expect(answer.data.reason == .insufficientScope)
+        #expect(answer.data.rejection.reason == .insufficientScope)
         #expect(answer.data.result == nil)
     }
 

@@ -37,8 +37,8 @@ import WireJSON
         }
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
-        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+        try Fixture.reply(try #require(message?.value))
     }
 
     @Test func aRejectedCommandChangesNothingAndIsRemembered() throws {
@@ -49,7 +49,7 @@ import WireJSON
         #expect(conclusion.messages.map(\.role) == [.event, .reply])
         let answer = try reply(conclusion.messages.last).data
         #expect(answer.status == .rejected)
-        #expect(answer.reason == .installNotFound)
+        #expect(answer.rejection.reason == .installNotFound)
         #expect(try store.values().isEmpty)
         let again = try Fixture.record(Fixture.attributes(), ["key": "k", "value": "refuse"], offset: 1)
         #expect(try decide([again])[0].outcome == "repeated")
@@ -145,7 +145,7 @@ import WireJSON
             #expect(conclusion.messages.map(\.role) == [.deadLetter, .reply])
             let answer = try reply(conclusion.messages.last)
             #expect(answer.data.status == .rejected)
-            #expect(answer.data.reason == reason)
+            #expect(answer.data.rejection.reason == reason)
             #expect(answer.data.commandId == "c1")
         }
         #expect(try decide([Fixture.record(offset: 2)])[0].outcome == "succeeded")

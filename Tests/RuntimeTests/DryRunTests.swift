@@ -26,12 +26,12 @@ import WireJSON
         #expect(conclusion.outcome == "dry-run" && conclusion.key == nil)
         #expect(conclusion.messages.map(\.role) == [.reply])
         let reply = try world.reply(conclusion.messages.first).data
-        #expect(reply.dryRun == true && reply.status == .succeeded && reply.result == ["before": "a"])
+        #expect(reply.isDryRun && reply.status == .succeeded && reply.result == ["before": "a"])
         #expect(reply.commandDigest?.count == 64)
         #expect(
             reply.events == [
-                ReplyEvent(type: FakeService.Changed.type, data: ["key": "k", "value": "b"]),
-                ReplyEvent(type: FakeService.Changed.type, data: ["key": "k", "value": "again"]),
+                ["type": .string(FakeService.Changed.type), "data": ["key": "k", "value": "b"]],
+                ["type": .string(FakeService.Changed.type), "data": ["key": "k", "value": "again"]],
             ])
         #expect(try world.store.values() == ["k": "a"])
     }
@@ -39,7 +39,7 @@ import WireJSON
     @Test func aRefusalIsToldToo() throws {
         let conclusion = try #require(try world.decide([put("refuse", id: "c1", offset: 0)]).first)
         let reply = try world.reply(conclusion.messages.first).data
-        #expect(reply.dryRun == true && reply.status == .rejected && reply.reason == .installNotFound)
+        #expect(reply.isDryRun && reply.status == .rejected && reply.rejection.reason == .installNotFound)
         #expect(reply.events?.count == 1 && conclusion.messages.count == 1)
     }
 
@@ -52,10 +52,10 @@ import WireJSON
         let conclusions = inOneBatch ? try world.decide(records) : try records.flatMap { try world.decide([$0]) }
         #expect(conclusions.map(\.outcome) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
         let replies = try conclusions.map { try world.reply($0.messages.last) }
-        #expect(replies.map { $0.data.dryRun ?? false } == [true, true, false, true, true])
+        #expect(replies.map { $0.data.isDryRun } == [true, true, false, true, true])
         // After the real one a dry run tells its answer: that is what would happen.
         #expect(replies[3].data.result == replies[2].data.result && replies[3].data.status == .succeeded)
-        #expect(replies[4].data.reason == .idReused)
+        #expect(replies[4].data.rejection.reason == .idReused)
         #expect(Set(replies.map(\.attributes.id)).count == 5)
         #expect(try world.store.values() == ["k": "b"])
     }
@@ -63,7 +63,7 @@ import WireJSON
     @Test(arguments: ["yes", "TRUE", "", "1"]) func anythingElseIsRefusedAndTakesNoId(_ text: String) throws {
         let refused = try #require(try world.decide([put("a", id: "c1", offset: 0, dryRun: text)]).first)
         #expect(refused.outcome == "rejected" && refused.key == nil)
-        #expect(try world.reply(refused.messages.last).data.reason == .invalidRequest)
+        #expect(try world.reply(refused.messages.last).data.rejection.reason == .invalidRequest)
         #expect(try world.store.values() == [:])
         #expect(try world.decide([put("a", id: "c1", offset: 1, dryRun: nil)])[0].outcome == "succeeded")
     }
@@ -73,7 +73,7 @@ import WireJSON
         attributes.dryRun = "true"
         let conclusion = try #require(try world.decide([Fixture.record(attributes)]).first)
         #expect(conclusion.messages.map(\.role) == [.reply])
-        #expect(try world.reply(conclusion.messages.last).data.reason == .unknownType)
+        #expect(try world.reply(conclusion.messages.last).data.rejection.reason == .unknownType)
     }
 
     /// Random dry runs among random commands: store, answers and events are as if they had not been there.
@@ -100,7 +100,7 @@ import WireJSON
                     told.append(conclusion.messages)
                 } else {
                     #expect(conclusion.messages.count == 1 && conclusion.messages[0].isReply && conclusion.key == nil)
-                    #expect(try world.reply(conclusion.messages[0]).data.dryRun == true)
+                    #expect(try world.reply(conclusion.messages[0]).data.isDryRun)
                 }
             }
             if !real.isEmpty { expected += try other.decide(real).map(\.messages) }
@@ -179,8 +179,8 @@ struct World {
         return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
     }
 
-    func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
-        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+        try Fixture.reply(try #require(message?.value))
     }
 
     /// What the journal knows commands by.

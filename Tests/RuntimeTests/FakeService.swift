@@ -4,11 +4,10 @@ import Contracts
 import Runtime
 import Storage
 import Synchronization
-import WireJSON
 
 /// The smallest service there is: a table of keys and values. `put` answers what stood there before.
 struct FakeService: CommandService {
-    static let put = "identity.fake.put.v1"
+    static let put = Put.type
     static let name = "fake"
     static let migrations = [
         Migration(
@@ -16,10 +15,19 @@ struct FakeService: CommandService {
             statements: ["CREATE TABLE items (id TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)"])
     ]
 
-    struct Put: Sendable, Codable, Hashable {
+    struct Put: CommandMessage {
+        static let type = "identity.fake.put.v1"
+        static let scope = Scope.userLink
         var key: String
         var value: String
+        var partitionSubject: String { key }
+
+        func validate() throws(Rejection) {
+            if key.isEmpty { throw Rejection(.invalidRequest, "data.key is empty.") }
+        }
     }
+
+    static let inputs: [Input<Put>] = [.command(Put.self) { $0 }]
 
     struct Before: CommandResult {
         var before: String?
@@ -54,14 +62,6 @@ struct FakeService: CommandService {
     let log = Log()
     /// How many of the first loads do not get a lock.
     var lockTimeouts = 0
-
-    static func scope(of type: String) -> Scope? { type == put ? .userLink : nil }
-
-    static func decode(type: String, data: JSONValue) throws -> Put {
-        let command = try WireJSONDecoder().decode(Put.self, from: data)
-        if command.key.isEmpty { throw Rejection(.invalidRequest, "data.key is empty.") }
-        return command
-    }
 
     func load(_ commands: [(Put, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
         let count = log.loads.withLock { loads in

@@ -3,6 +3,7 @@
 import Contracts
 import Crypto
 import Messaging
+import Testing
 import WireJSON
 
 @testable import Runtime
@@ -61,6 +62,12 @@ enum Fixture {
         var attributes = EventAttributes(id: id, source: "test", type: type, appID: app)
         attributes.subject = "s1"
         return attributes
+    }
+
+    /// A reply as it stands on its topic.
+    static func reply(_ value: [UInt8]) throws -> CloudEvent<ReceivedReply> {
+        let event = try EnvelopeReader.read(value: value, headers: [])
+        return CloudEvent(attributes: event.attributes, data: try #require(ReceivedReply(event.data)))
     }
 
     /// A signed record as producers write it.

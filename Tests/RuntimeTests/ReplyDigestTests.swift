@@ -25,7 +25,7 @@ import WireJSON
         ])
         let replies = try conclusions.map { try world.reply($0.messages.last).data }
         #expect(replies.map(\.commandDigest) == [digest("a"), digest("a"), digest("b")])
-        #expect(replies.map(\.reason) == [nil, nil, .idReused])
+        #expect(replies.map(\.reason) == [nil, nil, "ID_REUSED"])
     }
 
     @Test func refusalsHaveItToo() throws {
@@ -37,7 +37,7 @@ import WireJSON
         let unknown = try Fixture.record(Fixture.attributes("identity.fake.unknown.v1"), offset: 2)
         let reply = try world.reply(try world.decide([unknown]).first?.messages.last).data
         let expected = CommandDigest.text(type: "identity.fake.unknown.v1", data: ["key": "k", "value": "v"])
-        #expect(reply.reason == .unknownType && reply.commandDigest == expected)
+        #expect(reply.rejection.reason == .unknownType && reply.commandDigest == expected)
     }
 
     /// A reply that a version before this one stored names no digest; whoever asks again waits for it.
@@ -67,7 +67,7 @@ import WireJSON
         let command = try #require(world.admitted(record))
         let saga = try writer.saga(of: command, record: record, now: Fixture.now)
         let final = try world.reply(writer.settlement(.expired, of: saga, now: Fixture.now))
-        #expect(final.data.commandDigest == digest("a") && final.data.dryRun == nil)
+        #expect(final.data.commandDigest == digest("a") && !final.data.isDryRun)
         let old = Saga(
             key: saga.key, origin: try WireJSONEncoder().encode(command.attributes), recordKey: saga.recordKey,
             begunAt: saga.begunAt)

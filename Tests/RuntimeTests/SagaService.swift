@@ -3,15 +3,17 @@
 import Contracts
 import Runtime
 import Storage
-import WireJSON
 
 /// The smallest service with a saga: `begin` asks the service `peer` and is answered when `peer` has answered. A begun
 /// saga whose command is not answered becomes due.
 struct SagaService: CommandService {
-    static let begin = "identity.saga.begin.v1"
+    static let begin = Begin.type
     static let name = "saga"
-    static let subscriptions: [Subscription] = [
-        .replies(from: ["peer"]), .events(of: "peer", types: ["identity.peer.happened.v1"]),
+    static let inputs: [Input<Command>] = [
+        .command(Begin.self) { .begin($0.question) },
+        .command(Remind.self) { .remind($0.id) },
+        .reply(from: ["peer"], Command.answer),
+        .event(Happened.self, of: "peer") { _ in .happened },
     ]
     static let hasDueCommands = true
     static let migrations = [
@@ -25,9 +27,22 @@ struct SagaService: CommandService {
 
     enum Command: Sendable {
         case begin(String)
-        case answer(Reply<JSONValue>)
+        case answer(ReceivedReply)
         case happened
         case remind(String)
+    }
+
+    struct Begin: CommandMessage {
+        static let type = "identity.saga.begin.v1"
+        static let scope = Scope.userLink
+        var question: String
+        var partitionSubject: String { question }
+        func validate() throws(Rejection) {}
+    }
+
+    struct Happened: EventMessage {
+        static let type = "identity.peer.happened.v1"
+        var subject: String { "" }
     }
 
     struct Ask: CommandMessage {
@@ -73,19 +88,6 @@ struct SagaService: CommandService {
         }
     }
 
-    static func scope(of type: String) -> Scope? {
-        type == begin ? .userLink : type == Remind.type ? .internal : nil
-    }
-
-    static func decode(type: String, data: JSONValue) throws -> Command {
-        switch type {
-        case begin: .begin(try WireJSONDecoder().decode(Ask.self, from: data).question)
-        case Remind.type: .remind(try WireJSONDecoder().decode(Remind.self, from: data).id)
-        case Reply<JSONValue>.type: .answer(try WireJSONDecoder().decode(Reply<JSONValue>.self, from: data))
-        default: .happened
-        }
-    }
-
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
         var state = State()
         for row in try transaction.query("SELECT id, app, source, command FROM open") {
@@ -113,7 +115,7 @@ struct SagaService: CommandService {
             }
             let outcome: Outcome =
                 reply.status == .succeeded
-                ? .succeeded(Secret(secret: "final")) : .rejected(Rejection(reply.reason ?? .internalError))
+                ? .succeeded(Secret(secret: "final")) : .rejected(reply.rejection)
             return Decision(.noted, changes: [.ended(reply.commandId)], settlements: [Settlement(key, outcome)])
         case .happened: return Decision(.noted)
         case .remind(let id):

@@ -77,8 +77,8 @@ import WireJSON
             headers: headers.map { KafkaHeader(name: $0.name, value: $0.value) })
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<Reply<JSONValue>> {
-        try WireJSONDecoder().decode(CloudEvent<Reply<JSONValue>>.self, from: try #require(message?.value))
+    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+        try Fixture.reply(try #require(message?.value))
     }
 
     @Test func aPendingCommandForwardsAndIsAnsweredTwice() throws {
@@ -185,7 +185,7 @@ import WireJSON
         let other = DeploymentKeys(internalKeys: [SymmetricKey(data: Array("another-key-of-the-tests".utf8))])
         let again = try decide([begin("twice", id: "c2", offset: 1)], keys: other)
         #expect(again[0].reason == "INTERNAL_ERROR")
-        #expect(try reply(again[0].messages.first).data.reason == .internalError)
+        #expect(try reply(again[0].messages.first).data.rejection.reason == .internalError)
     }
 
     @Test(arguments: [nil, "demo-backend", "internal", "gateway"]) func aForgedReplyIsSetAside(_ keyID: String?) throws

@@ -57,7 +57,7 @@ enum Fixture {
         }
         if let result { reply["result"] = result }
         do {
-            return try VerificationCommand.read(reply: .object(reply))
+            return try VerificationService.inputs.read(ReceivedReply.type, .object(reply))
         } catch {
             preconditionFailure("\(error)")
         }

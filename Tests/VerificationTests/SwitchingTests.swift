@@ -216,7 +216,7 @@ import WireJSON
         let anna = world.vouched("anna")
         let data = try JSONValue(parsing: Array(text.replacing("ID", with: anna.forwards[0].id).utf8))
         #expect(
-            world.decide(try VerificationService.decode(type: "identity.reply.v1", data: data)).settled == [
+            world.decide(try VerificationService.inputs.read("identity.reply.v1", data)).settled == [
                 "rejected SERVER_ERROR"
             ])
         #expect(world.state.sagas.isEmpty)

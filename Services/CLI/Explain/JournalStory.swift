@@ -68,7 +68,7 @@ struct JournalStory {
     }
 
     private func answer(_ reply: JSONValue) -> String? {
-        guard let reply = try? WireJSONDecoder().decode(Reply<JSONValue>.self, from: reply) else { return nil }
+        guard let reply = ReceivedReply(reply) else { return nil }
         let result = reply.result.map(members) ?? ""
         return [reply.message, result.isEmpty ? nil : result].compactMap { $0 }.joined(separator: "  ")
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import WireJSON
 
 /// What came of a command that was sent on behalf of an HTTP request.
@@ -17,17 +18,15 @@ enum Answer: Sendable {
     case full
 }
 
-/// A service's reply, read leniently: a reason that this version does not know is still an answer.
+/// A service's reply.
 struct CommandReply: Sendable {
-    enum Status: String, Sendable { case succeeded, rejected, expired, pending }
-
     var commandID: String
     var app: String
     /// Of the command that is answered. Services from before replies named it name none: nobody can tell then whose the
     /// answer is, and nobody gets it.
     var digest: String?
     var isDryRun = false
-    var status: Status
+    var status: ReplyStatus
     var reason: String?
     var message: String?
     var result: JSONValue?
@@ -38,19 +37,16 @@ struct CommandReply: Sendable {
 
     /// - Returns: `nil` when the record is no reply.
     init?(envelope: [UInt8]) {
-        guard let json = try? JSONValue(parsing: envelope), let members = json.objectValue,
-            members["type"]?.stringValue == "identity.reply.v1", let app = members["appid"]?.stringValue,
-            let data = members["data"]?.objectValue, let commandID = data["commandId"]?.stringValue,
-            let status = data["status"]?.stringValue.flatMap(Status.init(rawValue:))
+        guard let json = try? JSONValue(parsing: envelope), json["type"]?.stringValue == ReceivedReply.type,
+            let app = json["appid"]?.stringValue, let reply = json["data"].flatMap({ ReceivedReply($0) })
         else { return nil }
         self.init(
-            commandID: commandID, app: app, digest: data["commandDigest"]?.stringValue,
-            isDryRun: data["dryRun"] == true, status: status, reason: data["reason"]?.stringValue,
-            message: data["message"]?.stringValue, result: data["result"])
+            commandID: reply.commandId, app: app, digest: reply.commandDigest, isDryRun: reply.isDryRun,
+            status: reply.status, reason: reply.reason, message: reply.message, result: reply.result)
     }
 
     init(
-        commandID: String, app: String, digest: String?, isDryRun: Bool = false, status: Status,
+        commandID: String, app: String, digest: String?, isDryRun: Bool = false, status: ReplyStatus,
         reason: String? = nil, message: String? = nil, result: JSONValue? = nil
     ) {
         self.commandID = commandID

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Synchronization
 
 /// The requests that wait for a reply, by command id. Shared by the request handlers and the two Kafka threads.

@@ -2,24 +2,26 @@
 
 public import WireJSON
 
-/// The answer to a command (`identity.reply.v1`): one for every command that could be decoded, keyed as the command.
-///
-/// Read as `Reply<JSONValue>`, written with the command's own result type.
-public struct Reply<Result> {
-    public static var type: String { "identity.reply.v1" }
+/// How a command ended, or that it goes on.
+public enum ReplyStatus: String, Codable, Sendable, Hashable, CaseIterable {
+    case succeeded, rejected, expired
+    /// A saga that will reply again.
+    case pending
+}
 
-    public enum Status: String, WireEnum {
-        case succeeded, rejected, expired
-        /// A saga that will reply again.
-        case pending
-    }
+/// The answer to a command (`identity.reply.v1`) as it is written: one for every command that could be decoded, keyed as
+/// the command. It is read as ``ReceivedReply``.
+public struct Reply<Result> {
+    public static var type: String { ReceivedReply.type }
+
+    public typealias Status = ReplyStatus
 
     public var commandId: String
     public var commandType: String
     /// ``CommandDigest`` of the command that is answered. Ids can be sent twice with other content, so whoever waits
     /// takes only the reply with the digest of what was sent.
     public var commandDigest: String?
-    public var status: Status
+    public var status: ReplyStatus
     public var reason: ReasonCode?
     public var message: String?
     public var result: Result?
@@ -29,7 +31,7 @@ public struct Reply<Result> {
     public var events: [ReplyEvent]?
 
     public init(
-        commandId: String, commandType: String, commandDigest: String? = nil, status: Status,
+        commandId: String, commandType: String, commandDigest: String? = nil, status: ReplyStatus,
         reason: ReasonCode? = nil, message: String? = nil, result: Result? = nil, dryRun: Bool? = nil,
         events: [ReplyEvent]? = nil
     ) {
@@ -61,6 +63,52 @@ public struct ReplyEvent: Codable, Sendable, Hashable {
 }
 
 extension Reply: Sendable where Result: Sendable {}
-extension Reply: Equatable where Result: Equatable {}
 extension Reply: Encodable where Result: Encodable {}
-extension Reply: Decodable where Result: Decodable {}
+
+/// A reply as it is read, by services, the gateway and tools. Whatever a later version says in it, it is an answer, and
+/// nobody waits in vain: an unknown status counts as a refusal, an unknown reason stays as it is written.
+public struct ReceivedReply: Sendable, Hashable {
+    public static let type = "identity.reply.v1"
+
+    public var commandId: String
+    public var commandType: String
+    /// Services from before replies named it name none.
+    public var commandDigest: String?
+    public var status: ReplyStatus
+    /// As it is written, see ``rejection``.
+    public var reason: String?
+    public var message: String?
+    public var result: JSONValue?
+    /// Whether the command was only tried.
+    public var isDryRun: Bool
+    /// What a dry run would have told others; not read further.
+    public var events: [JSONValue]?
+
+    /// - Parameter data: of an envelope of type ``type``.
+    /// - Returns: `nil` when it does not say what it answers, or not that it is a reply.
+    public init?(_ data: JSONValue) {
+        guard let commandId = data["commandId"]?.stringValue, let status = data["status"]?.stringValue else {
+            return nil
+        }
+        self.commandId = commandId
+        self.status = ReplyStatus(rawValue: status) ?? .rejected
+        commandType = data["commandType"]?.stringValue ?? ""
+        commandDigest = data["commandDigest"]?.stringValue
+        reason = data["reason"]?.stringValue
+        message = data["message"]?.stringValue
+        result = data["result"].flatMap { $0 == .null ? nil : $0 }
+        isDryRun = data["dryRun"] == true
+        events = data["events"]?.arrayValue
+    }
+
+    /// Why the command was refused, in words of this version: `SERVER_ERROR` stands for a reason that it does not know.
+    public var rejection: Rejection {
+        Rejection(reason.flatMap(ReasonCode.init(rawValue:)) ?? .serverError, message)
+    }
+
+    /// The result of a command that succeeded.
+    /// - Returns: `nil` when there is none, or this version cannot read it.
+    public func result<Result: CommandResult>(as _: Result.Type) -> Result? {
+        result.flatMap { try? WireJSONDecoder().decode(Result.self, from: $0) }
+    }
+}

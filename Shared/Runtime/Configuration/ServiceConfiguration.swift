@@ -83,17 +83,19 @@ public struct ServiceConfiguration: Sendable {
     ///
     /// The commands topic takes messages well over our own limit, so that who sends too much is told by us, with a
     /// reason; a dead letter is larger than what it holds by its headers.
-    public func topicSpecs(for service: String, reading subscriptions: [Subscription] = []) -> [TopicSpec] {
+    /// - Parameter sources: what it reads.
+    public func topicSpecs(for service: String, reading sources: [InputSource] = []) -> [TopicSpec] {
         let own = [
             commands(service), input(topics.events(service)), spec(topics.replies),
             spec(topics.deadLetters(service), ["max.message.bytes": "3000000"]),
         ]
         return own
-            + subscriptions.flatMap { subscription in
-                switch subscription {
-                case .events: [input(subscription.topic(topics, of: service))]
+            + sources.flatMap { source -> [TopicSpec] in
+                switch source {
+                case .commands: []
+                case .events: [input(source.topic(topics, of: service))]
                 case .replies(let services):
-                    [input(subscription.topic(topics, of: service))] + services.sorted().map(commands)
+                    [input(source.topic(topics, of: service))] + services.sorted().map(commands)
                 }
             }
     }

@@ -90,16 +90,18 @@ struct IntakeReader<Service: CommandService> {
     let authenticator: Authenticator
     let topics: Topics
     private let replies: ReplyRule
-    /// The types to read on each topic that is subscribed to.
-    private let subscribed: [String: Set<String>]
+    /// What is read, by type.
+    private let inputs: [String: Input<Service.Command>]
+    /// The other topics that are read beside the commands topic.
+    private let sources: [String: InputSource]
 
     init(authenticator: Authenticator, topics: Topics) {
         self.authenticator = authenticator
         self.topics = topics
         replies = ReplyRule(topics: topics, apps: authenticator.apps)
-        subscribed = Service.subscriptions.reduce(into: [:]) { types, subscription in
-            types[subscription.topic(topics, of: Service.name), default: []].formUnion(subscription.types)
-        }
+        inputs = Dictionary(Service.inputs.map { ($0.type, $0) }) { first, _ in first }
+        let others = Service.sources.filter { $0 != .commands }
+        sources = Dictionary(others.map { ($0.topic(topics, of: Service.name), $0) }) { first, _ in first }
     }
 
     func read(_ record: KafkaRecord, now: Timestamp) -> Intake<Service.Command> {
@@ -114,13 +116,15 @@ struct IntakeReader<Service: CommandService> {
         } catch {
             return .refused(reason: error.reason.rawValue, step: .decode, detail: error.detail, tell: nil)
         }
-        if let types = subscribed[record.topicPartition.topic] {
-            return types.contains(event.attributes.type) ? notification(event, record, now) : .ignored
+        let input = inputs[event.attributes.type]
+        if let source = sources[record.topicPartition.topic] {
+            guard let input, input.source == source else { return .ignored }
+            return notification(event, input, record, now)
         }
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             let misdirection = replies.direct(&event.attributes, app, principal)
-            guard let scope = Service.scope(of: event.attributes.type) else { return unknownType(event) }
+            guard let input, let scope = input.scope else { return unknownType(event) }
             do throws(Rejection) {
                 try principal.authorize(scope)
                 if let misdirection { throw misdirection }
@@ -128,7 +132,7 @@ struct IntakeReader<Service: CommandService> {
             } catch {
                 return .forbidden(Intake.Notice(event, error))
             }
-            return .admitted(admit(event, app, principal, isCommand: true))
+            return .admitted(admit(event, input, app, principal))
         } catch {
             replies.directUnknown(&event.attributes)
             let notice = Intake<Service.Command>.Notice(event, Rejection(.unauthenticated, error.messageForSender))
@@ -138,14 +142,14 @@ struct IntakeReader<Service: CommandService> {
 
     /// An event or a reply that is subscribed to: only the deployment's own services write those.
     private func notification(
-        _ event: CloudEvent<JSONValue>, _ record: KafkaRecord, _ now: Timestamp
+        _ event: CloudEvent<JSONValue>, _ input: Input<Service.Command>, _ record: KafkaRecord, _ now: Timestamp
     ) -> Intake<Service.Command>.Verdict {
         let refuse = { (reason: String, step: DeadLetter.Step, detail: String) in
             Intake<Service.Command>.Verdict.refused(reason: reason, step: step, detail: detail, tell: nil)
         }
         do {
             let (app, principal) = try authenticator.authenticate(publication: record, event.attributes, now: now)
-            let command = admit(event, app, principal, isCommand: false)
+            let command = admit(event, input, app, principal)
             if case .failure(let rejection) = command.body {
                 return refuse(rejection.reason.rawValue, .decode, rejection.message)
             }
@@ -172,43 +176,39 @@ struct IntakeReader<Service: CommandService> {
     }
 
     private func admit(
-        _ event: CloudEvent<JSONValue>, _ app: AppSettings, _ principal: Principal, isCommand: Bool
+        _ event: CloudEvent<JSONValue>, _ input: Input<Service.Command>, _ app: AppSettings, _ principal: Principal
     ) -> Admitted<Service.Command> {
         let attributes = event.attributes
+        let isCommand = input.source == .commands
         return Admitted(
             attributes: attributes,
             key: CommandKey(app: app.id, source: attributes.source, id: attributes.id),
             digest: CommandDigest.bytes(type: attributes.type, data: event.data), app: app, principal: principal,
             expiry: isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil, isCommand: isCommand,
-            answers: isCommand ? nil : answers(event), body: body(event))
+            answers: answers(event), body: body(event, input))
     }
 
+    /// The forward that is settled by this message: by a reply that is the last one.
     private func answers(_ event: CloudEvent<JSONValue>) -> String? {
-        guard event.attributes.type == Reply<RawJSON>.type,
-            event.data["status"]?.stringValue != Reply<RawJSON>.Status.pending.rawValue
+        guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data),
+            reply.status != .pending
         else { return nil }
-        return event.data["commandId"]?.stringValue
+        return reply.commandId
     }
 
-    private func body(_ event: CloudEvent<JSONValue>) -> Result<Service.Command, Rejection> {
-        do throws(Rejection) {
-            guard topics.replyTopic(event.attributes.replyTo) != nil else {
-                throw Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>.")
-            }
-            return .success(try decode(event.attributes.type, event.data))
-        } catch {
-            return .failure(error)
+    private func body(
+        _ event: CloudEvent<JSONValue>, _ input: Input<Service.Command>
+    ) -> Result<Service.Command, Rejection> {
+        guard topics.replyTopic(event.attributes.replyTo) != nil else {
+            return .failure(Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>."))
         }
-    }
-
-    private func decode(_ type: String, _ data: JSONValue) throws(Rejection) -> Service.Command {
         do {
-            return try Service.decode(type: type, data: data)
+            return .success(try input.read(event.data))
         } catch let rejection as Rejection {
-            throw rejection
+            return .failure(rejection)
         } catch {
             let problem = WireJSONError.explain(error)
-            throw Rejection(.invalidRequest, problem.contains(": ") ? "data.\(problem)" : "data: \(problem)")
+            return .failure(Rejection(.invalidRequest, problem.contains(": ") ? "data.\(problem)" : "data: \(problem)"))
         }
     }
 }

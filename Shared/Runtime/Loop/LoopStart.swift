@@ -50,7 +50,7 @@ struct LoopStart {
         _ signals: LoopSignals, _ logger: Logger
     ) throws -> BrokerWatch? {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
-        let specs = configuration.topicSpecs(for: Service.name, reading: Service.subscriptions)
+        let specs = configuration.topicSpecs(for: Service.name, reading: Service.sources)
         let topics = Set(specs.map(\.name)).sorted()
         let appTopics = configuration.replyTopicSpecs(of: apps)
         let cluster = try wait(signals, logger, "broker") { problem in

@@ -144,12 +144,9 @@ final class ServiceLoop<Service: CommandService> {
     }
 
     private var inputTopics: [Inputs.Input] {
-        let group = topics.group(Service.name)
-        return [Inputs.Input(topic: topics.commands(Service.name), group: group)]
-            + Service.subscriptions.map { subscription in
-                Inputs.Input(
-                    topic: subscription.topic(topics, of: Service.name), group: "\(group).\(subscription.groupSuffix)")
-            }
+        Service.sources.map { source in
+            Inputs.Input(topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name))
+        }
     }
 
     /// What was decided is published as far as it goes, then the groups are left, which calls `partitionsRevoked`.

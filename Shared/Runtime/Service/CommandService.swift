@@ -2,9 +2,8 @@
 
 public import Contracts
 public import Storage
-public import WireJSON
 
-/// What a service adds to the loop: how its commands are read, loaded, decided and saved.
+/// What a service adds to the loop: what it reads, and how that is loaded, decided and saved.
 ///
 /// All calls happen on the loop's thread. `decide` and `ServiceState.apply` must be pure; `load` and `save` run inside
 /// the batch's one transaction and may run again after a conflict.
@@ -17,18 +16,15 @@ public protocol CommandService: Sendable {
     /// The service's tables, beside the runtime's own. Numbers start at 100.
     static var migrations: [Migration] { get }
 
-    /// What it reads beside its commands topic. Nothing unless the service says so.
-    static var subscriptions: [Subscription] { get }
-    /// Whether it forwards commands, gives out secrets or sends itself due commands, which takes the internal key.
+    /// Everything that it reads: one line for each type of command, event and reply.
+    static var inputs: [Input<Command>] { get }
+    /// Whether it runs only with the internal key, also where Kafka's access rules alone say who writes: to sign what it
+    /// sends itself, or to close the secrets that it gives out. What sends itself due commands does, unless it says
+    /// otherwise.
     static var needsInternalKey: Bool { get }
     /// Whether ``due(now:limit:in:)`` is to be asked.
     static var hasDueCommands: Bool { get }
 
-    /// The scope that a command of this `type` needs, or `nil` when this service does not know the type.
-    static func scope(of type: String) -> Scope?
-    /// Reads the data of a command, or of an event or a reply that is subscribed to.
-    /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
-    static func decode(type: String, data: JSONValue) throws -> Command
     /// Loads what the decider needs for all of these commands, in as few statements as it can.
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State
     /// Decides one command. Changes are applied and saved whatever the outcome.
@@ -48,8 +44,7 @@ public protocol CommandService: Sendable {
 }
 
 extension CommandService {
-    public static var subscriptions: [Subscription] { [] }
-    public static var needsInternalKey: Bool { !subscriptions.isEmpty || hasDueCommands }
+    public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] { [] }

@@ -31,7 +31,7 @@ public struct Decision<Change: Sendable>: Sendable {
 }
 
 /// A command for another service, signed as a service's own. Its reply comes back to the sending service, which
-/// reads it when its ``CommandService/subscriptions`` name ``Subscription/replies(from:)``; the reply's `commandId` is `id`.
+/// reads it when its ``CommandService/inputs`` have an ``Input/reply(from:_:)``; the reply's `commandId` is `id`.
 public struct Forward: Sendable {
     /// From ``DecisionContext/forwardID(_:)``, so that deciding twice sends the same command.
     public var id: String

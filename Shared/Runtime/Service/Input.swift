@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+public import WireJSON
+
+/// One kind of message that a service reads, and what it is to the service's decider. ``CommandService/inputs`` lists
+/// them all: topics, consumer groups, scopes and decoding follow from it.
+public struct Input<Command: Sendable>: Sendable {
+    /// The CloudEvents type.
+    public let type: String
+    public let source: InputSource
+    /// What the sender of a command must be allowed to do; `nil` for events and replies.
+    public let scope: Scope?
+    /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
+    public let read: @Sendable (JSONValue) throws -> Command
+
+    /// A command to this service.
+    public static func command<Message: CommandMessage>(
+        _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
+    ) -> Input {
+        Input(type: Message.type, source: .commands, scope: Message.scope) { data in
+            let message = try WireJSONDecoder().decode(Message.self, from: data)
+            try message.validate()
+            return command(message)
+        }
+    }
+
+    /// An event of another service. Events that are not listed are passed over.
+    public static func event<Message: EventMessage>(
+        _: Message.Type, of service: String, _ command: @escaping @Sendable (Message) -> Command
+    ) -> Input {
+        Input(type: Message.type, source: .events(of: service), scope: nil) {
+            command(try WireJSONDecoder().decode(Message.self, from: $0))
+        }
+    }
+
+    /// The replies to what this service forwards to the services named. Listed once.
+    public static func reply(
+        from services: Set<String>, _ command: @escaping @Sendable (ReceivedReply) -> Command
+    ) -> Input {
+        Input(type: ReceivedReply.type, source: .replies(from: services), scope: nil) { data in
+            guard let reply = ReceivedReply(data) else {
+                throw Rejection(.invalidRequest, "data does not say which command it answers, and how.")
+            }
+            return command(reply)
+        }
+    }
+}
+
+/// A topic that a service reads. What stands on another topic than its commands is believed only when one of the
+/// deployment's own services wrote it.
+public enum InputSource: Sendable, Hashable {
+    case commands
+    case events(of: String)
+    /// To whom it forwards: their commands topics are created too when they are missing, so that services may start in
+    /// any order.
+    case replies(from: Set<String>)
+
+    func topic(_ topics: Topics, of service: String) -> String {
+        switch self {
+        case .commands: topics.commands(service)
+        case .events(let other): topics.events(other)
+        case .replies: topics.replies(to: service)
+        }
+    }
+
+    /// The consumer group that reads it: each topic has one of its own.
+    func group(_ topics: Topics, of service: String) -> String {
+        switch self {
+        case .commands: topics.group(service)
+        case .events(let other): "\(topics.group(service)).events.\(other)"
+        case .replies: "\(topics.group(service)).replies"
+        }
+    }
+}
+
+extension Array {
+    /// What the service knows as its commands, and what their senders must be allowed to do.
+    func scopes<Command>() -> [String: Scope] where Element == Input<Command> {
+        reduce(into: [:]) { scopes, input in scopes[input.type] = input.scope }
+    }
+
+    /// - Throws: `Rejection` with `UNKNOWN_TYPE`, or what ``Input/read`` throws.
+    func read<Command>(_ type: String, _ data: JSONValue) throws -> Command where Element == Input<Command> {
+        guard let input = first(where: { $0.type == type }) else { throw Rejection(.unknownType) }
+        return try input.read(data)
+    }
+}
+
+extension CommandService {
+    /// The topics that it reads; its commands always.
+    static var sources: [InputSource] {
+        inputs.reduce(into: [.commands]) { sources, input in
+            if !sources.contains(input.source) { sources.append(input.source) }
+        }
+    }
+}
+
+/// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
+public struct DueCommand: Sendable {
+    public var app: String
+    /// The same each time the same thing is due: the journal then decides it once.
+    public var id: String
+    public var command: any CommandMessage
+
+    /// How long to wait before the same is sent once more: 30 seconds, and twice as long each time, because what is still
+    /// not decided then will hardly be decided by haste.
+    /// - Parameter overdue: since when its time has come; all in milliseconds.
+    public static func pause(overdue: Int64) -> Int64 { max(30_000, overdue) }
+
+    public init(app: String, id: String, command: any CommandMessage) {
+        self.app = app
+        self.id = id
+        self.command = command
+    }
+}
