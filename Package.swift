@@ -54,7 +54,7 @@ let package = Package(
         .target(
             name: "Messaging",
             dependencies: [
-                "CLibrdkafka",
+                "CLibrdkafka", "Contracts",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
@@ -175,7 +175,7 @@ let package = Package(
         .testTarget(
             name: "MessagingTests",
             dependencies: [
-                "CLibrdkafka", "Messaging",
+                "CLibrdkafka", "Contracts", "Messaging",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
@@ -184,7 +184,7 @@ let package = Package(
         .testTarget(
             name: "StorageTests",
             dependencies: [
-                "Storage", "TestKit",
+                "Contracts", "Storage", "TestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -34,7 +34,7 @@ struct SignCommand: ParsableCommand {
             guard let separator = text.firstIndex(of: "="), text.hasPrefix(HeaderName.attributePrefix) else {
                 throw ValidationError("--header \(text) must be ce_<attribute>=<value>")
             }
-            return WireHeader(String(text[..<separator]), String(text[text.index(after: separator)...]))
+            return Header(String(text[..<separator]), String(text[text.index(after: separator)...]))
         }
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
         let secret = try deployment.secret(app: app, keyID: keyId)

@@ -42,13 +42,12 @@ struct RecordLine {
     func text(_ record: KafkaRecord) -> String { line(record).harmless }
 
     private func line(_ record: KafkaRecord) -> String {
-        let headers = record.headers.map { WireHeader($0.name, $0.value) }
         if let reason = record.header("dlq_reason") {
             let step = record.header("dlq_step") ?? []
             return "dead letter  \(Self.text(reason)) (\(Self.text(step)))  \(record.topicPartition)@\(record.offset)  "
                 + Self.text(record.header("dlq_error") ?? [])
         }
-        guard let event = try? EnvelopeReader.read(value: record.value, headers: headers) else {
+        guard let event = try? EnvelopeReader.read(value: record.value, headers: record.headers) else {
             return "?  \(record.topicPartition)@\(record.offset)  not an envelope"
         }
         let attributes = event.attributes

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Contracts
-import Crypto
 import Foundation
 import Logging
 import Messaging
@@ -74,7 +73,7 @@ struct SendCommand: ParsableCommand {
     }
 
     /// - Returns: the digest of the command too.
-    private func record() throws -> (ProducerRecord, String) {
+    private func record() throws -> (Record, String) {
         let type = CommandCatalog.fullType(type)
         guard let service = CommandCatalog.service(of: type) else {
             throw ValidationError("\(type) is not a type such as link.request or identity.link.request.v1")
@@ -92,19 +91,12 @@ struct SendCommand: ParsableCommand {
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         if dryRun { attributes.dryRun = "true" }
-        let bytes = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: value))
-        let secret = try deployment.secret(app: app, keyID: keyId)
-        let signature = Signature(keyID: keyId, secret: secret, topic: topic, headers: [], value: bytes)
-        let record = ProducerRecord(
-            topic: topic, key: Array(key.utf8), value: bytes,
-            headers: [
-                KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8)),
-                KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)),
-            ])
+        let seal = Seal(keyId, try deployment.secret(app: app, keyID: keyId))
+        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, value)
         return (record, CommandDigest.text(type: type, data: value))
     }
 
-    private func deliver(_ record: ProducerRecord, _ kafka: KafkaConfiguration) throws {
+    private func deliver(_ record: Record, _ kafka: KafkaConfiguration) throws {
         let producer = try KafkaProducer(configuration: kafka, logger: .quiet)
         try producer.send(record, token: 1)
         let reports = producer.flush(timeout: .seconds(10))

@@ -42,15 +42,15 @@ public struct DeadLetter: Sendable, Hashable {
     }
 
     /// The headers to append to the original ones.
-    public func headers(now: Timestamp) -> [WireHeader] {
+    public func headers(now: Timestamp) -> [Header] {
         [
-            WireHeader("dlq_reason", reason), WireHeader("dlq_step", step.rawValue),
-            WireHeader("dlq_timestamp", now.rfc3339),
-            WireHeader("dlq_error", Self.cut(error)),
-            WireHeader("dlq_attempts", String(attempts)), WireHeader("dlq_original_topic", topic),
-            WireHeader("dlq_original_partition", String(partition)),
-            WireHeader("dlq_original_offset", String(offset)),
-            WireHeader("dlq_original_timestamp", String(timestampMs)), WireHeader("dlq_group", group),
+            Header("dlq_reason", reason), Header("dlq_step", step.rawValue),
+            Header("dlq_timestamp", now.rfc3339),
+            Header("dlq_error", Self.cut(error)),
+            Header("dlq_attempts", String(attempts)), Header("dlq_original_topic", topic),
+            Header("dlq_original_partition", String(partition)),
+            Header("dlq_original_offset", String(offset)),
+            Header("dlq_original_timestamp", String(timestampMs)), Header("dlq_group", group),
         ]
     }
 }

@@ -51,8 +51,8 @@ import WireJSON
         let letter = KafkaRecord(
             topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: Array(nasty.utf8), value: nil,
             headers: [
-                KafkaHeader(name: "dlq_reason", value: Array(nasty.utf8)),
-                KafkaHeader(name: "dlq_error", value: Array(nasty.utf8)),
+                Header("dlq_reason", Array(nasty.utf8)),
+                Header("dlq_error", Array(nasty.utf8)),
             ])
         for record in [event, letter] {
             for line in [RecordLine().text(record), RecordLine().json(record)] {

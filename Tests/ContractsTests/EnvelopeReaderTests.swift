@@ -19,11 +19,11 @@ import WireJSON
     }
 
     private static let binaryHeaders = [
-        WireHeader("ce_specversion", "1.0"), WireHeader("ce_id", "c1"), WireHeader("ce_source", "s"),
-        WireHeader("ce_type", "identity.link.request.v1"), WireHeader("ce_appid", "demo"),
+        Header("ce_specversion", "1.0"), Header("ce_id", "c1"), Header("ce_source", "s"),
+        Header("ce_type", "identity.link.request.v1"), Header("ce_appid", "demo"),
     ]
 
-    private func reason(_ value: [UInt8]?, _ headers: [WireHeader] = []) -> EnvelopeError.Reason? {
+    private func reason(_ value: [UInt8]?, _ headers: [Header] = []) -> EnvelopeError.Reason? {
         do {
             _ = try EnvelopeReader.read(value: value, headers: headers)
             return nil
@@ -44,7 +44,7 @@ import WireJSON
                 "replyto": #""identity.replies.x""#, "expirytime": #""2030-01-01T00:00:00+01:00""#,
                 "traceparent": #""00-a-b-01""#, "tracestate": #""x=y""#, "authtype": #""api_key""#, "authid": #""k""#,
                 "dataschema": #""ignored""#, "unknown": #"{"deep":[1]}"#,
-            ]), headers: [WireHeader("ce_id", "ignored in this mode")])
+            ]), headers: [Header("ce_id", "ignored in this mode")])
         var expected = EventAttributes(id: "c1", source: "s", type: "identity.link.request.v1", appID: "demo")
         expected.subject = "i1"
         expected.time = "2026-01-01T00:00:00Z"
@@ -65,8 +65,8 @@ import WireJSON
         let event = try EnvelopeReader.read(
             value: Array(#"{"a":1}"#.utf8),
             headers: Self.binaryHeaders + [
-                WireHeader("ce_subject", "i1"), WireHeader("ce_unknown", [0xFF]), WireHeader("other", nil),
-                WireHeader("content-type", "application/json; charset=utf-8"),
+                Header("ce_subject", "i1"), Header("ce_unknown", [0xFF]), Header("other", nil),
+                Header("content-type", "application/json; charset=utf-8"),
             ])
         var expected = EventAttributes(id: "c1", source: "s", type: "identity.link.request.v1", appID: "demo")
         expected.subject = "i1"
@@ -133,25 +133,25 @@ import WireJSON
         // Without ce_specversion it is not binary mode at all; the value then is no envelope either.
         let others = Self.binaryHeaders.filter { $0.name != "ce_\(name)" }
         #expect(reason(Array("{}".utf8), others) == .missingAttribute)
-        #expect(reason(Array("{}".utf8), others + [WireHeader("ce_\(name)", nil)]) == .missingAttribute)
-        #expect(reason(Array("{}".utf8), others + [WireHeader("ce_\(name)", [0xFF])]) == .notUTF8)
+        #expect(reason(Array("{}".utf8), others + [Header("ce_\(name)", nil)]) == .missingAttribute)
+        #expect(reason(Array("{}".utf8), others + [Header("ce_\(name)", [0xFF])]) == .notUTF8)
     }
 
     @Test func binaryModeRefusesByName() {
         #expect(reason(nil, Self.binaryHeaders) == .emptyValue)
         #expect(reason([], Self.binaryHeaders) == .notJSON)
         #expect(
-            reason(Array("{}".utf8), Self.binaryHeaders + [WireHeader("content-type", "text/plain")])
+            reason(Array("{}".utf8), Self.binaryHeaders + [Header("content-type", "text/plain")])
                 == .invalidEnvelope)
         #expect(
-            reason(Array("{}".utf8), Self.binaryHeaders + [WireHeader("ce_expirytime", "soon")]) == .invalidEnvelope)
+            reason(Array("{}".utf8), Self.binaryHeaders + [Header("ce_expirytime", "soon")]) == .invalidEnvelope)
     }
 
     /// The signing string is lines of sorted headers: it must have one reading only.
     @Test func attributeHeadersStandOnceAndOnOneLine() {
         for header in [
-            WireHeader("ce_id", "c1"), WireHeader("ce_subject", "a\nce_authid=b"), WireHeader("ce_x\nce_y", "1"),
-            WireHeader("ce_unknown", [0]),
+            Header("ce_id", "c1"), Header("ce_subject", "a\nce_authid=b"), Header("ce_x\nce_y", "1"),
+            Header("ce_unknown", [0]),
         ] {
             #expect(reason(Array("{}".utf8), Self.binaryHeaders + [header]) == .invalidEnvelope)
             if header.name != "ce_id" { #expect(reason(Self.structured(), [header]) == .invalidEnvelope) }
@@ -180,13 +180,13 @@ import WireJSON
         #expect(reason(Self.structured([name: #""\#(accented)xy""#])) == .invalidEnvelope)
         let others = Self.binaryHeaders.filter { $0.name != "ce_\(name)" }
         let long = String(repeating: "x", count: 256)
-        #expect(reason(Array("{}".utf8), others + [WireHeader("ce_\(name)", long)]) == .invalidEnvelope)
+        #expect(reason(Array("{}".utf8), others + [Header("ce_\(name)", long)]) == .invalidEnvelope)
     }
 
     /// Whatever is copied into replies and events must not let them grow over every limit.
     @Test(arguments: ["subject", "partitionkey", "tracestate"]) func noAttributeIsEndless(_ name: String) {
         let long = String(repeating: "x", count: 100_000)
-        #expect(reason(Array("{}".utf8), Self.binaryHeaders + [WireHeader("ce_\(name)", long)]) == .invalidEnvelope)
+        #expect(reason(Array("{}".utf8), Self.binaryHeaders + [Header("ce_\(name)", long)]) == .invalidEnvelope)
     }
 
     @Test(arguments: ["subject", "partitionkey", "traceparent", "tracestate", "authtype", "authid"])

@@ -12,7 +12,7 @@ import Testing
 
     // MARK: The header
 
-    struct Header: Sendable, CustomTestStringConvertible {
+    struct Example: Sendable, CustomTestStringConvertible {
         var text: String
         var keyID: String?
         var testDescription: String { text }
@@ -23,21 +23,22 @@ import Testing
     }
 
     static let headers = [
-        Header("v1;kid=k;\(code)", "k"), Header("v1;kid=demo-backend;\(code)", "demo-backend"),
-        Header("v1;kid=a=b;\(code)", "a=b"),
-        Header(
+        Example("v1;kid=k;\(code)", "k"), Example("v1;kid=demo-backend;\(code)", "demo-backend"),
+        Example("v1;kid=a=b;\(code)", "a=b"),
+        Example(
             "v1;kid=\(String(repeating: "k", count: 255));\(code)",
             String(repeating: "k", count: 255)),
-        Header(""), Header("v1"), Header("v1;kid=k"), Header("v1;kid=k;"), Header("v1;kid=;\(code)"),
-        Header("v2;kid=k;\(code)"), Header("V1;kid=k;\(code)"), Header(" v1;kid=k;\(code)"),
-        Header("v1; kid=k;\(code)"), Header("v1;key=k;\(code)"), Header("v1;k;\(code)"), Header("v1;kid=k;\(code) "),
-        Header("v1;kid=k;\(code);"), Header("v1;kid=k;\(code);x"), Header("v1;kid=k;x;\(code)"),
-        Header("v1;kid=k;\(code.dropLast())"), Header("v1;kid=k;QUJD"), Header("v1;kid=k;\(code)QUJD"),
-        Header("v1;kid=k;not base64 at all"), Header("v1;kid=k;\(code)\n"),
-        Header("v1;kid=\(String(repeating: "k", count: 256));\(code)"), Header("v1;;\(code)"), Header(";;"),
+        Example(""), Example("v1"), Example("v1;kid=k"), Example("v1;kid=k;"), Example("v1;kid=;\(code)"),
+        Example("v2;kid=k;\(code)"), Example("V1;kid=k;\(code)"), Example(" v1;kid=k;\(code)"),
+        Example("v1; kid=k;\(code)"), Example("v1;key=k;\(code)"), Example("v1;k;\(code)"),
+        Example("v1;kid=k;\(code) "),
+        Example("v1;kid=k;\(code);"), Example("v1;kid=k;\(code);x"), Example("v1;kid=k;x;\(code)"),
+        Example("v1;kid=k;\(code.dropLast())"), Example("v1;kid=k;QUJD"), Example("v1;kid=k;\(code)QUJD"),
+        Example("v1;kid=k;not base64 at all"), Example("v1;kid=k;\(code)\n"),
+        Example("v1;kid=\(String(repeating: "k", count: 256));\(code)"), Example("v1;;\(code)"), Example(";;"),
     ]
 
-    @Test(arguments: headers) func readsHeaders(_ header: Header) {
+    @Test(arguments: headers) func readsHeaders(_ header: Example) {
         let signature = Signature(header: Array(header.text.utf8))
         #expect(signature?.keyID == header.keyID)
         if let signature {
@@ -54,7 +55,7 @@ import Testing
 
     @Test func structuredMode() {
         let value = Array(#"{"a":1}"#.utf8)
-        let headers = [WireHeader("content-type", "application/cloudevents+json"), WireHeader("traceparent", "x")]
+        let headers = [Header("content-type", "application/cloudevents+json"), Header("traceparent", "x")]
         #expect(
             Signature.signingString(topic: "topic", headers: headers, value: value)
                 == Array("topic\n{\"a\":1}".utf8))
@@ -65,8 +66,8 @@ import Testing
 
     @Test func binaryModeSortsTheHeaders() {
         let headers = [
-            WireHeader("ce_specversion", "1.0"), WireHeader("content-type", "application/json"),
-            WireHeader("ce_source", "s"), WireHeader("ce_id", "c1"), WireHeader("signature", "old"),
+            Header("ce_specversion", "1.0"), Header("content-type", "application/json"),
+            Header("ce_source", "s"), Header("ce_id", "c1"), Header("signature", "old"),
         ]
         let topic = "identity.link.commands.v1"
         #expect(
@@ -83,7 +84,7 @@ import Testing
             keyID: "k", secret: SymmetricKey(data: Array("k".utf8)), topic: "topic", headers: [], value: [])
         #expect(signature.header == "v1;kid=k;bQxJ8ArU5zt7TABb15vgjWIqOwXvXSfKANRsVcIQwcE=")
         #expect(
-            Signature.signingString(topic: "t", headers: [WireHeader("ce_x", nil)], value: [0xFF])
+            Signature.signingString(topic: "t", headers: [Header("ce_x", nil)], value: [0xFF])
                 == Array("t\nce_x=\n".utf8) + [0xFF])
     }
 
@@ -91,9 +92,9 @@ import Testing
 
     @Test func everyTamperedBitIsRefused() throws {
         let signed = Signature.signingString(
-            topic: "topic", headers: [WireHeader("ce_id", "c1")], value: Array(#"{"a":1}"#.utf8))
+            topic: "topic", headers: [Header("ce_id", "c1")], value: Array(#"{"a":1}"#.utf8))
         let signature = Signature(
-            keyID: "k", secret: Self.secret, topic: "topic", headers: [WireHeader("ce_id", "c1")],
+            keyID: "k", secret: Self.secret, topic: "topic", headers: [Header("ce_id", "c1")],
             value: Array(#"{"a":1}"#.utf8))
         #expect(signature.isValid(secret: Self.secret, signingString: signed))
         for place in signed.indices {
@@ -115,13 +116,13 @@ import Testing
 
     @Test func topicAndHeadersAreCovered() {
         let value = Array("{}".utf8)
-        let base = Signature.signingString(topic: "t", headers: [WireHeader("ce_id", "1")], value: value)
-        #expect(base != Signature.signingString(topic: "u", headers: [WireHeader("ce_id", "1")], value: value))
-        #expect(base != Signature.signingString(topic: "t", headers: [WireHeader("ce_id", "2")], value: value))
+        let base = Signature.signingString(topic: "t", headers: [Header("ce_id", "1")], value: value)
+        #expect(base != Signature.signingString(topic: "u", headers: [Header("ce_id", "1")], value: value))
+        #expect(base != Signature.signingString(topic: "t", headers: [Header("ce_id", "2")], value: value))
         #expect(base != Signature.signingString(topic: "t", headers: [], value: value))
         #expect(
             base
                 != Signature.signingString(
-                    topic: "t", headers: [WireHeader("ce_id", "1"), WireHeader("ce_more", "")], value: value))
+                    topic: "t", headers: [Header("ce_id", "1"), Header("ce_more", "")], value: value))
     }
 }

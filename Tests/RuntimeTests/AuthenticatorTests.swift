@@ -25,7 +25,7 @@ import Testing
 
     private func withHeader(_ text: String?) throws -> KafkaRecord {
         var record = try Fixture.record(signedBy: nil)
-        if let text { record.headers.append(KafkaHeader(name: HeaderName.signature, value: Array(text.utf8))) }
+        if let text { record.headers.append(Header(HeaderName.signature, Array(text.utf8))) }
         return record
     }
 
@@ -69,16 +69,16 @@ import Testing
         other.topicPartition = TopicPartition(topic: "identity.other.commands.v1", partition: 0)
         #expect(reason(other, Fixture.attributes()) == .signatureInvalid)
         other = record
-        other.headers.append(KafkaHeader(name: "ce_id", value: Array("c2".utf8)))
+        other.headers.append(Header("ce_id", Array("c2".utf8)))
         #expect(reason(other, Fixture.attributes()) == .signatureInvalid)
         other = record
-        other.headers.append(KafkaHeader(name: "traceparent", value: Array("x".utf8)))
+        other.headers.append(Header("traceparent", Array("x".utf8)))
         #expect(reason(other, Fixture.attributes()) == nil)
     }
 
     @Test func theLastSignatureHeaderCounts() throws {
         var record = try Fixture.record()
-        record.headers.insert(KafkaHeader(name: HeaderName.signature, value: Array("junk".utf8)), at: 0)
+        record.headers.insert(Header(HeaderName.signature, Array("junk".utf8)), at: 0)
         #expect(reason(record, Fixture.attributes()) == nil)
     }
 

@@ -13,23 +13,23 @@ import WireJSON
 @Suite struct BatchDeciderTests {
     private let store: FakeStore
     private let service = FakeService()
-    private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+    private let reader = InboundReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
 
     init() throws { store = try FakeStore(.sqlite) }
 
     /// One batch, its journal rows included.
-    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Conclusion] {
+    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Entry] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
             service: service, writer: writer, vault: OutboxVault(Fixture.keys), secrets: .none,
             cluster: "cluster", incarnations: [records[0].topicPartition: 7])
-        let intakes = records.map { reader.read($0, now: now) }
+        let batch = records.map { reader.read($0, now: now) }
         return try store.database.transaction { transaction in
-            let conclusions = try decider.decide(intakes, in: transaction, now: now)
+            let entries = try decider.decide(batch, in: transaction, now: now)
             try Journal.append(
-                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(Fixture.keys)) },
+                try entries.map { try $0.row(now: now, vault: OutboxVault(Fixture.keys)) },
                 in: transaction)
-            return conclusions
+            return entries
         }
     }
 
@@ -41,15 +41,15 @@ import WireJSON
         return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+    private func reply(_ message: OutboxRecord?) throws -> CloudEvent<ReceivedReply> {
         try Fixture.reply(try #require(message?.value))
     }
 
     @Test func eachCommandSeesTheOnesBeforeIt() throws {
-        let conclusions = try decide([put("a", id: "c1", offset: 0), put("b", id: "c2", offset: 1)])
-        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded"])
-        #expect(try reply(conclusions[0].messages.last).data.result == [:])
-        #expect(try reply(conclusions[1].messages.last).data.result == ["before": "a"])
+        let entries = try decide([put("a", id: "c1", offset: 0), put("b", id: "c2", offset: 1)])
+        #expect(entries.map(\.outcome) == ["succeeded", "succeeded"])
+        #expect(try reply(entries[0].messages.last).data.result == [:])
+        #expect(try reply(entries[1].messages.last).data.result == ["before": "a"])
         let later = try decide([put("c", id: "c3", offset: 2)])
         #expect(try reply(later[0].messages.last).data.result == ["before": "b"])
         #expect(try store.values() == ["k": "c"])
@@ -60,13 +60,13 @@ import WireJSON
             $0.correlationID = "c0"
             $0.traceParent = "00-1-2-01"
         }
-        let conclusion = try #require(try decide([record]).first)
-        #expect(conclusion.messages.map(\.role) == [.event, .event, .reply])
+        let entry = try #require(try decide([record]).first)
+        #expect(entry.messages.map(\.role) == [.event, .event, .reply])
         #expect(
-            conclusion.messages.map(\.topic) == [
+            entry.messages.map(\.topic) == [
                 "identity.fake.events.v1", "identity.fake.events.v1", "identity.replies.v1",
             ])
-        for (index, message) in conclusion.messages.enumerated() {
+        for (index, message) in entry.messages.enumerated() {
             let read = try EnvelopeReader.read(value: message.value, headers: message.headers).attributes
             #expect(read.id == DerivedID.message(app: "demo", source: "test", commandID: "c1", index: index))
             #expect(read.correlationID == "c0")
@@ -80,11 +80,11 @@ import WireJSON
             #expect(sequence == (message.role == .event ? expected : nil))
         }
         #expect(
-            conclusion.messages.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == [
+            entry.messages.map { $0.key.map { String(decoding: $0, as: UTF8.self) } } == [
                 "demo/k", "demo/k", "demo/k",
             ])
-        #expect(conclusion.position == JournalPosition(topic: Fixture.topic, partition: 0, incarnation: 7, offset: 0))
-        #expect(conclusion.subject == "s1")
+        #expect(entry.position == JournalPosition(topic: Fixture.topic, partition: 0, incarnation: 7, offset: 0))
+        #expect(entry.subject == "s1")
     }
 
     /// Services sign what they say: whoever reads an event or a reply can tell who wrote it.
@@ -122,20 +122,20 @@ import WireJSON
         let first = try put("a", id: "c1", offset: 0)
         let between = try put("b", id: "c2", offset: 1)
         let again = try put("a", id: "c1", offset: 2) { $0.replyTo = "identity.replies.other" }
-        let conclusions: [Conclusion]
+        let entries: [Entry]
         if inOneBatch {
-            conclusions = try decide([first, between, again])
+            entries = try decide([first, between, again])
         } else {
-            conclusions = try decide([first]) + decide([between]) + decide([again])
+            entries = try decide([first]) + decide([between]) + decide([again])
         }
-        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded", "repeated"])
-        let replies = conclusions[2].messages
+        #expect(entries.map(\.outcome) == ["succeeded", "succeeded", "repeated"])
+        let replies = entries[2].messages
         #expect(replies.map(\.role) == [.reply])
         #expect(replies[0].topic == "identity.replies.other")
-        #expect(replies[0].value == conclusions[0].messages.last?.value)
-        let isOther = { (header: WireHeader) in header.name != HeaderName.signature }
-        #expect(replies[0].headers.filter(isOther) == conclusions[0].messages.last?.headers.filter(isOther))
-        #expect(conclusions[2].key == nil)
+        #expect(replies[0].value == entries[0].messages.last?.value)
+        let isOther = { (header: Header) in header.name != HeaderName.signature }
+        #expect(replies[0].headers.filter(isOther) == entries[0].messages.last?.headers.filter(isOther))
+        #expect(entries[2].key == nil)
         #expect(try store.values() == ["k": "b"])
     }
 
@@ -149,10 +149,10 @@ import WireJSON
     @Test(arguments: [true, false]) func otherContentUnderTheSameIDIsRejected(_ inOneBatch: Bool) throws {
         let first = try put("a", id: "c1", offset: 0)
         let other = try put("b", id: "c1", offset: 1)
-        let conclusions = try inOneBatch ? decide([first, other]) : decide([first]) + decide([other])
-        #expect(conclusions[1].outcome == "rejected")
-        #expect(conclusions[1].reason == "ID_REUSED")
-        let answer = try reply(conclusions[1].messages.last)
+        let entries = try inOneBatch ? decide([first, other]) : decide([first]) + decide([other])
+        #expect(entries[1].outcome == "rejected")
+        #expect(entries[1].reason == "ID_REUSED")
+        let answer = try reply(entries[1].messages.last)
         #expect(answer.data.rejection.reason == .idReused)
         #expect(answer.data.commandId == "c1")
         #expect(
@@ -176,8 +176,8 @@ import WireJSON
     /// Ids are bytes: Swift's own `==` takes these two for one, the database does not.
     @Test(arguments: [true, false]) func idsThatLookAlikeAreDifferent(_ inOneBatch: Bool) throws {
         let records = try [put("a", id: "\u{e9}", offset: 0), put("b", id: "e\u{301}", offset: 1)]
-        let conclusions = try inOneBatch ? decide(records) : decide([records[0]]) + decide([records[1]])
-        #expect(conclusions.map(\.outcome) == ["succeeded", "succeeded"])
+        let entries = try inOneBatch ? decide(records) : decide([records[0]]) + decide([records[1]])
+        #expect(entries.map(\.outcome) == ["succeeded", "succeeded"])
     }
 
     /// Who lacks the scope learns nothing from repeating another's command.
@@ -185,8 +185,8 @@ import WireJSON
         let first = try put("a", id: "c1", offset: 0)
         let again = try Fixture.record(
             Fixture.attributes(id: "c1"), ["key": "k", "value": "a"], signedBy: "demo-sdk", offset: 1)
-        let conclusions = try inOneBatch ? decide([first, again]) : decide([first]) + decide([again])
-        let answer = try reply(conclusions[1].messages.last)
+        let entries = try inOneBatch ? decide([first, again]) : decide([first]) + decide([again])
+        let answer = try reply(entries[1].messages.last)
         #expect(answer.data.status == .rejected)
         #expect(answer.data.rejection.reason == .insufficientScope)
         #expect(answer.data.result == nil)

@@ -18,36 +18,32 @@ import WireJSON
 
     private func decide(
         _ records: [KafkaRecord], now: Timestamp = Fixture.now, isTooOldToTell: Bool = false
-    ) throws -> [Conclusion] {
-        let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+    ) throws -> [Entry] {
+        let reader = InboundReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
         let decider = BatchDecider(
             service: service, writer: MessageWriter(service: "fake", topics: Topics(), keys: .none),
             vault: OutboxVault(.none), secrets: .none,
             cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
-            let intakes = records.map { record in
-                var intake = reader.read(record, now: now)
-                intake.isTooOldToTell = isTooOldToTell
-                return intake
-            }
-            let conclusions = try decider.decide(intakes, in: transaction, now: now)
+            let batch = records.map { reader.read($0, now: now, isTooOldToTell: isTooOldToTell) }
+            let entries = try decider.decide(batch, in: transaction, now: now)
             try Journal.append(
-                try conclusions.map { try $0.entry(now: now, vault: OutboxVault(.none)) }, in: transaction)
-            return conclusions
+                try entries.map { try $0.row(now: now, vault: OutboxVault(.none)) }, in: transaction)
+            return entries
         }
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+    private func reply(_ message: OutboxRecord?) throws -> CloudEvent<ReceivedReply> {
         try Fixture.reply(try #require(message?.value))
     }
 
     @Test func aRejectedCommandChangesNothingAndIsRemembered() throws {
         let record = try Fixture.record(Fixture.attributes(), ["key": "k", "value": "refuse"])
-        let conclusion = try #require(try decide([record]).first)
-        #expect(conclusion.outcome == "rejected")
-        #expect(conclusion.reason == "INSTALL_NOT_FOUND")
-        #expect(conclusion.messages.map(\.role) == [.event, .reply])
-        let answer = try reply(conclusion.messages.last).data
+        let entry = try #require(try decide([record]).first)
+        #expect(entry.outcome == "rejected")
+        #expect(entry.reason == "INSTALL_NOT_FOUND")
+        #expect(entry.messages.map(\.role) == [.event, .reply])
+        let answer = try reply(entry.messages.last).data
         #expect(answer.status == .rejected)
         #expect(answer.rejection.reason == .installNotFound)
         #expect(try store.values().isEmpty)
@@ -62,12 +58,12 @@ import WireJSON
         let first = try #require(try decide([known]).first)
         let again = try Fixture.record(Fixture.attributes(id: "c1"), ["key": "k", "value": "v1"], offset: 1)
         let unknown = try Fixture.record(Fixture.attributes(id: "c2"), ["key": "k", "value": "v2"], offset: 2)
-        let conclusions = try decide([again, unknown], isTooOldToTell: true)
-        #expect(conclusions.map(\.outcome) == ["repeated", "dead-lettered"])
-        #expect(conclusions[0].messages.last?.value == first.messages.last?.value)
-        #expect(conclusions[1].reason == "TOO_OLD_TO_TELL")
-        #expect(conclusions[1].messages.map(\.role) == [.deadLetter, .reply])
-        #expect(try reply(conclusions[1].messages.last).data.status == .rejected)
+        let entries = try decide([again, unknown], isTooOldToTell: true)
+        #expect(entries.map(\.outcome) == ["repeated", "dead-lettered"])
+        #expect(entries[0].messages.last?.value == first.messages.last?.value)
+        #expect(entries[1].reason == "TOO_OLD_TO_TELL")
+        #expect(entries[1].messages.map(\.role) == [.deadLetter, .reply])
+        #expect(try reply(entries[1].messages.last).data.status == .rejected)
         #expect(try store.values() == ["k": "v1"])
         let new = try Fixture.record(Fixture.attributes(id: "c2"), ["key": "k", "value": "v2"], offset: 3)
         #expect(try decide([new])[0].outcome == "succeeded")
@@ -80,14 +76,14 @@ import WireJSON
     }
 
     @Test func anExpiredCommandChangesNothing() throws {
-        let conclusions = try decide([
+        let entries = try decide([
             expiring(Fixture.now.rfc3339), expiring("2000-01-01T00:00:00Z", offset: 1),
         ])
-        #expect(conclusions.map(\.outcome) == ["expired", "expired"])
+        #expect(entries.map(\.outcome) == ["expired", "expired"])
         #expect(try store.values().isEmpty)
-        for conclusion in conclusions {
-            #expect(conclusion.messages.map(\.role) == [.reply])
-            #expect(try reply(conclusion.messages.last).data.status == .expired)
+        for entry in entries {
+            #expect(entry.messages.map(\.role) == [.reply])
+            #expect(try reply(entry.messages.last).data.status == .expired)
         }
         let later = Timestamp(milliseconds: Fixture.now.milliseconds + 1)
         #expect(try decide([expiring(later.rfc3339, offset: 2)])[0].outcome == "succeeded")
@@ -108,18 +104,18 @@ import WireJSON
         let original = KafkaRecord(
             topicPartition: TopicPartition(topic: Fixture.topic, partition: 3), offset: 42, timestampMs: 77,
             key: [0xFF, 0], value: [0xFE, 0x7B],
-            headers: [KafkaHeader(name: "a", value: nil), KafkaHeader(name: "a", value: [0xFF])])
-        let conclusion = try #require(try decide([original]).first)
-        #expect(conclusion.outcome == "dead-lettered")
-        #expect(conclusion.reason == "NOT_UTF8")
-        #expect(conclusion.key == nil)
-        let letter = try #require(conclusion.messages.first)
-        #expect(conclusion.messages.count == 1)
+            headers: [Header("a", nil), Header("a", [0xFF])])
+        let entry = try #require(try decide([original]).first)
+        #expect(entry.outcome == "dead-lettered")
+        #expect(entry.reason == "NOT_UTF8")
+        #expect(entry.key == nil)
+        let letter = try #require(entry.messages.first)
+        #expect(entry.messages.count == 1)
         #expect(letter.role == .deadLetter)
         #expect(letter.topic == "identity.fake.dlq.v1")
         #expect(letter.key == original.key)
         #expect(letter.value == original.value)
-        #expect(Array(letter.headers.prefix(2)) == [WireHeader("a", nil), WireHeader("a", [0xFF])])
+        #expect(Array(letter.headers.prefix(2)) == [Header("a", nil), Header("a", [0xFF])])
         let added = letter.headers.dropFirst(2).reduce(into: [:]) { texts, header in
             texts[header.name] = String(decoding: header.value ?? [], as: UTF8.self)
         }
@@ -141,9 +137,9 @@ import WireJSON
         ])
         #expect(refused.map(\.reason) == ["KEY_UNKNOWN", "UNKNOWN_TYPE"])
         #expect(refused.allSatisfy { $0.key == nil })
-        for (conclusion, reason) in zip(refused, [ReasonCode.unauthenticated, .unknownType]) {
-            #expect(conclusion.messages.map(\.role) == [.deadLetter, .reply])
-            let answer = try reply(conclusion.messages.last)
+        for (entry, reason) in zip(refused, [ReasonCode.unauthenticated, .unknownType]) {
+            #expect(entry.messages.map(\.role) == [.deadLetter, .reply])
+            let answer = try reply(entry.messages.last)
             #expect(answer.data.status == .rejected)
             #expect(answer.data.rejection.reason == reason)
             #expect(answer.data.commandId == "c1")
@@ -152,13 +148,13 @@ import WireJSON
     }
 
     @Test func refusedRecordsDoNotHoldUpTheOthers() throws {
-        let conclusions = try decide([
+        let entries = try decide([
             Fixture.record(signedBy: nil), Fixture.record(Fixture.attributes(id: "c2"), offset: 1),
             Fixture.record(Fixture.attributes(id: "c3"), .null, offset: 2),
             Fixture.record(Fixture.attributes(id: "c4"), ["key": "k", "value": "w"], offset: 3),
         ])
-        #expect(conclusions.map(\.outcome) == ["dead-lettered", "succeeded", "rejected", "succeeded"])
-        #expect(conclusions.map(\.position.offset) == [0, 1, 2, 3])
+        #expect(entries.map(\.outcome) == ["dead-lettered", "succeeded", "rejected", "succeeded"])
+        #expect(entries.map(\.position.offset) == [0, 1, 2, 3])
         #expect(try store.values() == ["k": "w"])
     }
 

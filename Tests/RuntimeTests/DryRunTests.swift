@@ -22,10 +22,10 @@ import WireJSON
 
     @Test func theReplySaysWhatWouldHaveHappened() throws {
         _ = try world.decide([put("a", id: "c1", offset: 0, dryRun: "false")])
-        let conclusion = try #require(try world.decide([put("b", id: "c2", offset: 1)]).first)
-        #expect(conclusion.outcome == "dry-run" && conclusion.key == nil)
-        #expect(conclusion.messages.map(\.role) == [.reply])
-        let reply = try world.reply(conclusion.messages.first).data
+        let entry = try #require(try world.decide([put("b", id: "c2", offset: 1)]).first)
+        #expect(entry.outcome == "dry-run" && entry.key == nil)
+        #expect(entry.messages.map(\.role) == [.reply])
+        let reply = try world.reply(entry.messages.first).data
         #expect(reply.isDryRun && reply.status == .succeeded && reply.result == ["before": "a"])
         #expect(reply.commandDigest?.count == 64)
         #expect(
@@ -37,10 +37,10 @@ import WireJSON
     }
 
     @Test func aRefusalIsToldToo() throws {
-        let conclusion = try #require(try world.decide([put("refuse", id: "c1", offset: 0)]).first)
-        let reply = try world.reply(conclusion.messages.first).data
+        let entry = try #require(try world.decide([put("refuse", id: "c1", offset: 0)]).first)
+        let reply = try world.reply(entry.messages.first).data
         #expect(reply.isDryRun && reply.status == .rejected && reply.rejection.reason == .installNotFound)
-        #expect(reply.events?.count == 1 && conclusion.messages.count == 1)
+        #expect(reply.events?.count == 1 && entry.messages.count == 1)
     }
 
     @Test(arguments: [true, false]) func theIdIsNotTaken(_ inOneBatch: Bool) throws {
@@ -49,9 +49,9 @@ import WireJSON
             try put("b", id: "c1", offset: 2, dryRun: nil), try put("b", id: "c1", offset: 3),
             try put("a", id: "c1", offset: 4),
         ]
-        let conclusions = inOneBatch ? try world.decide(records) : try records.flatMap { try world.decide([$0]) }
-        #expect(conclusions.map(\.outcome) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
-        let replies = try conclusions.map { try world.reply($0.messages.last) }
+        let entries = inOneBatch ? try world.decide(records) : try records.flatMap { try world.decide([$0]) }
+        #expect(entries.map(\.outcome) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
+        let replies = try entries.map { try world.reply($0.messages.last) }
         #expect(replies.map { $0.data.isDryRun } == [true, true, false, true, true])
         // After the real one a dry run tells its answer: that is what would happen.
         #expect(replies[3].data.result == replies[2].data.result && replies[3].data.status == .succeeded)
@@ -71,9 +71,9 @@ import WireJSON
     @Test func anUnknownTypeIsOnlyAnswered() throws {
         var attributes = Fixture.attributes("identity.fake.unknown.v1")
         attributes.dryRun = "true"
-        let conclusion = try #require(try world.decide([Fixture.record(attributes)]).first)
-        #expect(conclusion.messages.map(\.role) == [.reply])
-        #expect(try world.reply(conclusion.messages.last).data.rejection.reason == .unknownType)
+        let entry = try #require(try world.decide([Fixture.record(attributes)]).first)
+        #expect(entry.messages.map(\.role) == [.reply])
+        #expect(try world.reply(entry.messages.last).data.rejection.reason == .unknownType)
     }
 
     /// Random dry runs among random commands: store, answers and events are as if they had not been there.
@@ -82,8 +82,8 @@ import WireJSON
         let other = try World()
         var batch: [KafkaRecord] = []
         var real: [KafkaRecord] = []
-        var told: [[OutboundMessage]] = []
-        var expected: [[OutboundMessage]] = []
+        var told: [[OutboxRecord]] = []
+        var expected: [[OutboxRecord]] = []
         for offset in 0..<200 as Range<Int64> {
             let isDryRun = Bool.random(using: &random)
             let record = try put(
@@ -93,14 +93,14 @@ import WireJSON
             batch.append(record)
             if !isDryRun { real.append(record) }
             guard Int.random(in: 0..<8, using: &random) == 0 || offset == 199 else { continue }
-            let conclusions = try world.decide(batch)
-            #expect(zip(batch, conclusions).allSatisfy { $0.offset == $1.position.offset })
-            for conclusion in conclusions {
-                if real.contains(where: { $0.offset == conclusion.position.offset }) {
-                    told.append(conclusion.messages)
+            let entries = try world.decide(batch)
+            #expect(zip(batch, entries).allSatisfy { $0.offset == $1.position.offset })
+            for entry in entries {
+                if real.contains(where: { $0.offset == entry.position.offset }) {
+                    told.append(entry.messages)
                 } else {
-                    #expect(conclusion.messages.count == 1 && conclusion.messages[0].isReply && conclusion.key == nil)
-                    #expect(try world.reply(conclusion.messages[0]).data.isDryRun)
+                    #expect(entry.messages.count == 1 && entry.messages[0].isReply && entry.key == nil)
+                    #expect(try world.reply(entry.messages[0]).data.isDryRun)
                 }
             }
             if !real.isEmpty { expected += try other.decide(real).map(\.messages) }
@@ -116,20 +116,20 @@ import WireJSON
     @Test func secretsAreLeftAway() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try put("a", id: "c1", offset: 0)
-        let command = try #require(world.admitted(record))
+        let command = try #require(world.accepted(record))
         let token = UserTokenResult(tokenId: "the-token", expiryDate: "2027-01-01T00:00:00.000Z")
         let user = UserResult(
             userId: "u", installId: "i", isLinked: false, isRemoteEnabled: true, token: token, configuration: [:])
         for result in [AuthCodeResult(authenticationCode: "the-code", expiresAt: "x"), user] as [any CommandResult] {
             let message = try writer.preview(
-                .succeeded(result), [], of: command, record: record, cluster: "cluster", now: Fixture.now)
+                .succeeded(result), [], of: command, cluster: "cluster", now: Fixture.now)
             let text = String(decoding: message.value ?? [], as: UTF8.self)
             #expect(message.role == .reply && !text.contains("the-") && text.contains(#""dryRun":true"#))
         }
         let real = try #require(
-            try writer.reply(.succeeded(user), to: command, record: record, index: 0, now: Fixture.now))
+            try writer.reply(.succeeded(user), to: command, index: 0, now: Fixture.now))
         #expect(real.role == .confidentialReply)
-        let again = writer.again(real, to: command, record: record, cluster: "cluster")
+        let again = writer.again(real, to: command, cluster: "cluster")
         #expect(again.role == .reply)
         #expect(try world.reply(again).data.result?["token"] == ["expiryDate": "2027-01-01T00:00:00.000Z"])
     }
@@ -138,10 +138,10 @@ import WireJSON
     @Test func whatCannotBeToldApartIsLeftAway() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try put("a", id: "c1", offset: 0)
-        let command = try #require(world.admitted(record))
+        let command = try #require(world.accepted(record))
         let outcome = Outcome.pending(SagaService.Secret(secret: "s"))
         let message = try writer.preview(
-            outcome, [], of: command, record: record, cluster: "cluster", now: Fixture.now)
+            outcome, [], of: command, cluster: "cluster", now: Fixture.now)
         let reply = try world.reply(message).data
         #expect(reply.status == .pending && reply.result == nil)
     }
@@ -150,27 +150,27 @@ import WireJSON
 /// A store of the fake service, and batches on it.
 struct World {
     let store: FakeStore
-    private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+    private let reader = InboundReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
     private let vault = OutboxVault(Fixture.keys)
 
     init() throws { store = try FakeStore(.sqlite) }
 
-    func decide(_ records: [KafkaRecord]) throws -> [Conclusion] {
+    func decide(_ records: [KafkaRecord]) throws -> [Entry] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
             service: FakeService(), writer: writer, vault: vault, secrets: .none, cluster: "cluster",
             incarnations: [:])
         return try store.database.transaction { transaction in
-            let conclusions = try decider.decide(
+            let entries = try decider.decide(
                 records.map { reader.read($0, now: Fixture.now) }, in: transaction, now: Fixture.now)
             try Journal.append(
-                try conclusions.map { try $0.entry(now: Fixture.now, vault: vault) }, in: transaction)
-            return conclusions
+                try entries.map { try $0.row(now: Fixture.now, vault: vault) }, in: transaction)
+            return entries
         }
     }
 
-    func admitted(_ record: KafkaRecord) -> Admitted<FakeService.Put>? {
-        if case .admitted(let command) = reader.read(record, now: Fixture.now).verdict { command } else { nil }
+    func accepted(_ record: KafkaRecord) -> AcceptedCommand<FakeService.Put>? {
+        reader.read(record, now: Fixture.now).accepted
     }
 
     func put(_ value: String, id: String, offset: Int64, dryRun: String?) throws -> KafkaRecord {
@@ -179,7 +179,7 @@ struct World {
         return try Fixture.record(attributes, ["key": "k", "value": .string(value)], offset: offset)
     }
 
-    func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+    func reply(_ message: OutboxRecord?) throws -> CloudEvent<ReceivedReply> {
         try Fixture.reply(try #require(message?.value))
     }
 

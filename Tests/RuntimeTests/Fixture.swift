@@ -77,14 +77,14 @@ enum Fixture {
         key: String = "demo/k", topic: String = Fixture.topic
     ) throws -> KafkaRecord {
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
-        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
+        var headers = [Header(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
             let signature = Signature(
                 keyID: keyID, secret: secret ?? signingKey(keyID), topic: topic, headers: headers, value: value)
-            headers.append(WireHeader(HeaderName.signature, signature.header))
+            headers.append(Header(HeaderName.signature, signature.header))
         }
         return KafkaRecord(
             topicPartition: TopicPartition(topic: topic, partition: partition), offset: offset, timestampMs: 1,
-            key: Array(key.utf8), value: value, headers: headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+            key: Array(key.utf8), value: value, headers: headers)
     }
 }

@@ -41,12 +41,14 @@ import Testing
     }
 
     private func messages(
-        _ numbers: Range<Int>, topic: String = events, role: OutboundMessage.Role = .event, isOutside: Bool = false
-    ) -> [OutboundMessage] {
+        _ numbers: Range<Int>, topic: String = events, role: OutboxRecord.Role = .event, isOutside: Bool = false
+    ) -> [OutboxRecord] {
         numbers.map {
-            OutboundMessage(
-                role: role, topic: topic, key: Array("k".utf8), headers: [WireHeader("h", "v"), WireHeader("n", nil)],
-                value: Array("\($0)".utf8), mayBeGivenUp: isOutside)
+            OutboxRecord(
+                role,
+                Record(
+                    topic: topic, key: Array("k".utf8), value: Array("\($0)".utf8),
+                    headers: [Header("h", "v"), Header("n", nil)]), mayBeGivenUp: isOutside)
         }
     }
 
@@ -79,7 +81,7 @@ import Testing
         #expect(texts(records) == (0..<120).map(String.init))
         #expect(
             records.first?.headers == [
-                KafkaHeader(name: "h", value: Array("v".utf8)), KafkaHeader(name: "n", value: nil),
+                Header("h", Array("v".utf8)), Header("n", nil),
             ])
         publisher.close(timeout: .seconds(1))
     }
@@ -196,8 +198,8 @@ import Testing
     }
 
     /// Only replies to topics that outsiders named are given up, and only after a while.
-    @Test(arguments: [OutboundMessage.Role.reply, .confidentialReply])
-    func aReplyToAnOutsidersTopicIsGivenUpAfterAWhile(_ role: OutboundMessage.Role) throws {
+    @Test(arguments: [OutboxRecord.Role.reply, .confidentialReply])
+    func aReplyToAnOutsidersTopicIsGivenUpAfterAWhile(_ role: OutboxRecord.Role) throws {
         let gone = "identity.replies.gone"
         broker.broker.setTopicError(gone, code: KafkaError.Code.unknownTopicOrPartition)
         let notes = Notes()
@@ -273,8 +275,8 @@ import Testing
     @Test func whatIsTooLargeIsReplacedByACutDeadLetter() throws {
         let publisher = try publisher()
         var batch = messages(0..<3)
-        batch[1].value = [UInt8](repeating: 1, count: 4_100_000)
-        batch[1].topic = "identity.replies.v1"
+        batch[1].record.value = [UInt8](repeating: 1, count: 4_100_000)
+        batch[1].record.topic = "identity.replies.v1"
         batch[1].role = .reply
         publisher.publish(batch, in: Self.lane, through: 2)
         #expect(settle(publisher) == [Self.lane: 2])

@@ -127,7 +127,7 @@ private final class Run: @unchecked Sendable {
             if number % 100 == 99 {
                 letters += 1
                 try producer.send(
-                    ProducerRecord(topic: Fixture.topic, key: Array(command.key.utf8), value: [0x7B]), token: number)
+                    Record(topic: Fixture.topic, key: Array(command.key.utf8), value: [0x7B]), token: number)
             }
         }
         // Replies go to the topic that accepts everything: they come at more than half of the rate. Measured against what
@@ -148,11 +148,11 @@ private final class Run: @unchecked Sendable {
         }
     }
 
-    private func record(_ command: Command) throws -> ProducerRecord {
+    private func record(_ command: Command) throws -> Record {
         let record = try Fixture.record(
             Fixture.attributes(id: command.id),
             ["key": .string(String(command.key.dropFirst(5))), "value": .string(command.value)], key: command.key)
-        return ProducerRecord(
+        return Record(
             topic: Fixture.topic, key: record.key, value: record.value, headers: record.headers)
     }
 

@@ -19,11 +19,11 @@ import WireJSON
     }
 
     @Test func theDigestIsThatOfTheCommandThatAsks() throws {
-        let conclusions = try world.decide([
+        let entries = try world.decide([
             world.put("a", id: "c1", offset: 0, dryRun: nil), world.put("a", id: "c1", offset: 1, dryRun: nil),
             world.put("b", id: "c1", offset: 2, dryRun: nil),
         ])
-        let replies = try conclusions.map { try world.reply($0.messages.last).data }
+        let replies = try entries.map { try world.reply($0.messages.last).data }
         #expect(replies.map(\.commandDigest) == [digest("a"), digest("a"), digest("b")])
         #expect(replies.map(\.reason) == [nil, nil, "ID_REUSED"])
     }
@@ -44,28 +44,28 @@ import WireJSON
     @Test func anOldAnswerGetsItWhenItIsAskedForAgain() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
-        let command = try #require(world.admitted(record))
+        let command = try #require(world.accepted(record))
         let old = try #require(
             try writer.reply(
-                .succeeded(FakeService.Before(before: "x")), to: command, record: record, index: 0, now: Fixture.now))
+                .succeeded(FakeService.Before(before: "x")), to: command, index: 0, now: Fixture.now))
         var envelope = try #require(try JSONValue(parsing: old.value ?? []).objectValue)
         var data = try #require(envelope["data"]?.objectValue)
         data["commandDigest"] = nil
         envelope["data"] = .object(data)
         var stored = old
-        stored.value = JSONValue.object(envelope).serialized()
-        let again = writer.again(stored, to: command, record: record, cluster: "cluster")
+        stored.record.value = JSONValue.object(envelope).serialized()
+        let again = writer.again(stored, to: command, cluster: "cluster")
         #expect(try world.reply(again) == world.reply(old))
         // One that has it stays byte for byte.
-        #expect(writer.again(old, to: command, record: record, cluster: "cluster").value == old.value)
+        #expect(writer.again(old, to: command, cluster: "cluster").value == old.value)
     }
 
     /// Sagas remember it until they end; those from before end without.
     @Test func aSagaRemembersIt() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
-        let command = try #require(world.admitted(record))
-        let saga = try writer.saga(of: command, record: record, now: Fixture.now)
+        let command = try #require(world.accepted(record))
+        let saga = try writer.saga(of: command, now: Fixture.now)
         let final = try world.reply(writer.settlement(.expired, of: saga, now: Fixture.now))
         #expect(final.data.commandDigest == digest("a") && !final.data.isDryRun)
         let old = Saga(

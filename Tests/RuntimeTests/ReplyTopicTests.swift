@@ -16,8 +16,8 @@ import WireJSON
         AppSettings(id: "other", keys: ["other-backend": Fixture.key("other-backend", [.userLink])]),
     ])
 
-    private func reader(prefix: String = "") -> IntakeReader<FakeService> {
-        IntakeReader(
+    private func reader(prefix: String = "") -> InboundReader<FakeService> {
+        InboundReader(
             authenticator: Authenticator(
                 trust: .signed, apps: Self.apps, keys: Fixture.keys, topics: Topics(prefix: prefix)),
             topics: Topics(prefix: prefix))
@@ -34,13 +34,11 @@ import WireJSON
         change(&attributes)
         let record = try Fixture.record(attributes, signedBy: signedBy ?? "\(app)-backend")
         let topics = Topics(prefix: prefix)
-        switch reader(prefix: prefix).read(record, now: Fixture.now).verdict {
-        case .admitted(let command): return (topics.replyTopic(command.attributes.replyTo), nil)
-        case .forbidden(let notice):
-            return (topics.replyTopic(notice.attributes.replyTo), notice.rejection.reason)
-        case .refused(_, _, _, _, let notice):
-            return (topics.replyTopic(notice?.attributes.replyTo), notice?.rejection.reason)
-        case .ignored: return (nil, nil)
+        switch reader(prefix: prefix).read(record, now: Fixture.now) {
+        case .accepted(let command): return (topics.replyTopic(command.attributes.replyTo), nil)
+        case .refused(let refusal):
+            return (topics.replyTopic(refusal.answer?.attributes.replyTo), refusal.answer?.rejection.reason)
+        case .skipped: return (nil, nil)
         }
     }
 
@@ -90,9 +88,9 @@ import WireJSON
         attributes.replyTo = "identity.replies.demo"
         let record = try Fixture.record(attributes)
         var writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
-        func notice() throws -> OutboundMessage {
-            try writer.notice(
-                Rejection(.idReused), to: attributes, digest: [1], record: record, cluster: "c", now: Fixture.now)
+        let answer = Refusal.Answer(CloudEvent(attributes: attributes, data: .null), Rejection(.idReused))
+        func notice() throws -> OutboxRecord {
+            try writer.notice(answer, of: record, cluster: "c", now: Fixture.now)
         }
         #expect(try notice().mayBeGivenUp)
         writer.appReplyTopics = ["identity.replies.demo"]
@@ -102,9 +100,9 @@ import WireJSON
     /// A code or a token that its topic refuses does not come to lie where operators read.
     @Test func aSecretDoesNotGoIntoADeadLetter() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
-        let reply = OutboundMessage(
-            role: .confidentialReply, topic: "identity.replies.typo", key: [1], headers: [],
-            value: Array("the-code".utf8), mayBeGivenUp: true)
+        let reply = OutboxRecord(
+            .confidentialReply, Record(topic: "identity.replies.typo", key: [1], value: Array("the-code".utf8)),
+            mayBeGivenUp: true)
         let error = KafkaError(code: KafkaError.Code.unknownTopicOrPartition, message: "no such topic")
         let letter = try #require(writer.undeliverable(reply, error))
         #expect(letter.value == nil && letter.topic == "identity.fake.dlq.v1")

@@ -22,16 +22,16 @@ import WireJSON
 
     private func decide(
         _ records: [KafkaRecord], keys: DeploymentKeys = Fixture.keys, now: Timestamp = Fixture.now
-    ) throws -> [Conclusion] {
-        let reader = IntakeReader<SagaService>(authenticator: Fixture.authenticator(), topics: topics)
+    ) throws -> [Entry] {
+        let reader = InboundReader<SagaService>(authenticator: Fixture.authenticator(), topics: topics)
         let vault = OutboxVault(keys)
         let decider = BatchDecider(
             service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, keys: keys),
             vault: vault, secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
-            let conclusions = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
-            try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
-            return conclusions
+            let entries = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
+            try Journal.append(try entries.map { try $0.row(now: now, vault: vault) }, in: transaction)
+            return entries
         }
     }
 
@@ -65,19 +65,19 @@ import WireJSON
         _ attributes: EventAttributes, _ data: JSONValue, _ topic: String, _ keyID: String?, _ offset: Int64
     ) throws -> KafkaRecord {
         let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
-        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
+        var headers = [Header(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
             let secret = Fixture.signingKey(keyID)
             let signature = Signature(keyID: keyID, secret: secret, topic: topic, headers: headers, value: value)
-            headers.append(WireHeader(HeaderName.signature, signature.header))
+            headers.append(Header(HeaderName.signature, signature.header))
         }
         return KafkaRecord(
             topicPartition: TopicPartition(topic: topic, partition: 0), offset: offset, timestampMs: 1,
             key: Array("demo/k".utf8), value: value,
-            headers: headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+            headers: headers)
     }
 
-    private func reply(_ message: OutboundMessage?) throws -> CloudEvent<ReceivedReply> {
+    private func reply(_ message: OutboxRecord?) throws -> CloudEvent<ReceivedReply> {
         try Fixture.reply(try #require(message?.value))
     }
 
@@ -114,14 +114,14 @@ import WireJSON
             try begin(), try begin(offset: 1), try answer(),
             try begin(offset: 2) { $0.replyTo = "identity.replies.other" },
         ]
-        let conclusions = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
-        #expect(conclusions.map(\.outcome) == ["pending", "repeated", "noted", "repeated"])
-        #expect(try reply(conclusions[1].messages.first).data.status == .pending)
-        #expect(conclusions[1].messages.count == 1)
-        let last = try #require(conclusions[3].messages.first)
+        let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(entries.map(\.outcome) == ["pending", "repeated", "noted", "repeated"])
+        #expect(try reply(entries[1].messages.first).data.status == .pending)
+        #expect(entries[1].messages.count == 1)
+        let last = try #require(entries[3].messages.first)
         #expect(try reply(last).data.status == .succeeded)
         #expect(last.topic == "identity.replies.other")
-        #expect(last.value == conclusions[2].messages[0].value)
+        #expect(last.value == entries[2].messages[0].value)
     }
 
     /// A saga that begins in silence is pending later, and then ends.
@@ -130,10 +130,10 @@ import WireJSON
             try begin("silent"), try begin("silent", offset: 1), try answer(to: "c1", "pending"),
             try begin("silent", offset: 2), try answer(offset: 1, replyID: "r2"), try begin("silent", offset: 3),
         ]
-        let conclusions = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
-        #expect(conclusions.map(\.outcome) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
-        #expect(conclusions[0].messages.map(\.role) == [.command])
-        let replies = try conclusions[1...].map { try reply($0.messages.first) }
+        let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(entries.map(\.outcome) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
+        #expect(entries[0].messages.map(\.role) == [.command])
+        let replies = try entries[1...].map { try reply($0.messages.first) }
         #expect(replies.map(\.data.status) == [.pending, .pending, .pending, .succeeded, .succeeded])
         #expect(
             replies.map(\.data.result) == [
@@ -203,12 +203,12 @@ import WireJSON
         let known = EventAttributes(
             id: "e2", source: "identitybus/peer", type: "identity.peer.happened.v1", appID: "demo")
         let topic = topics.events("peer")
-        let conclusions = try decide([
+        let entries = try decide([
             record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.eventsKeyID, 1),
             record(known, [:], topic, Signature.eventsKeyID, 2), record(known, [:], topic, "demo-backend", 3),
         ])
-        #expect(conclusions.map(\.outcome) == ["noted", "repeated", "dead-lettered"])
-        #expect(conclusions[0].messages.isEmpty && conclusions[1].messages.isEmpty)
+        #expect(entries.map(\.outcome) == ["noted", "repeated", "dead-lettered"])
+        #expect(entries[0].messages.isEmpty && entries[1].messages.isEmpty)
     }
 
     @Test func aDueCommandIsDecidedOnceAndNotAnswered() throws {
@@ -221,13 +221,13 @@ import WireJSON
             KafkaRecord(
                 topicPartition: TopicPartition(topic: messages[0].topic, partition: 0), offset: offset, timestampMs: 1,
                 key: messages[0].key, value: messages[0].value,
-                headers: messages[0].headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+                headers: messages[0].headers)
         }
-        let conclusions = try decide(records)
-        #expect(conclusions.map(\.outcome) == ["noted", "repeated"])
-        #expect(conclusions[0].messages.map(\.role) == [.reply])
-        #expect(try reply(conclusions[0].messages[0]).data.status == .expired)
-        #expect(conclusions[1].messages.isEmpty)
+        let entries = try decide(records)
+        #expect(entries.map(\.outcome) == ["noted", "repeated"])
+        #expect(entries[0].messages.map(\.role) == [.reply])
+        #expect(try reply(entries[0].messages[0]).data.status == .expired)
+        #expect(entries[1].messages.isEmpty)
     }
 
     /// A forward stands in its table from the decision that sent it to the final reply; an interim one does not count.
@@ -262,7 +262,7 @@ import WireJSON
             #expect(again.headers.count == before.headers.count)
             let record = KafkaRecord(
                 topicPartition: TopicPartition(topic: again.topic, partition: 0), offset: 0, key: again.key,
-                value: again.value, headers: again.headers.map { KafkaHeader(name: $0.name, value: $0.value) })
+                value: again.value, headers: again.headers)
             let attributes = try EnvelopeReader.read(value: again.value, headers: again.headers).attributes
             let authenticator = Fixture.authenticator(keys: after)
             #expect(throws: Never.self) {

@@ -38,7 +38,7 @@ final class TestBroker {
         let producer = try producer()
         for (token, record) in records.enumerated() {
             try producer.send(
-                ProducerRecord(
+                Record(
                     topic: Fixture.topic, key: record.key, value: record.value, headers: record.headers, partition: 0),
                 token: token)
         }

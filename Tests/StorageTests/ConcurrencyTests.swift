@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import TestKit
+import Contracts
 import Testing
 
 @testable import Storage
@@ -121,6 +122,6 @@ import Testing
         }
         #expect(error?.kind == .conflict)
         let again = failure { try zombie.transaction { try Progress.advance([update], in: $0) } }
-        #expect(again?.kind == .fenced([JournalPartition(topic: "t", partition: 0)]))
+        #expect(again?.kind == .fenced([TopicPartition(topic: "t", partition: 0)]))
     }
 }

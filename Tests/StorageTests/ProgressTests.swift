@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import TestKit
+import Contracts
 import Testing
 
 @testable import Storage
@@ -74,7 +75,7 @@ import Testing
         let old = try claim(database, partition: 0)
         let other = try claim(database, partition: 1)
         let new = try claim(database, partition: 0)
-        let fenced = StorageError.Kind.fenced([JournalPartition(topic: Self.topic, partition: 0)])
+        let fenced = StorageError.Kind.fenced([TopicPartition(topic: Self.topic, partition: 0)])
         let updates = [other, old].map {
             ProgressUpdate(
                 topic: Self.topic, partition: $0.partition, epoch: $0.epoch, expectedOffset: nil, nextOffset: 5,
@@ -99,7 +100,7 @@ import Testing
         let unknown = ProgressUpdate(
             topic: "none", partition: 0, epoch: 1, expectedOffset: nil, nextOffset: 1, publishedThrough: 0, logTime: 0)
         let missing = failure { try database.transaction { try Progress.advance([unknown], in: $0) } }
-        #expect(missing?.kind == .fenced([JournalPartition(topic: "none", partition: 0)]))
+        #expect(missing?.kind == .fenced([TopicPartition(topic: "none", partition: 0)]))
     }
 
     @Test(arguments: SQLEngine.allCases)
@@ -204,7 +205,7 @@ extension ProgressTests {
         try advance(database, held, to: 95)
         let lagging = try copy(database)
         try advance(database, held, from: 95, to: 100)
-        let fenced = StorageError.Kind.fenced([JournalPartition(topic: Self.topic, partition: 0)])
+        let fenced = StorageError.Kind.fenced([TopicPartition(topic: Self.topic, partition: 0)])
         for earlier in [lagging, beginning] {
             try putBack(earlier, database)
             #expect(failure { try advance(database, held, from: 100, to: 101) }?.kind == fenced)
@@ -265,7 +266,7 @@ extension ProgressTests {
         let error = failure {
             try database.transaction { try Progress.claim(requests, clusterID: "cluster", owner: "old", in: $0) }
         }
-        #expect(error?.kind == .fenced([JournalPartition(topic: Self.topic, partition: 1)]))
+        #expect(error?.kind == .fenced([TopicPartition(topic: Self.topic, partition: 1)]))
         try advance(database, mine, to: 1)
         try advance(database, heir, to: 1)
     }
@@ -382,7 +383,7 @@ extension ProgressTests {
         #expect(try suspect(database, held, 5) == 1)
         #expect(try suspect(database, held, 5) == 2)
         try unmark(held, 6)
-        #expect(failure { try unmark(old, 5) }?.kind == .fenced([JournalPartition(topic: Self.topic, partition: 0)]))
+        #expect(failure { try unmark(old, 5) }?.kind == .fenced([TopicPartition(topic: Self.topic, partition: 0)]))
         try unmark(held, 5)
         #expect(try suspect(database, held, 5) == 2)
         for _ in 0..<5 { try unmark(held, 5) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
 import TestKit
 import Testing
@@ -77,7 +78,7 @@ import Testing
             }
             let lost = requests.filter(model.isLost)
             guard lost.isEmpty else {
-                let places = lost.map { JournalPartition(topic: $0.topic, partition: $0.partition) }
+                let places = lost.map { TopicPartition(topic: $0.topic, partition: $0.partition) }
                 #expect(error?.kind == .fenced(places), "\(note)")
                 return
             }
@@ -138,7 +139,7 @@ import Testing
                 #expect(error?.kind == .conflict, "\(note)")
                 model = before
             } else if !model.advance(update) {
-                let lost = JournalPartition(topic: RandomSequenceTests.topic, partition: partition)
+                let lost = TopicPartition(topic: RandomSequenceTests.topic, partition: partition)
                 #expect(error?.kind == .fenced([lost]), "\(note)")
                 model = before
             } else {

@@ -62,7 +62,7 @@ struct JournalStory {
         return Chapter(decidedAt: time, lines: lines)
     }
 
-    private func data(_ message: OutboundMessage) -> JSONValue? {
+    private func data(_ message: OutboxRecord) -> JSONValue? {
         guard let value = message.value else { return nil }
         return try? EnvelopeReader.read(value: value, headers: []).data
     }

@@ -26,18 +26,18 @@ struct OutgoingCommand: Sendable {
 /// Writes commands as records, signed on behalf of the caller with the gateway's key. Pure.
 struct CommandWriter: Sendable {
     let topics: Topics
-    private let key: SymmetricKey?
+    private let seal: Seal
 
     init(topics: Topics, keys: DeploymentKeys) {
         self.topics = topics
-        key = keys.signing(.gateway)
+        seal = Seal(Signature.gatewayKeyID, keys.signing(.gateway))
     }
 
     var replyTopic: String { topics.gatewayReplies }
 
     /// - Throws: `CommandTooLarge` when the envelope is larger than services read, `UnknownCommand` when the type names
     ///   no service.
-    func record(_ command: OutgoingCommand, now: Timestamp) throws -> ProducerRecord {
+    func record(_ command: OutgoingCommand, now: Timestamp) throws -> Record {
         guard let service = CommandCatalog.service(of: command.type) else { throw UnknownCommand(type: command.type) }
         let topic = topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id
@@ -54,17 +54,9 @@ struct CommandWriter: Sendable {
         attributes.authType = command.caller.authType
         attributes.authID = command.caller.authID
         if command.isDryRun { attributes.dryRun = "true" }
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: command.data))
-        guard value.count <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
-        var headers = [
-            KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8))
-        ]
-        if let key {
-            let signature = Signature(
-                keyID: Signature.gatewayKeyID, secret: key, topic: topic, headers: [], value: value)
-            headers.append(KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8)))
-        }
-        return ProducerRecord(topic: topic, key: Array(recordKey.utf8), value: value, headers: headers)
+        let record = try seal.record(to: topic, key: Array(recordKey.utf8), attributes, command.data)
+        guard (record.value?.count ?? 0) <= EnvelopeReader.maxBytes else { throw CommandTooLarge() }
+        return record
     }
 
     /// `nil` when the data says none, or one that an envelope cannot carry as its key: the service must be able to read

@@ -125,7 +125,7 @@ final class SendThread {
 final class SendQueue: Sendable {
     struct Item: Sendable {
         var id: String
-        var record: ProducerRecord
+        var record: Record
     }
 
     private let items = Mutex<[Item]>([])

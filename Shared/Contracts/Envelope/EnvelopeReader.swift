@@ -14,7 +14,7 @@ public enum EnvelopeReader {
     public static let maxTraceStateBytes = 512
 
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
-    public static func read(value: [UInt8]?, headers: [WireHeader]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
+    public static func read(value: [UInt8]?, headers: [Header]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
         guard let value else {
             throw EnvelopeError(.emptyValue, "the record has no value; a command carries a CloudEvents envelope")
         }
@@ -74,7 +74,7 @@ public enum EnvelopeReader {
 
     // MARK: Binary mode
 
-    private static func binaryAttributes(_ headers: [WireHeader]) throws(EnvelopeError) -> EventAttributes {
+    private static func binaryAttributes(_ headers: [Header]) throws(EnvelopeError) -> EventAttributes {
         var attributes = try readAttributes { (name) throws(EnvelopeError) in
             guard let bytes = headers.last(where: { $0.name == HeaderName.attributePrefix + name })?.value else {
                 return nil
@@ -94,7 +94,7 @@ public enum EnvelopeReader {
 
     /// Each attribute header once and on one line: otherwise the signing string, which is lines of sorted headers,
     /// could be read in two ways.
-    private static func checkAttributeHeaders(_ headers: [WireHeader]) throws(EnvelopeError) {
+    private static func checkAttributeHeaders(_ headers: [Header]) throws(EnvelopeError) {
         var names: Set<ExactText> = []
         for header in headers where header.name.hasPrefix(HeaderName.attributePrefix) {
             guard names.insert(ExactText(header.name)).inserted else {

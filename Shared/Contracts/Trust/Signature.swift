@@ -31,7 +31,7 @@ public struct Signature: Sendable, Hashable {
     }
 
     /// Signs a record.
-    public init(keyID: String, secret: SymmetricKey, topic: String, headers: [WireHeader], value: [UInt8]) {
+    public init(keyID: String, secret: SymmetricKey, topic: String, headers: [Header], value: [UInt8]) {
         self.keyID = keyID
         code = Array(
             HMAC<SHA256>.authenticationCode(
@@ -47,7 +47,7 @@ public struct Signature: Sendable, Hashable {
 
     /// What is signed: the topic, then the `ce_*` headers as `name=value` sorted by their bytes, then the raw value,
     /// joined by newlines. In structured mode there are no such headers and it is the topic, a newline and the value.
-    public static func signingString(topic: String, headers: [WireHeader], value: [UInt8]) -> [UInt8] {
+    public static func signingString(topic: String, headers: [Header], value: [UInt8]) -> [UInt8] {
         var result = Array(topic.utf8)
         result.reserveCapacity(result.count + value.count + 1)
         let lines = headers.filter { $0.name.hasPrefix(HeaderName.attributePrefix) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 internal import Logging
 
 /// What librdkafka calls back into: the `opaque` of one client.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 
 /// The kinds of librdkafka client. The admin client is a producer that produces nothing.
 enum ClientRole: CaseIterable {

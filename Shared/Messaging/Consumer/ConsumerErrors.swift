@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// The errors of a consumer that are in force, and which of them deserve a line in the log. Pure state, no I/O.
 ///
 /// librdkafka says that a topic is missing once and never says that it is there again; errors of a partition or of the

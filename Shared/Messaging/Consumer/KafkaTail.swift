@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 public import Logging
 
 /// Reads whole topics without being in a group: for people who look on, and for waiting for a reply. Commits nothing

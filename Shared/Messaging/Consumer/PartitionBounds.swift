@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 
 /// Asks for the first and the next offset of partitions.
 ///

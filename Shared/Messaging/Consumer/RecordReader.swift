@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 import Glibc
 
 /// Copies messages out of librdkafka's buffers.
@@ -46,11 +47,11 @@ struct RecordReader {
         return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : time
     }
 
-    private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [KafkaHeader] {
+    private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [Header] {
         var list: OpaquePointer?
         guard rd_kafka_message_headers(message, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list else { return [] }
         let count = rd_kafka_header_cnt(list)
-        var headers: [KafkaHeader] = []
+        var headers: [Header] = []
         headers.reserveCapacity(count)
         for index in 0..<count {
             var name: UnsafePointer<CChar>?
@@ -60,9 +61,9 @@ struct RecordReader {
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let name else { break }
             // Validating is cheaper than comparing afterwards, and nearly all names are UTF-8.
             if let text = String(validatingCString: name) {
-                headers.append(KafkaHeader(name: text, value: bytes(value, size)))
+                headers.append(Header(text, bytes(value, size)))
             } else if let raw = bytes(name, strlen(name)) {
-                headers.append(KafkaHeader(nameBytes: raw, value: bytes(value, size)))
+                headers.append(Header(nameBytes: raw, bytes(value, size)))
             }
         }
         return headers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+public import Contracts
 public import Logging
 
 /// A Kafka broker inside this process: librdkafka's mock cluster on a port of the loopback interface.

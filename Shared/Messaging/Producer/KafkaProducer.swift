@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+public import Contracts
 public import Logging
 
 /// An idempotent producer.
@@ -92,7 +93,7 @@ public final class KafkaProducer {
     /// - Throws: when the message was not taken; there will be no report for it. Any
     ///   ``KafkaError/Disposition``: `.retry` when the queue stayed full, `.refused` when the topic is known not to exist
     ///   or to be forbidden.
-    public func send(_ record: ProducerRecord, token: Int) throws(KafkaError) {
+    public func send(_ record: Record, token: Int) throws(KafkaError) {
         try checkUsable()
         if topics.isFull, outstanding == 0 { topics.removeAll() }
         let topic = try topics.handle(for: record.topic)

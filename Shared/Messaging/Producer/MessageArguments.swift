@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
+import Contracts
 
 /// The argument list of `rd_kafka_produceva`, allocated once and filled anew for every message.
 final class MessageArguments {
@@ -22,7 +23,7 @@ final class MessageArguments {
     ///
     /// - Throws: what librdkafka says when it did not take the message; nothing of it is kept then.
     func produce(
-        _ record: ProducerRecord, to topic: OpaquePointer, token: Int, client: OpaquePointer
+        _ record: Record, to topic: OpaquePointer, token: Int, client: OpaquePointer
     ) throws(KafkaError) {
         set(0, RD_KAFKA_VTYPE_RKT) { $0.rkt = topic }
         set(1, RD_KAFKA_VTYPE_PARTITION) { $0.i32 = record.partition ?? RD_KAFKA_PARTITION_UA }
@@ -56,7 +57,7 @@ final class MessageArguments {
         return bytes.withUnsafeBytes { body(UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.count) }
     }
 
-    private static func headerList(_ headers: [KafkaHeader]) throws(KafkaError) -> OpaquePointer? {
+    private static func headerList(_ headers: [Header]) throws(KafkaError) -> OpaquePointer? {
         if headers.isEmpty { return nil }
         guard let list = rd_kafka_headers_new(headers.count) else { return nil }
         for header in headers {
@@ -69,7 +70,7 @@ final class MessageArguments {
         return list
     }
 
-    private static func add(_ header: KafkaHeader, to list: OpaquePointer) -> rd_kafka_resp_err_t {
+    private static func add(_ header: Header, to list: OpaquePointer) -> rd_kafka_resp_err_t {
         guard let raw = header.rawName else { return add(header.name, -1, header.value, to: list) }
         return raw.withUnsafeBytes { bytes in
             let text = bytes.bindMemory(to: CChar.self)

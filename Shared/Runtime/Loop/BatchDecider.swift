@@ -7,8 +7,8 @@ import Storage
 /// Decides a batch inside its transaction: repeated commands get their first answer again, new ones are decided in
 /// order, each seeing the changes of those before it.
 struct BatchDecider<Service: CommandService> {
-    typealias Incoming = Intake<Service.Command>
-    typealias Command = Admitted<Service.Command>
+    typealias Command = AcceptedCommand<Service.Command>
+    typealias Decided = Decision<Service.State.Change>
 
     var service: Service
     var writer: MessageWriter
@@ -19,37 +19,200 @@ struct BatchDecider<Service: CommandService> {
     /// The incarnation of each partition's log.
     var incarnations: [TopicPartition: Int64]
 
-    /// - Returns: a conclusion per intake, in order, without those that were passed over. The service's state and its
+    /// - Returns: an entry for each record, in order, without those that were passed over. The service's state and its
     ///   sagas are saved; the journal is not yet written.
-    func decide(_ intakes: [Incoming], in transaction: any SQLTransaction, now: Timestamp) throws -> [Conclusion] {
-        let admitted = intakes.compactMap { intake in
-            if case .admitted(let command) = intake.verdict { command } else { nil }
-        }
-        let known = try Journal.find(admitted.map(\.key), in: transaction)
-        let fresh = admitted.compactMap { command -> (Service.Command, DecisionContext)? in
+    func decide(
+        _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
+    ) throws -> [Entry] {
+        let accepted = batch.compactMap(\.accepted)
+        let known = try Journal.find(accepted.map(\.key), in: transaction)
+        let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, case .success(let body) = command.body else { return nil }
             return (body, command.context(now: now, secrets: secrets))
         }
         var state = try service.load(fresh, in: transaction)
-        // By index, because an intake is dear to copy.
-        let isDoubtful = intakes.indices.contains { intakes[$0].isTooOldToTell }
-        let intakes = isDoubtful ? intakes.map { withoutDoubt($0, known) } : intakes
-        let steps = decide(intakes, known, &state, now)
+        let batch = batch.map { withoutDoubt($0, known) }
+        let decisions = decide(batch, known, &state, now)
         try service.save(state, in: transaction)
-        var book = try AnswerBook(known: known, settled: settled(by: steps), vault: vault, in: transaction)
-        var conclusions: [Conclusion] = []
-        conclusions.reserveCapacity(intakes.count)
-        for (intake, step) in zip(intakes, steps) {
-            if let conclusion = try conclude(intake, step, &book, now) { conclusions.append(conclusion) }
+        let settled = zip(batch, decisions).flatMap { inbound, decision -> [CommandKey] in
+            inbound.accepted?.isDryRun == true ? [] : decision?.settlements.map(\.command) ?? []
         }
-        try book.save(in: transaction)
-        try keepForwards(book.forwards, admitted, now, in: transaction)
-        return conclusions
+        var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
+        let entries = try write(batch, decisions, known, &replies, now)
+        try replies.save(in: transaction)
+        try keepForwards(replies.forwards, accepted, now, in: transaction)
+        return entries
     }
+
+    /// What may have been decided before, in a log whose decisions are forgotten by now, is not decided again.
+    private func withoutDoubt(
+        _ inbound: Inbound<Service.Command>, _ known: [CommandKey: JournalEntry]
+    ) -> Inbound<Service.Command> {
+        guard let command = inbound.accepted, command.isTooOldToTell, known[command.key] == nil, !command.isDryRun
+        else { return inbound }
+        let rejection = Rejection(
+            .internalError,
+            "The record comes from a log that followed another one, and is older than what is remembered of that one: "
+                + "whether it was decided there cannot be told. Send it under a new id if it was not.")
+        return .refused(
+            Refusal(
+                record: command.record,
+                deadLetter: .init(reason: "TOO_OLD_TO_TELL", step: .decide, detail: rejection.message),
+                answer: Refusal.Answer(command, rejection)))
+    }
+
+    // MARK: Deciding
+
+    /// - Returns: for each record its decision; none for what is refused or skipped, and for commands that were decided
+    ///   before.
+    private func decide(
+        _ batch: [Inbound<Service.Command>], _ known: [CommandKey: JournalEntry], _ state: inout Service.State,
+        _ now: Timestamp
+    ) -> [Decided?] {
+        var decided = Set(known.keys)
+        return batch.map { inbound in
+            guard let command = inbound.accepted, !decided.contains(command.key) else { return nil }
+            let decision = decide(command, state, now)
+            if command.isDryRun { return decision }
+            decided.insert(command.key)
+            decision.changes.forEach { state.apply($0) }
+            return decision
+        }
+    }
+
+    private func decide(_ command: Command, _ state: Service.State, _ now: Timestamp) -> Decided {
+        if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
+        switch command.body {
+        case .failure(let rejection): return Decision(.rejected(rejection))
+        case .success(let body): return service.decide(body, state, command.context(now: now, secrets: secrets))
+        }
+    }
+
+    // MARK: Writing down
+
+    private func write(
+        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: JournalEntry],
+        _ replies: inout Replies, _ now: Timestamp
+    ) throws -> [Entry] {
+        var digests = known.mapValues(\.digest)
+        var entries: [Entry] = []
+        entries.reserveCapacity(batch.count)
+        for (inbound, decision) in zip(batch, decisions) {
+            switch (inbound, decision) {
+            case (.accepted(let command), let decision?) where command.isDryRun:
+                entries.append(try entry(tried: command, decision, now))
+            case (.accepted(let command), let decision?):
+                digests[command.key] = command.digest
+                entries.append(try entry(command, decision, &replies, now))
+            case (.accepted(let command), nil) where digests[command.key] == command.digest:
+                entries.append(try entry(repeated: command, replies, now))
+            case (.accepted(let command), nil):
+                entries.append(try entry(reusedBy: command, now))
+            case (.refused(let refusal), _):
+                entries.append(try entry(refusal, now))
+            case (.skipped, _):
+                break
+            }
+        }
+        return entries
+    }
+
+    private func entry(
+        _ command: Command, _ decision: Decided, _ replies: inout Replies, _ now: Timestamp
+    ) throws -> Entry {
+        switch decision.outcome {
+        case .pending, .begun: replies.begin(try writer.saga(of: command, now: now))
+        case .succeeded, .rejected, .expired, .noted: break
+        }
+        let incarnation = incarnation(of: command.record)
+        var messages: [OutboxRecord] = []
+        for event in decision.events {
+            messages.append(
+                try writer.event(event, of: command, incarnation: incarnation, index: messages.count, now: now))
+        }
+        for forward in decision.forwards {
+            let message = try writer.forward(forward, of: command, now: now)
+            replies.forwards.append((command.key.app, forward.id, message))
+            messages.append(message)
+        }
+        for settlement in decision.settlements {
+            guard let saga = replies.unsettledSaga(settlement.command) else { continue }
+            let reply = try writer.settlement(settlement.outcome, of: saga, now: now)
+            messages.append(reply)
+            try replies.settle(saga, with: reply, isFinal: settlement.outcome.isFinal)
+        }
+        let answer =
+            command.isCommand
+            ? try writer.reply(decision.outcome, to: command, index: messages.count, now: now) : nil
+        if let answer { messages.append(answer) }
+        replies.remember(answer, to: command.key)
+        var entry = entry(command, decision.outcome.name, decision.outcome.reason, messages)
+        entry.key = command.key
+        entry.digest = command.digest
+        entry.subject = command.attributes.subject
+        return entry
+    }
+
+    /// A reply, and nothing else: not even the command's id is taken.
+    private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
+        let reply = try writer.preview(decision.outcome, decision.events, of: command, cluster: cluster, now: now)
+        return entry(command, "dry-run", decision.outcome.reason, [reply])
+    }
+
+    /// The same command again: the same reply, to where this one asks for it, and no other effect.
+    private func entry(repeated command: Command, _ replies: Replies, _ now: Timestamp) throws -> Entry {
+        guard command.isCommand else { return entry(command, "repeated", nil, []) }
+        if let answer = try replies.answer(to: command.key) {
+            return entry(command, "repeated", nil, [writer.again(answer, to: command, cluster: cluster)])
+        }
+        if replies.isSilent(command.key), let reply = try writer.reply(.pending(nil), to: command, index: -1, now: now)
+        {
+            return entry(command, "repeated", nil, [reply])
+        }
+        guard replies.owesAnswer(to: command.key) else { return entry(command, "repeated", nil, []) }
+        let lost = Rejection(
+            .internalError, "The first answer can no longer be read: it was stored under another internal key.")
+        return try entry(Refusal(record: command.record, answer: Refusal.Answer(command, lost)), now)
+    }
+
+    /// Another one under an id that is taken.
+    private func entry(reusedBy command: Command, _ now: Timestamp) throws -> Entry {
+        var refusal = Refusal(record: command.record, answer: Refusal.Answer(command, Rejection(.idReused)))
+        if refusal.answer == nil {
+            refusal.deadLetter = .init(
+                reason: ReasonCode.idReused.rawValue, step: .decide,
+                detail: "an event with this source and id but other content was read before")
+        }
+        var entry = try entry(refusal, now)
+        entry.type = command.attributes.type
+        return entry
+    }
+
+    private func entry(_ refusal: Refusal, _ now: Timestamp) throws -> Entry {
+        let told = try refusal.answer.map { try writer.notice($0, of: refusal.record, cluster: cluster, now: now) }
+        var messages = told.map { [$0] } ?? []
+        if let cause = refusal.deadLetter {
+            messages.insert(writer.deadLetter(refusal.record, cause, now: now), at: 0)
+        }
+        return Entry(
+            refusal.record, incarnation: incarnation(of: refusal.record), type: refusal.answer?.attributes.type ?? "",
+            outcome: refusal.deadLetter == nil ? "rejected" : "dead-lettered",
+            reason: refusal.deadLetter?.reason ?? refusal.answer?.rejection.reason.rawValue, messages)
+    }
+
+    private func entry(
+        _ command: Command, _ outcome: String, _ reason: String?, _ messages: [OutboxRecord]
+    ) -> Entry {
+        Entry(
+            command.record, incarnation: incarnation(of: command.record), type: command.attributes.type,
+            outcome: outcome, reason: reason, messages)
+    }
+
+    private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
 
     /// Every command that is sent on stays here until it is answered (docs/loop.md).
     private func keepForwards(
-        _ forwards: [(app: String, id: String, message: OutboundMessage)], _ admitted: [Command], _ now: Timestamp,
+        _ forwards: [(app: String, id: String, message: OutboxRecord)], _ accepted: [Command], _ now: Timestamp,
         in transaction: any SQLTransaction
     ) throws {
         let sent = try forwards.map { forward in
@@ -58,201 +221,7 @@ struct BatchDecider<Service: CommandService> {
                 begunAt: now.milliseconds)
         }
         if !sent.isEmpty { try Forwards.save(sent, in: transaction) }
-        let answered = admitted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
+        let answered = accepted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
         if !answered.isEmpty { try Forwards.answered(answered, in: transaction) }
     }
-
-    /// What may have been decided before, in a log whose decisions are forgotten by now, is not decided again.
-    private func withoutDoubt(_ intake: Incoming, _ known: [CommandKey: JournalEntry]) -> Incoming {
-        guard intake.isTooOldToTell, case .admitted(let command) = intake.verdict, known[command.key] == nil,
-            !command.isDryRun
-        else { return intake }
-        let rejection = Rejection(
-            .internalError,
-            "The record comes from a log that followed another one, and is older than what is remembered of that one: "
-                + "whether it was decided there cannot be told. Send it under a new id if it was not.")
-        var intake = intake
-        intake.verdict = .refused(
-            reason: "TOO_OLD_TO_TELL", step: .decide, detail: rejection.message,
-            tell: command.isCommand ? Incoming.Notice(command, rejection) : nil)
-        return intake
-    }
-
-    // MARK: Deciding
-
-    private enum Step {
-        case passOn
-        case decided(Command, Decision<Service.State.Change>)
-        /// A dry run: what the decision would have been.
-        case tried(Command, Decision<Service.State.Change>)
-        /// Seen before; with the digest of the first time.
-        case repeated(Command, first: [UInt8])
-    }
-
-    private func decide(
-        _ intakes: [Incoming], _ known: [CommandKey: JournalEntry], _ state: inout Service.State, _ now: Timestamp
-    ) -> [Step] {
-        var digests = known.mapValues(\.digest)
-        return intakes.map { intake in
-            guard case .admitted(let command) = intake.verdict else { return .passOn }
-            if let first = digests[command.key] { return .repeated(command, first: first) }
-            if command.isDryRun { return .tried(command, decide(command, state, now)) }
-            digests[command.key] = command.digest
-            let decision = decide(command, state, now)
-            decision.changes.forEach { state.apply($0) }
-            return .decided(command, decision)
-        }
-    }
-
-    private func decide(
-        _ command: Command, _ state: Service.State, _ now: Timestamp
-    ) -> Decision<Service.State.Change> {
-        if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
-        switch command.body {
-        case .failure(let rejection): return Decision(.rejected(rejection))
-        case .success(let body): return service.decide(body, state, command.context(now: now, secrets: secrets))
-        }
-    }
-
-    private func settled(by steps: [Step]) -> [CommandKey] {
-        steps.flatMap { step -> [CommandKey] in
-            if case .decided(_, let decision) = step { decision.settlements.map(\.command) } else { [] }
-        }
-    }
-
-    // MARK: Concluding
-
-    private func conclude(
-        _ intake: Incoming, _ step: Step, _ book: inout AnswerBook, _ now: Timestamp
-    ) throws -> Conclusion? {
-        let record = intake.record
-        switch (intake.verdict, step) {
-        case (_, .decided(let command, let decision)):
-            return try conclude(command, decision, record, &book, now)
-        case (_, .tried(let command, let decision)):
-            return try conclude(tried: command, decision, record, now)
-        case (_, .repeated(let command, let first)):
-            return try conclude(repeated: command, first, record, book, now)
-        case (.refused(let reason, let step, let detail, let attempts, let tell), _):
-            let letter = writer.deadLetter(
-                record, reason: reason, step: step, detail: detail, attempts: attempts, now: now)
-            let notices = try tell.map { try [notice($0, record, now)] } ?? []
-            return Conclusion(
-                record, incarnation: incarnation(of: record), type: tell?.attributes.type ?? "",
-                outcome: "dead-lettered", reason: reason,
-                [letter] + notices)
-        case (.forbidden(let tell), _):
-            return Conclusion(
-                record, incarnation: incarnation(of: record), type: tell.attributes.type, outcome: "rejected",
-                reason: tell.rejection.reason.rawValue, [try notice(tell, record, now)])
-        case (.ignored, _), (.admitted, .passOn):
-            return nil
-        }
-    }
-
-    private func conclude(
-        _ command: Command, _ decision: Decision<Service.State.Change>, _ record: KafkaRecord,
-        _ book: inout AnswerBook, _ now: Timestamp
-    ) throws -> Conclusion {
-        switch decision.outcome {
-        case .pending, .begun: book.begin(try writer.saga(of: command, record: record, now: now))
-        case .succeeded, .rejected, .expired, .noted: break
-        }
-        var messages: [OutboundMessage] = []
-        for event in decision.events {
-            messages.append(
-                try writer.event(
-                    event, of: command, record: record, incarnation: incarnation(of: record), index: messages.count,
-                    now: now))
-        }
-        for forward in decision.forwards {
-            let message = try writer.forward(forward, of: command, now: now)
-            book.forwards.append((command.key.app, forward.id, message))
-            messages.append(message)
-        }
-        for settlement in decision.settlements {
-            guard let saga = book.unsettledSaga(settlement.command) else { continue }
-            let reply = try writer.settlement(settlement.outcome, of: saga, now: now)
-            messages.append(reply)
-            try book.settle(saga, with: reply, isFinal: settlement.outcome.isFinal)
-        }
-        let answer =
-            command.isCommand
-            ? try writer.reply(decision.outcome, to: command, record: record, index: messages.count, now: now) : nil
-        if let answer { messages.append(answer) }
-        book.note(command.key, answer)
-        var conclusion = Conclusion(
-            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: decision.outcome.name,
-            messages)
-        conclusion.key = command.key
-        conclusion.digest = command.digest
-        conclusion.subject = command.attributes.subject
-        if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }
-        return conclusion
-    }
-
-    /// A reply, and nothing else: not even the command's id is taken.
-    private func conclude(
-        tried command: Command, _ decision: Decision<Service.State.Change>, _ record: KafkaRecord, _ now: Timestamp
-    ) throws -> Conclusion {
-        let reply = try writer.preview(
-            decision.outcome, decision.events, of: command, record: record, cluster: cluster, now: now)
-        var conclusion = Conclusion(
-            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: "dry-run", [reply])
-        if case .rejected(let rejection) = decision.outcome { conclusion.reason = rejection.reason.rawValue }
-        return conclusion
-    }
-
-    /// The same command again: the same reply, to where this one asks for it, and no other effect.
-    private func conclude(
-        repeated command: Command, _ digest: [UInt8], _ record: KafkaRecord, _ book: AnswerBook, _ now: Timestamp
-    ) throws -> Conclusion {
-        let type = command.attributes.type
-        guard digest == command.digest else {
-            guard command.isCommand else {
-                let letter = writer.deadLetter(
-                    record, reason: ReasonCode.idReused.rawValue, step: .decide,
-                    detail: "an event with this source and id but other content was read before", now: now)
-                return Conclusion(
-                    record, incarnation: incarnation(of: record), type: type, outcome: "dead-lettered",
-                    reason: ReasonCode.idReused.rawValue,
-                    [letter])
-            }
-            return try refuse(command, Rejection(.idReused), record, now)
-        }
-        guard command.isCommand else {
-            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [])
-        }
-        if let answer = try book.answer(to: command.key) {
-            let reply = writer.again(answer, to: command, record: record, cluster: cluster)
-            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])
-        }
-        if book.isSilent(command.key),
-            let reply = try writer.reply(.pending(nil), to: command, record: record, index: -1, now: now)
-        {
-            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [reply])
-        }
-        guard book.owesAnswer(to: command.key) else {
-            return Conclusion(record, incarnation: incarnation(of: record), type: type, outcome: "repeated", [])
-        }
-        let lost = Rejection(
-            .internalError, "The first answer can no longer be read: it was stored under another internal key.")
-        return try refuse(command, lost, record, now)
-    }
-
-    private func refuse(
-        _ command: Command, _ rejection: Rejection, _ record: KafkaRecord, _ now: Timestamp
-    ) throws -> Conclusion {
-        let tell = Incoming.Notice(command, rejection)
-        return Conclusion(
-            record, incarnation: incarnation(of: record), type: command.attributes.type, outcome: "rejected",
-            reason: rejection.reason.rawValue, [try notice(tell, record, now)])
-    }
-
-    private func notice(_ tell: Incoming.Notice, _ record: KafkaRecord, _ now: Timestamp) throws -> OutboundMessage {
-        try writer.notice(
-            tell.rejection, to: tell.attributes, digest: tell.digest, record: record, cluster: cluster, now: now)
-    }
-
-    private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
 }

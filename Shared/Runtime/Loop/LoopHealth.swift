@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+import Glibc
 public import Observability
 import Synchronization
 
@@ -42,6 +44,36 @@ public final class LoopHealth: Sendable {
             return HealthReport(
                 live: [HealthCheck(name: "loop", ok: isTurning, detail: isTurning ? nil : "the loop is stuck")],
                 ready: parts.map { HealthCheck(name: $0.0, ok: $0.1 == nil, detail: $0.1) })
+        }
+    }
+}
+
+/// What other threads may tell the loop.
+public final class LoopSignals: Sendable {
+    private let stopping = Atomic(false)
+    private let stoppingAtOnce = Atomic(false)
+
+    public init() {}
+
+    /// Asks the loop to finish its batch, publish, leave the group and end.
+    public func stop() { stopping.store(true, ordering: .releasing) }
+
+    /// Asks it not to wait for anything any more.
+    public func stopAtOnce() {
+        stoppingAtOnce.store(true, ordering: .releasing)
+        stop()
+    }
+
+    var isStopping: Bool { stopping.load(ordering: .acquiring) }
+    var isStoppingAtOnce: Bool { stoppingAtOnce.load(ordering: .acquiring) }
+
+    /// Blocks the loop's thread, at most until it is asked to stop.
+    func sleep(_ duration: Duration) {
+        let deadline = ContinuousClock.now + duration
+        while !isStopping {
+            let left = deadline - .now
+            guard left > .zero else { return }
+            usleep(UInt32(min(left, .milliseconds(50)).inMicroseconds))
         }
     }
 }

@@ -18,13 +18,13 @@ struct LoopMetrics {
         pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service)])
     }
 
-    func committed(_ conclusions: [Conclusion], duration: Duration) {
-        batchSize.record(conclusions.count)
+    func committed(_ entries: [Entry], duration: Duration) {
+        batchSize.record(entries.count)
         commit.recordNanoseconds(duration.inNanoseconds)
         var counts: [[String]: Int] = [:]
-        for conclusion in conclusions {
+        for entry in entries {
             counts[
-                [conclusion.key == nil ? "" : conclusion.type, conclusion.outcome, conclusion.reason ?? ""], default: 0] +=
+                [entry.key == nil ? "" : entry.type, entry.outcome, entry.reason ?? ""], default: 0] +=
                 1
         }
         for (labels, count) in counts {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Crypto
 import Messaging
 import Storage
 import WireJSON
@@ -12,7 +11,10 @@ struct MessageWriter {
     var service: String
     var topics: Topics
     private let gatewayReplies: String
-    private let keys: [KeyPurpose: SymmetricKey]
+    private let commands: Seal
+    private let events: Seal
+    /// The gateway's replies have its own key, so that it need not hold the one that events are signed with.
+    private let toGateway: Seal
     /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
     var appReplyTopics: Set<String> = []
     private let encoder = WireJSONEncoder()
@@ -21,10 +23,9 @@ struct MessageWriter {
         self.service = service
         self.topics = topics
         gatewayReplies = topics.gatewayReplies
-        let signing = [KeyPurpose.commands, .events, .gateway].compactMap { purpose in
-            keys.signing(purpose).map { (purpose, $0) }
-        }
-        self.keys = Dictionary(uniqueKeysWithValues: signing)
+        commands = Seal(Signature.internalKeyID, keys.signing(.commands))
+        events = Seal(Signature.eventsKeyID, keys.signing(.events))
+        toGateway = Seal(Signature.gatewayKeyID, keys.signing(.gateway))
     }
 
     private var source: String { "identitybus/\(service)" }
@@ -33,14 +34,14 @@ struct MessageWriter {
 
     /// - Parameter index: the message's number among all that the command led to; part of its id.
     func event(
-        _ event: any EventMessage, of command: Admitted<some Sendable>, record: KafkaRecord, incarnation: Int64,
-        index: Int, now: Timestamp
-    ) throws -> OutboundMessage {
-        func write<Event: EventMessage>(_ event: Event) throws -> OutboundMessage {
+        _ event: any EventMessage, of command: AcceptedCommand<some Sendable>, incarnation: Int64, index: Int,
+        now: Timestamp
+    ) throws -> OutboxRecord {
+        func write<Event: EventMessage>(_ event: Event) throws -> OutboxRecord {
             var attributes = follow(command.attributes, type: Event.type, now: now)
             attributes.id = id(command.key, index)
             attributes.subject = event.subject
-            attributes.sequence = sequence(record, incarnation, index)
+            attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
             return try message(.event, topic: topics.events(service), attributes, event)
         }
@@ -67,7 +68,8 @@ struct MessageWriter {
     private static let zeros = "0000000000000000000"
 
     /// - Throws: `NoSuchService` for a command type that names no service.
-    func forward(_ forward: Forward, of command: Admitted<some Sendable>, now: Timestamp) throws -> OutboundMessage {
+    func forward(_ forward: Forward, of command: AcceptedCommand<some Sendable>, now: Timestamp) throws -> OutboxRecord
+    {
         var attributes = follow(command.attributes, type: "", now: now)
         attributes.id = forward.id
         attributes.replyTo = topics.replies(to: service)
@@ -76,7 +78,7 @@ struct MessageWriter {
     }
 
     /// A command to the service itself that nobody sent: it is due.
-    func due(_ due: DueCommand, now: Timestamp) throws -> OutboundMessage {
+    func due(_ due: DueCommand, now: Timestamp) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id, source: source, type: "", appID: due.app)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
@@ -84,33 +86,34 @@ struct MessageWriter {
     }
 
     /// - Returns: `nil` when nobody waits for an answer.
-    func reply(_ outcome: Outcome, to command: Admitted<some Sendable>, record: KafkaRecord, index: Int, now: Timestamp)
-        throws -> OutboundMessage?
-    {
+    func reply(
+        _ outcome: Outcome, to command: AcceptedCommand<some Sendable>, index: Int, now: Timestamp
+    ) throws -> OutboxRecord? {
         switch outcome {
         case .noted, .begun: return nil
         case .succeeded, .rejected, .expired, .pending: break
         }
-        var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
+        var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = id(command.key, index)
         return try reply(
-            outcome, attributes, to: command.attributes, digest: CommandDigest.text(command.digest), key: record.key)
+            outcome, attributes, to: command.attributes, digest: CommandDigest.text(command.digest),
+            key: command.record.key)
     }
 
     // MARK: Of a saga
 
     /// What the final reply will be written from.
-    func saga(of command: Admitted<some Sendable>, record: KafkaRecord, now: Timestamp) throws -> Saga {
+    func saga(of command: AcceptedCommand<some Sendable>, now: Timestamp) throws -> Saga {
         Saga(
             key: command.key,
             origin: try encoder.encode(
                 SagaOrigin(attributes: command.attributes, digest: CommandDigest.text(command.digest))),
-            recordKey: record.key, begunAt: now.milliseconds)
+            recordKey: command.record.key, begunAt: now.milliseconds)
     }
 
-    func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboundMessage {
+    func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboxRecord {
         let origin = try WireJSONDecoder().decode(SagaOrigin.self, from: saga.origin)
-        var attributes = follow(origin.attributes, type: Reply<RawJSON>.type, now: now)
+        var attributes = follow(origin.attributes, type: ReceivedReply.type, now: now)
         attributes.id = DerivedID.settlement(
             app: saga.key.app, source: saga.key.source, commandID: saga.key.id, isFinal: outcome.isFinal)
         return try reply(outcome, attributes, to: origin.attributes, digest: origin.digest, key: saga.recordKey)
@@ -120,13 +123,13 @@ struct MessageWriter {
 
     /// A reply whose id comes from the record's coordinates: its sender is not known, or its id is taken.
     func notice(
-        _ rejection: Rejection, to attributes: EventAttributes, digest: [UInt8], record: KafkaRecord, cluster: String,
-        now: Timestamp
-    ) throws -> OutboundMessage {
-        var answer = follow(attributes, type: Reply<RawJSON>.type, now: now)
-        answer.id = Self.id(of: record, cluster)
+        _ answer: Refusal.Answer, of record: KafkaRecord, cluster: String, now: Timestamp
+    ) throws -> OutboxRecord {
+        var attributes = follow(answer.attributes, type: ReceivedReply.type, now: now)
+        attributes.id = Self.id(of: record, cluster)
         var notice = try reply(
-            .rejected(rejection), answer, to: attributes, digest: CommandDigest.text(digest), key: record.key)
+            .rejected(answer.rejection), attributes, to: answer.attributes, digest: CommandDigest.text(answer.digest),
+            key: record.key)
         // Who sent the record is not known for sure, so nobody waits for the topic that it names.
         notice.mayBeGivenUp = !isOurs(notice.topic)
         return notice
@@ -135,17 +138,16 @@ struct MessageWriter {
     /// The reply to a dry run: what would have been answered, without secrets, and what would have been told. Its id
     /// comes from the record's coordinates, so that the command's own stays free.
     func preview(
-        _ outcome: Outcome, _ events: [any EventMessage], of command: Admitted<some Sendable>, record: KafkaRecord,
-        cluster: String, now: Timestamp
-    ) throws -> OutboundMessage {
-        var attributes = follow(command.attributes, type: Reply<RawJSON>.type, now: now)
-        attributes.id = Self.id(of: record, cluster)
+        _ outcome: Outcome, _ events: [any EventMessage], of command: AcceptedCommand<some Sendable>, cluster: String,
+        now: Timestamp
+    ) throws -> OutboxRecord {
+        var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
+        attributes.id = Self.id(of: command.record, cluster)
         var (reply, isConfidential) = try body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
-        if case .noted = outcome { reply.status = .succeeded }
         if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0) } }
         reply.events = try events.map { try preview($0) }
-        return try message(of: reply, .reply, attributes, to: command.attributes, key: record.key)
+        return try message(of: reply, .reply, attributes, to: command.attributes, key: command.record.key)
     }
 
     private func preview(_ event: any EventMessage) throws -> ReplyEvent {
@@ -168,38 +170,6 @@ struct MessageWriter {
             offset: record.offset, index: 0)
     }
 
-    func deadLetter(
-        _ record: KafkaRecord, reason: String, step: DeadLetter.Step, detail: String, attempts: Int = 1, now: Timestamp
-    ) -> OutboundMessage {
-        let letter = DeadLetter(
-            reason: reason, step: step, error: detail, attempts: attempts, topic: record.topicPartition.topic,
-            partition: record.topicPartition.partition, offset: record.offset, timestampMs: record.timestampMs,
-            group: topics.group(service))
-        let message = OutboundMessage(
-            role: .deadLetter, topic: topics.deadLetters(service), key: record.key,
-            headers: record.headers.map(WireHeader.init) + letter.headers(now: now),
-            value: record.value)
-        return DeadLetterSize.fitting(message)
-    }
-
-    /// What takes the place of a message that its topic will not have: a dead letter that holds it, but no secret; of a
-    /// dead letter, a smaller one.
-    /// - Returns: `nil` when there is no smaller one.
-    func undeliverable(_ message: OutboundMessage, _ error: KafkaError) -> OutboundMessage? {
-        guard message.role != .deadLetter else { return DeadLetterSize.smaller(message) }
-        let letter = DeadLetter(
-            reason: "UNDELIVERABLE", step: .publish, error: error.description, topic: message.topic, partition: -1,
-            offset: -1, timestampMs: -1, group: topics.group(service))
-        var substitute = OutboundMessage(
-            role: .deadLetter, topic: topics.deadLetters(service), key: message.key,
-            headers: message.headers + letter.headers(now: .now), value: message.value)
-        if message.role == .confidentialReply {
-            substitute.value = nil
-            substitute.headers.append(WireHeader("dlq_value", "withheld: it holds a secret"))
-        }
-        return DeadLetterSize.fitting(substitute)
-    }
-
     // MARK: Parts
 
     private func id(_ key: CommandKey, _ index: Int) -> String {
@@ -219,7 +189,7 @@ struct MessageWriter {
 
     private func reply(
         _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String?, key: [UInt8]?
-    ) throws -> OutboundMessage {
+    ) throws -> OutboxRecord {
         let (reply, isConfidential) = try body(outcome, of: command, digest: digest)
         return try message(
             of: reply, isConfidential ? .confidentialReply : .reply, attributes, to: command, key: key)
@@ -229,22 +199,18 @@ struct MessageWriter {
         _ outcome: Outcome, of command: EventAttributes, digest: String?
     ) throws -> (Reply<RawJSON>, isConfidential: Bool) {
         var reply = Reply<RawJSON>(
-            commandId: command.id, commandType: command.type, commandDigest: digest, status: .expired,
+            commandId: command.id, commandType: command.type, commandDigest: digest, status: outcome.status,
             dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
-        case .noted: break
-        case .begun: reply.status = .pending
+        case .noted, .begun: break
         case .pending(let result):
-            reply.status = .pending
             reply.result = try result.map { RawJSON(try encoder.encode($0)) }
             isConfidential = result.map { type(of: $0).isConfidential } ?? false
         case .succeeded(let result):
-            reply.status = .succeeded
             reply.result = RawJSON(try encoder.encode(result))
             isConfidential = type(of: result).isConfidential
         case .rejected(let rejection):
-            reply.status = .rejected
             reply.reason = rejection.reason
             reply.message = rejection.message
             reply.result = rejection.result
@@ -255,9 +221,9 @@ struct MessageWriter {
     }
 
     private func message(
-        of reply: Reply<RawJSON>, _ role: OutboundMessage.Role, _ attributes: EventAttributes,
+        of reply: Reply<RawJSON>, _ role: OutboxRecord.Role, _ attributes: EventAttributes,
         to command: EventAttributes, key: [UInt8]?
-    ) throws -> OutboundMessage {
+    ) throws -> OutboxRecord {
         var attributes = attributes
         attributes.subject = command.subject
         attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
@@ -281,8 +247,8 @@ struct MessageWriter {
 
     private func command(
         _ command: any CommandMessage, app: String, _ attributes: EventAttributes
-    ) throws -> OutboundMessage {
-        func write<Command: CommandMessage>(_ command: Command) throws -> OutboundMessage {
+    ) throws -> OutboxRecord {
+        func write<Command: CommandMessage>(_ command: Command) throws -> OutboxRecord {
             guard let service = CommandCatalog.service(of: Command.type) else {
                 throw NoSuchService(description: "the type \(Command.type) names no service")
             }
@@ -298,19 +264,18 @@ struct MessageWriter {
     /// The same reply, for where a repetition of its command asks for it. A dry run is told what the reply says, and
     /// not its secrets.
     func again(
-        _ reply: OutboundMessage, to command: Admitted<some Sendable>, record: KafkaRecord, cluster: String
-    ) -> OutboundMessage {
-        let topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
-        let headers = reply.headers.filter { $0.name != HeaderName.signature }
-        var message = OutboundMessage(
-            role: reply.role, topic: topic, key: record.key, headers: headers, value: reply.value,
-            mayBeGivenUp: isOutside(topic, command.attributes))
+        _ reply: OutboxRecord, to command: AcceptedCommand<some Sendable>, cluster: String
+    ) -> OutboxRecord {
+        var message = reply
+        message.record.topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
+        message.record.key = command.record.key
+        message.mayBeGivenUp = isOutside(message.topic, command.attributes)
         change(&message) { envelope, data in
             // Replies from before replies named it do not.
             let hasDigest = data["commandDigest"] != nil
             if !hasDigest { data["commandDigest"] = .string(CommandDigest.text(command.digest)) }
             guard command.isDryRun else { return !hasDigest }
-            envelope["id"] = .string(Self.id(of: record, cluster))
+            envelope["id"] = .string(Self.id(of: command.record, cluster))
             data["dryRun"] = true
             data["events"] = []
             if reply.role == .confidentialReply, let result = data["result"] {
@@ -320,59 +285,47 @@ struct MessageWriter {
             return true
         }
         if command.isDryRun { message.role = .reply }
-        return signed(message)
+        message.record = seal(message.role, message.topic).signed(message.record)
+        return message
     }
 
     /// - Parameter edit: says whether it changed anything; only then is the message written anew.
     private func change(
-        _ message: inout OutboundMessage, _ edit: (inout JSONObject, inout JSONObject) -> Bool
+        _ message: inout OutboxRecord, _ edit: (inout JSONObject, inout JSONObject) -> Bool
     ) {
         guard var envelope = message.value.flatMap({ try? JSONValue(parsing: $0) })?.objectValue,
             var data = envelope["data"]?.objectValue, edit(&envelope, &data)
         else { return }
         envelope["data"] = .object(data)
-        message.value = JSONValue.object(envelope).serialized()
+        message.record.value = JSONValue.object(envelope).serialized()
     }
 
     /// The same message, signed with the key of now: the one it was signed with may have gone.
-    func signedAgain(_ message: OutboundMessage) -> OutboundMessage {
+    func signedAgain(_ message: OutboxRecord) -> OutboxRecord {
         guard message.role != .deadLetter, message.headers.contains(where: { $0.name == HeaderName.signature }) else {
             return message
         }
         var message = message
-        message.headers.removeAll { $0.name == HeaderName.signature }
-        return signed(message)
-    }
-
-    private func message(
-        _ role: OutboundMessage.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable,
-        key: [UInt8]?
-    ) throws -> OutboundMessage {
-        let value = try encoder.encode(CloudEvent(attributes: attributes, data: data))
-        var headers = [WireHeader(HeaderName.contentType, HeaderName.structuredContentType)]
-        if let traceParent = attributes.traceParent { headers.append(WireHeader("traceparent", traceParent)) }
-        return signed(OutboundMessage(role: role, topic: topic, key: key, headers: headers, value: value))
-    }
-
-    private func message(
-        _ role: OutboundMessage.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable
-    ) throws -> OutboundMessage {
-        try message(role, topic: topic, attributes, data, key: attributes.partitionKey.map { Array($0.utf8) })
-    }
-
-    private func signed(_ message: OutboundMessage) -> OutboundMessage {
-        let (keyID, purpose) = signer(of: message)
-        guard let key = keys[purpose] else { return message }
-        let signature = Signature(
-            keyID: keyID, secret: key, topic: message.topic, headers: message.headers, value: message.value ?? [])
-        var message = message
-        message.headers.append(WireHeader(HeaderName.signature, signature.header))
+        message.record = seal(message.role, message.topic).signed(message.record)
         return message
     }
 
-    /// The gateway's replies have its own key, so that it need not hold the one that events are signed with.
-    private func signer(of message: OutboundMessage) -> (String, KeyPurpose) {
-        if message.role == .command { return (Signature.internalKeyID, .commands) }
-        return message.topic == gatewayReplies ? (Signature.gatewayKeyID, .gateway) : (Signature.eventsKeyID, .events)
+    private func message(
+        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable, key: [UInt8]?
+    ) throws -> OutboxRecord {
+        let trace = attributes.traceParent.map { [Header("traceparent", $0)] } ?? []
+        return OutboxRecord(
+            role, try seal(role, topic).record(to: topic, key: key, attributes, data, headers: trace))
+    }
+
+    private func message(
+        _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable
+    ) throws -> OutboxRecord {
+        try message(role, topic: topic, attributes, data, key: attributes.partitionKey.map { Array($0.utf8) })
+    }
+
+    private func seal(_ role: OutboxRecord.Role, _ topic: String) -> Seal {
+        if role == .command { return commands }
+        return topic == gatewayReplies ? toGateway : events
     }
 }

@@ -4,6 +4,65 @@ import Contracts
 import Logging
 import Messaging
 
+/// The input whose decisions a message belongs to: one partition, in one incarnation of its log. Publishing makes
+/// progress lane by lane, so what is stuck in one holds up no other.
+struct Lane: Hashable, Sendable {
+    var partition: TopicPartition
+    var incarnation: Int64
+    /// Raised when the store went back behind what was handed over: what comes of that says nothing any more.
+    var generation = 0
+}
+
+/// How far publishing has come in one lane. A lane is a row of steps, each with the messages of one batch, and its
+/// progress is the last step that has nothing undelivered at or before it.
+struct LaneProgress {
+    final class Step {
+        let lane: Lane
+        /// The last offset that is concluded by this step.
+        let through: Int64
+        let since: ContinuousClock.Instant
+        var undelivered: Int
+        /// Of these, the ones that nobody may give up.
+        var undeliveredOurs: Int
+
+        init(lane: Lane, through: Int64, messages: [OutboxRecord], since: ContinuousClock.Instant) {
+            self.lane = lane
+            self.through = through
+            self.since = since
+            undelivered = messages.count
+            undeliveredOurs = messages.count { !$0.mayBeGivenUp }
+        }
+    }
+
+    private(set) var steps: [Step] = []
+    /// The last offset that was handed over, delivered or not.
+    private(set) var handedThrough: Int64
+    /// Messages handed over and not delivered.
+    var pending = 0
+
+    init(handedThrough: Int64) {
+        self.handedThrough = handedThrough
+    }
+
+    mutating func append(_ step: Step) {
+        steps.append(step)
+        handedThrough = max(handedThrough, step.through)
+        pending += step.undelivered
+    }
+
+    /// Takes the finished steps off the front.
+    /// - Returns: the offset through which everything is delivered, if it moved.
+    mutating func advance() -> Int64? {
+        let finished = steps.prefix { $0.undelivered == 0 }
+        guard let last = finished.last else { return nil }
+        steps.removeFirst(finished.count)
+        return last.through
+    }
+
+    /// Since when the oldest message waits that nobody may give up.
+    var waitingSince: ContinuousClock.Instant? { steps.first { $0.undeliveredOurs > 0 }?.since }
+}
+
 /// Publishes decided messages in order and tells for each ``Lane`` how far that has come. Confined to the loop's
 /// thread.
 ///
@@ -19,7 +78,7 @@ final class Publisher {
         var makeProducer: (KafkaProducer.Batching) throws -> KafkaProducer
         /// What takes the place of a message that its topic can never accept, or of a dead letter that is too large.
         /// `nil` when nothing smaller is left: then it waits.
-        var substitute: (OutboundMessage, KafkaError) -> OutboundMessage?
+        var substitute: (OutboxRecord, KafkaError) -> OutboxRecord?
         /// A reply to an outsider's topic was given up.
         var gaveUp: () -> Void = {}
         var now: () -> ContinuousClock.Instant = { .now }
@@ -35,14 +94,14 @@ final class Publisher {
     /// Messages that wait for longer than this are worth telling.
     private static let patience = Duration.seconds(10)
 
-    private final class Item {
+    final class Item {
         let token: Int
         let since: ContinuousClock.Instant
-        var message: OutboundMessage
+        var message: OutboxRecord
         let step: LaneProgress.Step?
         var isAlone = false
 
-        init(token: Int, since: ContinuousClock.Instant, message: OutboundMessage, step: LaneProgress.Step?) {
+        init(token: Int, since: ContinuousClock.Instant, message: OutboxRecord, step: LaneProgress.Step?) {
             self.token = token
             self.since = since
             self.message = message
@@ -51,7 +110,7 @@ final class Publisher {
     }
 
     /// A topic that refuses: what waits for it, in order. The first one is tried now and then.
-    private struct Refusal {
+    struct RefusingTopic {
         var items: [Item] = []
         var error: KafkaError
         var since: ContinuousClock.Instant
@@ -61,25 +120,25 @@ final class Publisher {
         var probe: Int?
     }
 
-    private let hooks: Hooks
-    private let logger: Logger
-    private var producer: KafkaProducer?
-    private var single: KafkaProducer?
+    let hooks: Hooks
+    let logger: Logger
+    var producer: KafkaProducer?
+    var single: KafkaProducer?
     private var lanes: [Lane: LaneProgress] = [:]
     private var moved: Set<Lane> = []
-    private var items: [Int: Item] = [:]
+    var items: [Int: Item] = [:]
     private var nextToken = 1
     /// What the producer had no room for, in order. While there is any, everything new waits behind it.
-    private var unsent: [Item] = []
-    private var refusals: [String: Refusal] = [:]
+    var unsent: [Item] = []
+    var refusals: [String: RefusingTopic] = [:]
     /// The topic that accepted last after it had refused.
-    private var accepted: (topic: String, at: ContinuousClock.Instant)?
-    private var failure: KafkaError?
-    private var restartAt: ContinuousClock.Instant?
-    private var restarts = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
+    var accepted: (topic: String, at: ContinuousClock.Instant)?
+    var failure: KafkaError?
+    var restartAt: ContinuousClock.Instant?
+    var restarts = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
 
-    private static let firstPause = Duration.milliseconds(100)
-    private static let longestRefusalPause = Duration.seconds(2)
+    static let firstPause = Duration.milliseconds(100)
+    static let longestRefusalPause = Duration.seconds(2)
 
     /// Messages handed over and not yet delivered.
     var pending: Int { items.count }
@@ -96,7 +155,7 @@ final class Publisher {
 
     /// Hands over what was decided in one lane, in order.
     /// - Parameter through: the last offset that is concluded by it.
-    func publish(_ messages: [OutboundMessage], in lane: Lane, through: Int64) {
+    func publish(_ messages: [OutboxRecord], in lane: Lane, through: Int64) {
         let step = LaneProgress.Step(lane: lane, through: through, messages: messages, since: hooks.now())
         lanes[lane, default: LaneProgress(handedThrough: through)].append(step)
         if messages.isEmpty { moved.insert(lane) }
@@ -104,7 +163,7 @@ final class Publisher {
     }
 
     /// Hands over messages that belong to no lane: who needs them asks again.
-    func publish(_ messages: [OutboundMessage]) {
+    func publish(_ messages: [OutboxRecord]) {
         for message in messages { add(message, nil) }
     }
 
@@ -129,7 +188,7 @@ final class Publisher {
 
     private var laneLimit: Int { max(500, min(5000, Self.maxPending / max(1, lanes.count))) }
 
-    private func add(_ message: OutboundMessage, _ step: LaneProgress.Step?) {
+    private func add(_ message: OutboxRecord, _ step: LaneProgress.Step?) {
         let item = Item(token: nextToken, since: hooks.now(), message: message, step: step)
         nextToken += 1
         items[item.token] = item
@@ -142,8 +201,8 @@ final class Publisher {
     /// Collects delivery reports, waiting at most `timeout` for the first, and tries again what is due.
     /// - Returns: the offset through which everything of a lane is delivered, for each that moved.
     func poll(timeout: Duration) -> [Lane: Int64] {
-        if let producer { for report in producer.poll(timeout: timeout) { settle(report) } }
-        if let single { for report in single.poll(timeout: .zero) { settle(report) } }
+        if let producer { for report in producer.poll(timeout: timeout) { delivered(report) } }
+        if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
         if failure == nil, let error = producer?.fatalError ?? single?.fatalError { failure = error }
         if failure != nil { restart() }
         if producer != nil {
@@ -184,7 +243,7 @@ final class Publisher {
         return through
     }
 
-    private func settle(_ report: DeliveryReport) {
+    private func delivered(_ report: DeliveryReport) {
         guard let item = items[report.token] else { return }
         if let error = report.error { return failed(item, error) }
         restarts.reset()
@@ -206,7 +265,7 @@ final class Publisher {
 
     // MARK: Sending
 
-    private func send(_ item: Item) {
+    func send(_ item: Item) {
         if let refusal = refusals[item.message.topic], refusal.probe != item.token {
             refusals[item.message.topic]?.items.append(item)
             return
@@ -216,11 +275,8 @@ final class Publisher {
         if unsent.isEmpty { hand(item) } else { unsent.append(item) }
     }
 
-    private func hand(_ item: Item) {
-        let message = item.message
-        let record = ProducerRecord(
-            topic: message.topic, key: message.key, value: message.value,
-            headers: message.headers.map(KafkaHeader.init))
+    func hand(_ item: Item) {
+        let record = item.message.record
         do {
             if isForSingle(item) {
                 if single == nil { single = try hooks.makeProducer(.single) }
@@ -279,138 +335,10 @@ final class Publisher {
         put(substitute, inPlaceOf: item)
     }
 
-    private func put(_ substitute: OutboundMessage, inPlaceOf item: Item) {
+    func put(_ substitute: OutboxRecord, inPlaceOf item: Item) {
         if item.message.mayBeGivenUp, !substitute.mayBeGivenUp { item.step?.undeliveredOurs += 1 }
         item.message = substitute
         item.isAlone = false
         send(item)
-    }
-
-    // MARK: Topics that refuse
-
-    private func refuse(_ item: Item, _ error: KafkaError) {
-        let (topic, now) = (item.message.topic, hooks.now())
-        guard var refusal = refusals[topic] else {
-            // A producer may learn a little later than another that the topic accepts again.
-            let isNew = accepted.map { $0.topic != topic || now - $0.at > .seconds(10) } ?? true
-            logger.log(
-                level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
-                metadata: ["topic": "\(topic)", "error": "\(error)"])
-            var backoff = Backoff(
-                from: isNew ? Self.firstPause : Self.firstPause * 5, upTo: Self.longestRefusalPause)
-            refusals[topic] = Refusal(
-                items: [item], error: error, since: now, nextTry: now + backoff.next(), backoff: backoff)
-            return
-        }
-        refusal.error = error
-        if refusal.probe == item.token {
-            refusal.probe = nil
-            refusal.nextTry = now + refusal.backoff.next()
-        } else {
-            // What was on its way comes back message by message, and belongs before what came later.
-            let before = refusal.items.lastIndex { $0.token < item.token }
-            refusal.items.insert(item, at: before.map { $0 + 1 } ?? 0)
-        }
-        refusals[topic] = refusal
-    }
-
-    private func tryRefused() {
-        guard !refusals.isEmpty else { return }
-        giveUp()
-        let now = hooks.now()
-        for (topic, refusal) in refusals where refusal.probe == nil && refusal.nextTry <= now {
-            guard let first = refusal.items.first else {
-                refusals[topic] = nil
-                continue
-            }
-            refusals[topic]?.probe = first.token
-            hand(first)
-        }
-    }
-
-    /// The topic of a delivered message accepts again: what waits for it follows, in order. Those that have to be
-    /// tried alone go one after the other.
-    private func accepts(_ item: Item) {
-        let topic = item.message.topic
-        guard var refusal = refusals[topic], refusal.probe == item.token else { return }
-        refusal.items.removeAll { $0 === item }
-        if let next = refusal.items.first, next.isAlone {
-            refusal.probe = next.token
-            refusals[topic] = refusal
-            return hand(next)
-        }
-        refusals[topic] = nil
-        accepted = (topic, hooks.now())
-        logger.info("a topic accepts messages again", metadata: ["topic": "\(topic)"])
-        for waiting in refusal.items { send(waiting) }
-    }
-
-    private func giveUp() {
-        let now = hooks.now()
-        let waiting = refusals.values.flatMap(\.items).filter(\.message.mayBeGivenUp).sorted { $0.token < $1.token }
-        let surplus = max(0, waiting.count - Self.maxWaitingReplies)
-        for (place, item) in waiting.enumerated() where place < surplus || now - item.since > Self.grace {
-            giveUp(item)
-        }
-    }
-
-    private func giveUp(_ item: Item) {
-        let topic = item.message.topic
-        guard let refusal = refusals[topic], refusal.probe != item.token,
-            let substitute = hooks.substitute(item.message, refusal.error)
-        else { return }
-        refusals[topic]?.items.removeAll { $0 === item }
-        if refusals[topic]?.items.isEmpty == true { refusals[topic] = nil }
-        hooks.gaveUp()
-        logger.error(
-            "a reply is given up, the topic that its command names refuses it",
-            metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
-        put(substitute, inPlaceOf: item)
-    }
-
-    // MARK: A producer that failed
-
-    private func restart() {
-        let now = hooks.now()
-        if let failed = producer {
-            logger.warning(
-                "the producer failed, making a new one",
-                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restarts.pause)"])
-            failed.close(timeout: .zero)
-            single?.close(timeout: .zero)
-            producer = nil
-            single = nil
-            restartAt = now + restarts.next()
-        }
-        if let restartAt, now < restartAt { return }
-        do {
-            producer = try hooks.makeProducer(.ordered)
-            failure = nil
-        } catch {
-            logger.error("no new producer", metadata: ["error": "\(error)"])
-            restartAt = now + restarts.next()
-            return
-        }
-        sendAgain()
-    }
-
-    /// Reports of the old producer are gone with it: everything undelivered is sent again, in its first order.
-    private func sendAgain() {
-        unsent = []
-        var waiting: Set<Int> = []
-        for topic in refusals.keys {
-            refusals[topic]?.probe = nil
-            waiting.formUnion(refusals[topic]?.items.map(\.token) ?? [])
-        }
-        for item in items.values.filter({ !waiting.contains($0.token) }).sorted(by: { $0.token < $1.token }) {
-            send(item)
-        }
-    }
-}
-
-extension KafkaError {
-    /// The client knows of no such topic, and asks no broker to take the message.
-    var isUnknownTopic: Bool {
-        [Code.unknownTopic, Code.unknownPartition, Code.unknownTopicOrPartition].contains(code)
     }
 }

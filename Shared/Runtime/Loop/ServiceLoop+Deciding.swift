@@ -11,12 +11,12 @@ extension ServiceLoop {
     func decide(_ records: [KafkaRecord]) {
         let isSuspicious = { (record: KafkaRecord) in self.ownership[record.topicPartition]?.isSuspicious == true }
         let suspicious = records.filter(isSuspicious)
-        settle(records.filter { !isSuspicious($0) })
+        run(records.filter { !isSuspicious($0) })
         suspicious.forEach(tryAlone)
     }
 
     /// A record of a partition that nobody got past: writes down that it is being tried before it is, so that a record
-    /// that kills the process is known by its count and set aside.
+    /// that kills the process is known by its count and dead-lettered.
     private func tryAlone(_ record: KafkaRecord) {
         guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
         let partition = record.topicPartition
@@ -28,9 +28,9 @@ extension ServiceLoop {
         }
         guard let attempts else { return }
         if attempts > Self.maxDeadlyAttempts {
-            setAside(record, "the process ended \(attempts - 1) times while it tried this record", attempts: attempts)
+            deadLetter(record, "the process ended \(attempts - 1) times while it tried this record", attempts: attempts)
         } else {
-            settle([record])
+            run([record])
         }
         if ownership.wants(record) { takeMarkBack(record, epoch) }
     }
@@ -53,7 +53,7 @@ extension ServiceLoop {
     /// else got on, so under contention it is a matter of seconds, and only a defect conflicts for ever.
     private static var maxConflicts: Int { 200 }
 
-    private func settle(_ records: [KafkaRecord]) {
+    private func run(_ records: [KafkaRecord]) {
         var conflicts = 0
         while true {
             health.turned()
@@ -76,88 +76,82 @@ extension ServiceLoop {
                 return rejoin(because: error)
             } catch {
                 if mine.count > 1 { return halve(mine) }
-                return setAside(mine[0], "\(error)", attempts: 1)
+                return deadLetter(mine[0], "\(error)", attempts: 1)
             }
         }
     }
 
     /// A record of a log that followed another one, and that is older than what is remembered of that one, may have been
     /// decided there.
-    private func read(_ record: KafkaRecord) -> Intake<Service.Command> {
-        var intake = reader.read(record, now: .now)
-        if let claim = ownership[record.topicPartition]?.claim, claim.incarnation > 0, record.timestampMs >= 0,
-            record.timestampMs < claim.forgottenBefore
-        {
-            intake.isTooOldToTell = true
-        }
-        return intake
+    private func read(_ record: KafkaRecord) -> Inbound<Service.Command> {
+        let isTooOldToTell =
+            ownership[record.topicPartition].map { owned in
+                owned.claim.incarnation > 0 && record.timestampMs >= 0
+                    && record.timestampMs < owned.claim.forgottenBefore
+            } ?? false
+        return reader.read(record, now: .now, isTooOldToTell: isTooOldToTell)
     }
 
     private func halve(_ records: [KafkaRecord]) {
         let middle = records.count / 2
-        settle(Array(records[..<middle]))
-        settle(Array(records[middle...]))
+        run(Array(records[..<middle]))
+        run(Array(records[middle...]))
     }
 
-    /// Dead-letters a record that cannot be decided, and answers it.
-    private func setAside(_ record: KafkaRecord, _ problem: String, attempts: Int) {
+    /// Gives up a record that cannot be decided, and answers it.
+    private func deadLetter(_ record: KafkaRecord, _ problem: String, attempts: Int) {
         logger.error(
-            "a record cannot be decided and is set aside",
+            "a record cannot be decided and becomes a dead letter",
             metadata: [
                 "topic": "\(record.topicPartition.topic)", "partition": "\(record.topicPartition.partition)",
                 "offset": "\(record.offset)", "problem": "\(problem)",
             ])
-        var intake = Intake<Service.Command>(
+        var refusal = Refusal(
             record: record,
-            verdict: .refused(
-                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
-                tell: nil))
+            deadLetter: .init(
+                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts))
         // Even reading a record that killed the process may kill it. That was marked as one more attempt: the next time its
         // sender is not told.
-        if attempts <= Self.maxDeadlyAttempts + 1, case .admitted(let command) = reader.read(record, now: .now).verdict
-        {
-            intake.verdict = .refused(
-                reason: ReasonCode.internalError.rawValue, step: .decide, detail: problem, attempts: attempts,
-                tell: command.isCommand
-                    ? Intake.Notice(command, Rejection(.internalError)) : nil)
+        if attempts <= Self.maxDeadlyAttempts + 1 {
+            refusal.answer = Refusal.Answer(reader.read(record, now: .now).accepted, Rejection(.internalError))
         }
-        _ = persist { try commit([record], [intake]) }
+        _ = persist { try commit([record], [.refused(refusal)]) }
     }
 
     /// One batch: progress, decisions, state and journal in one transaction, then publish.
     ///
     /// Progress comes first: a replica that lost its partitions learns it from the epoch, before it runs into the rows
     /// that its successor wrote.
-    private func commit(_ records: [KafkaRecord], _ intakes: [Intake<Service.Command>]) throws {
+    private func commit(_ records: [KafkaRecord], _ batch: [Inbound<Service.Command>]) throws {
         let started = ContinuousClock.now
         let now = Timestamp.now
         let decider = BatchDecider(
             service: service, writer: writer, vault: vault, secrets: secrets, cluster: cluster,
             incarnations: ownership.incarnations)
         let updates = ownership.updates(for: records, now: now.milliseconds)
-        let conclusions = try database.transaction { transaction in
+        let entries = try database.transaction { transaction in
             try Progress.advance(updates, in: transaction)
-            let conclusions = try decider.decide(intakes, in: transaction, now: now)
-            try Journal.append(try conclusions.map { try $0.entry(now: now, vault: vault) }, in: transaction)
-            return conclusions
+            let entries = try decider.decide(batch, in: transaction, now: now)
+            try Journal.append(try entries.map { try $0.row(now: now, vault: vault) }, in: transaction)
+            return entries
         }
         databasePause.reset()
         isDecidingFailing = false
         health.database(nil)
         ownership.decided(updates)
-        publish(conclusions, updates)
-        metrics.committed(conclusions, duration: .now - started)
+        publish(entries, updates)
+        metrics.committed(entries, duration: .now - started)
     }
 
-    private func publish(_ conclusions: [Conclusion], _ updates: [ProgressUpdate]) {
-        var messages: [TopicPartition: [OutboundMessage]] = [:]
+    private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
+        var messages: [TopicPartition: [OutboxRecord]] = [:]
         // Records of one partition come together, so a run of them is looked up once.
-        var run: [OutboundMessage] = []
-        for index in conclusions.indices {
-            run += conclusions[index].messages
+        var run: [OutboxRecord] = []
+        for index in entries.indices {
+            run += entries[index].messages
             let next = index + 1
-            if next == conclusions.count || !conclusions[index].isOfSamePartition(as: conclusions[next]) {
-                messages[conclusions[index].place, default: []] += run
+            if next == entries.count || !entries[index].isOfSamePartition(as: entries[next]) {
+                messages[entries[index].place, default: []] += run
                 run.removeAll(keepingCapacity: true)
             }
         }

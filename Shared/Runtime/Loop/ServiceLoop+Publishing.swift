@@ -94,12 +94,12 @@ extension ServiceLoop {
     }
 
     /// Pauses partitions whose records have to wait, and goes on with those that waited and need not any more.
-    func goOn(_ inputs: Inputs) {
+    func goOn(_ consumers: Consumers) {
         let full = ownership.partitions.keys.filter { partition in
             ownership.lane(partition).map(publisher.isFull) ?? false
         }
         let waiting = Set(held.keys).union(full).subtracting(paused)
-        if !waiting.isEmpty, tell({ () throws(KafkaError) in try inputs.pause(waiting.sorted()) }) {
+        if !waiting.isEmpty, tell({ () throws(KafkaError) in try consumers.pause(waiting.sorted()) }) {
             paused.formUnion(waiting)
         }
         guard !paused.isEmpty, !mustRejoin else { return }
@@ -110,7 +110,7 @@ extension ServiceLoop {
         for partition in free.sorted() {
             if let records = held.removeValue(forKey: partition) { decide(records) }
         }
-        if tell({ () throws(KafkaError) in try inputs.resume(free.sorted()) }) { paused.subtract(free) }
+        if tell({ () throws(KafkaError) in try consumers.resume(free.sorted()) }) { paused.subtract(free) }
     }
 
     /// Tells the consumers what to read. When they do not have the partitions any more, the groups are joined anew.

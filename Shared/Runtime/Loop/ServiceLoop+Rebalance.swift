@@ -108,7 +108,7 @@ extension ServiceLoop: RebalanceHandler {
     /// Claims what could not be claimed before, what has no place to read from, and all that is owned when the database
     /// connection is a new one: the store behind it may be an earlier copy, or lack the last commits. Reading goes on
     /// where the store says.
-    func claimAgain(_ inputs: Inputs) {
+    func claimAgain(_ consumers: Consumers) {
         if !(ownership.isEmpty && unclaimed.isEmpty), database.connectionNumber != claimedConnection {
             logger.notice("the database connection is a new one, claiming all partitions again")
             unclaimed.formUnion(ownership.partitions.keys)
@@ -138,8 +138,8 @@ extension ServiceLoop: RebalanceHandler {
             claimedConnection = connection
             let resumed = paused.intersection(starts.keys).sorted()
             let isTold = tell { () throws(KafkaError) in
-                try inputs.restart(starts)
-                try inputs.resume(resumed)
+                try consumers.restart(starts)
+                try consumers.resume(resumed)
             }
             guard isTold else { return }
             paused.subtract(resumed)
@@ -185,11 +185,11 @@ extension ServiceLoop: RebalanceHandler {
     }
 
     /// Takes in what the consumers and the records say about the logs.
-    func noteDisplaced(_ inputs: Inputs, _ records: [KafkaRecord]) {
-        for partition in inputs.takeOutOfRange() where ownership[partition] != nil {
+    func noteDisplaced(_ consumers: Consumers, _ records: [KafkaRecord]) {
+        for partition in consumers.takeOutOfRange() where ownership[partition] != nil {
             displaced[partition] = .outOfRange
         }
-        for topic in inputs.takeVanished() {
+        for topic in consumers.takeVanished() {
             for partition in ownership.partitions.keys where partition.topic == topic && displaced[partition] == nil {
                 displaced[partition] = .vanished
             }

@@ -70,7 +70,7 @@ extension Signature {
 
     static func signingString(of record: KafkaRecord) -> [UInt8] {
         signingString(
-            topic: record.topicPartition.topic, headers: record.headers.map { WireHeader($0.name, $0.value) },
+            topic: record.topicPartition.topic, headers: record.headers,
             value: record.value ?? [])
     }
 }

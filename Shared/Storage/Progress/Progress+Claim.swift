@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 extension Progress {
     /// Takes partitions over: raises their epochs, which shuts out whoever held them before.
     ///
@@ -64,7 +66,7 @@ extension Progress {
             guard let held = request.heldEpoch, let row else { return false }
             return row.epoch > held
         }
-        try checkFence(lost.map { JournalPartition(topic: $0.0.topic, partition: $0.0.partition) }, lost.map { _ in 0 })
+        try checkFence(lost.map { TopicPartition(topic: $0.0.topic, partition: $0.0.partition) }, lost.map { _ in 0 })
     }
 
     /// Stands in for rows that somebody deleted: without a new incarnation, what is read again would for ever run into

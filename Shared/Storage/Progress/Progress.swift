@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// Who reads which partition, and how far: the store's word counts, Kafka's group offsets are only a hint.
 ///
 /// Every update says with its epoch which claim it rests on, and progress also from where. A replica that lost its
@@ -37,7 +39,7 @@ public enum Progress {
                     .integer($0.expectedOffset ?? ProgressRow.earliest), SQLValue($0.lastTime),
                 ]
             })
-        try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)
+        try checkFence(updates.map { TopicPartition(topic: $0.topic, partition: $0.partition) }, counts)
     }
 
     /// Records that more was published, where nothing new was decided. One round trip.
@@ -55,7 +57,7 @@ public enum Progress {
             updates.map {
                 [.text($0.topic), SQLValue($0.partition), .integer($0.epoch), .integer($0.publishedThrough)]
             })
-        try checkFence(updates.map { JournalPartition(topic: $0.topic, partition: $0.partition) }, counts)
+        try checkFence(updates.map { TopicPartition(topic: $0.topic, partition: $0.partition) }, counts)
     }
 
     /// Records how far the messages of an earlier incarnation have been published.
@@ -69,7 +71,7 @@ public enum Progress {
         let owned = try transaction.execute(
             "UPDATE progress SET epoch = epoch WHERE topic = $1 AND partition = $2 AND epoch = $3",
             [.text(topic), SQLValue(partition), .integer(epoch)])
-        try checkFence([JournalPartition(topic: topic, partition: partition)], [owned])
+        try checkFence([TopicPartition(topic: topic, partition: partition)], [owned])
         let row: [SQLValue] = [.text(topic), SQLValue(partition), .integer(incarnation)]
         if finished {
             try transaction.execute(
@@ -100,7 +102,7 @@ public enum Progress {
             RETURNING suspect_count
             """,
             [.text(topic), SQLValue(partition), .integer(epoch), .integer(offset)])
-        try checkFence([JournalPartition(topic: topic, partition: partition)], [rows.count])
+        try checkFence([TopicPartition(topic: topic, partition: partition)], [rows.count])
         return Int(try rows.first?.integer(0) ?? 0)
     }
 
@@ -119,7 +121,7 @@ public enum Progress {
             WHERE topic = $1 AND partition = $2 AND epoch = $3
             """,
             [.text(topic), SQLValue(partition), .integer(epoch), .integer(offset)])
-        try checkFence([JournalPartition(topic: topic, partition: partition)], [count])
+        try checkFence([TopicPartition(topic: topic, partition: partition)], [count])
     }
 
     /// Hands partitions over in good order: the claim that follows is no sign of a crash. One round trip.
@@ -134,7 +136,7 @@ public enum Progress {
     }
 
     static func checkFence(
-        _ partitions: [JournalPartition], _ counts: [Int]
+        _ partitions: [TopicPartition], _ counts: [Int]
     ) throws(StorageError) {
         let lost = zip(partitions, counts).filter { $0.1 == 0 }.map(\.0)
         guard !lost.isEmpty else { return }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
+
 /// Why the store did not do what it was asked.
 ///
 /// The description may be logged: it never holds parameter values, row values, passwords or connection URLs.
@@ -14,7 +16,7 @@ public struct StorageError: Error, Sendable, Hashable {
         case unavailable
         /// These partitions were claimed by another replica, or the store no longer stands where this replica left it.
         /// Roll back and let go of them.
-        case fenced([JournalPartition])
+        case fenced([TopicPartition])
         /// The statement or its values are wrong. Trying again cannot help.
         case invalid
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Logging
 import Testing
 
@@ -27,7 +28,7 @@ import Testing
         defer { broker.close() }
         let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let producer = try broker.producer()
-        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: one.topic, value: [1], partition: 1) })
+        try producer.deliver((0..<3).map { _ in Record(topic: one.topic, value: [1], partition: 1) })
         let admin = try admin(broker)
         let bounds = try admin.bounds(of: [zero, one, broker.partition("in", 77)], timeout: .seconds(20))
         #expect(bounds.count == 2)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Dispatch
 import Testing
 
@@ -35,7 +36,7 @@ import Testing
             for consumer in consumers { _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(20)) }
         }
         let producer = try broker.producer()
-        try producer.deliver(["a", "b"].map { ProducerRecord(topic: broker.topic($0), value: [0]) })
+        try producer.deliver(["a", "b"].map { Record(topic: broker.topic($0), value: [0]) })
         for consumer in consumers { _ = try consumer.collect(1) }
         var slowest: Duration = .zero
         for turn in 0..<10 {
@@ -44,7 +45,7 @@ import Testing
             let sender = Sender(producer)
             for consumer in consumers { #expect(try consumer.poll(maxRecords: 10, timeout: .zero).isEmpty) }
             wakeUp.clear()
-            sender.send(ProducerRecord(topic: topic, value: [1]), after: .milliseconds(50))
+            sender.send(Record(topic: topic, value: [1]), after: .milliseconds(50))
             var records: [KafkaRecord] = []
             let begun = ContinuousClock.now
             while records.isEmpty, ContinuousClock.now < begun + patience {
@@ -66,10 +67,10 @@ import Testing
         defer { broker.close() }
         let wakeUp = try WakeUp()
         let producer = try broker.producer(wakeUp: wakeUp)
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [0])])
         _ = producer.poll(timeout: .zero)
         wakeUp.clear()
-        try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 7)
+        try producer.send(Record(topic: broker.topic("out"), value: [1]), token: 7)
         var reports: [DeliveryReport] = []
         let elapsed = try time {
             try wait(until: !reports.isEmpty) {
@@ -90,7 +91,7 @@ import Testing
 
         init(_ producer: KafkaProducer) { self.producer = producer }
 
-        func send(_ record: ProducerRecord, after delay: DispatchTimeInterval) {
+        func send(_ record: Record, after delay: DispatchTimeInterval) {
             DispatchQueue.global().asyncAfter(deadline: .now() + delay) {
                 self.moment = .now
                 try? self.producer.send(record, token: 1)

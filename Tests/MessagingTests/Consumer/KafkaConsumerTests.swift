@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Testing
 
 @testable import Messaging
@@ -11,16 +12,16 @@ import Testing
         let topic = broker.topic("in")
         let bytes = [UInt8](0...255)
         let odd = [
-            KafkaHeader(name: "binary", value: bytes), KafkaHeader(name: "empty", value: []),
-            KafkaHeader(name: "null", value: nil), KafkaHeader(name: "", value: [1]),
-            KafkaHeader(name: "größe", value: [2]), KafkaHeader(name: "binary", value: [3]),
+            Header("binary", bytes), Header("empty", []),
+            Header("null", nil), Header("", [1]),
+            Header("größe", [2]), Header("binary", [3]),
         ]
         let sent = [
-            ProducerRecord(topic: topic, key: Array("k".utf8), value: Array("v".utf8), timestampMs: 1_700_000_000_123),
-            ProducerRecord(topic: topic, key: [1], value: nil),
-            ProducerRecord(topic: topic, key: [], value: []),
-            ProducerRecord(topic: topic, key: nil, value: bytes, headers: odd),
-            ProducerRecord(topic: topic, key: bytes, value: [UInt8](repeating: 7, count: 300_000)),
+            Record(topic: topic, key: Array("k".utf8), value: Array("v".utf8), timestampMs: 1_700_000_000_123),
+            Record(topic: topic, key: [1], value: nil),
+            Record(topic: topic, key: [], value: []),
+            Record(topic: topic, key: nil, value: bytes, headers: odd),
+            Record(topic: topic, key: bytes, value: [UInt8](repeating: 7, count: 300_000)),
         ]
         let producer = try broker.producer()
         let reports = try producer.deliver(sent)
@@ -56,8 +57,8 @@ import Testing
         consumer.close(timeout: .seconds(20))
 
         let producer = try broker.producer()
-        let headers = record.headers + [KafkaHeader(name: "ü", value: nil)]
-        try producer.deliver([ProducerRecord(topic: broker.topic("copy"), value: nil, headers: headers)])
+        let headers = record.headers + [Header("ü", nil)]
+        try producer.deliver([Record(topic: broker.topic("copy"), value: nil, headers: headers)])
         let reader = TestHandler()
         let second = try broker.consumer(["copy"], handler: reader, group: "copies")
         let copy = try #require(try second.collect(1).first)
@@ -74,9 +75,9 @@ import Testing
         let consumer = try broker.consumer(["in"], handler: handler)
         try consumer.join(3)
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [0])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [0])])
         _ = try consumer.collect(1)
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [1])])
         var records: [KafkaRecord] = []
         let elapsed = try time { records = try consumer.poll(maxRecords: 500, timeout: .seconds(20)) }
         #expect(records.map(\.value) == [[1]])
@@ -90,7 +91,7 @@ import Testing
         defer { broker.close() }
         let producer = try broker.producer()
         let value = [UInt8](repeating: 1, count: 1000)
-        try producer.deliver((0..<50).map { _ in ProducerRecord(topic: broker.topic("in"), value: value) })
+        try producer.deliver((0..<50).map { _ in Record(topic: broker.topic("in"), value: value) })
         let handler = TestHandler()
         let consumer = try broker.consumer(["in"], handler: handler)
         var sizes: [Int] = []
@@ -131,7 +132,7 @@ import Testing
         defer { broker.close() }
         let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let producer = try broker.producer()
-        let sent = (0..<20).map { ProducerRecord(topic: zero.topic, value: [UInt8($0)], partition: Int32($0 % 2)) }
+        let sent = (0..<20).map { Record(topic: zero.topic, value: [UInt8($0)], partition: Int32($0 % 2)) }
         try producer.deliver(sent)
         let handler = TestHandler()
         let first = try broker.consumer(["in"], handler: handler)
@@ -178,7 +179,7 @@ import Testing
             _ = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
         }
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [1])])
         #expect(try consumer.collect(1).count == 1)
         #expect(consumer.lastError?.code == KafkaError.Code.unknownTopicOrPartition)
         // It lasts, so it is worth a warning in the end.
@@ -223,12 +224,12 @@ import Testing
         let producer = try broker.producer()
         let handler = TestHandler()
         let consumer = try broker.consumer(["in"], handler: handler)
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [1])])
         var records = try consumer.collect(1)
         faults.setBroker(up: false)
         #expect(try consumer.poll(maxRecords: 10, timeout: .milliseconds(500)).isEmpty)
         faults.setBroker(up: true)
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [2])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [2])])
         // Whether the partition was lost meanwhile depends on the session; a message may then come twice.
         try wait(until: records.contains { $0.value == [2] }) {
             records += try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))

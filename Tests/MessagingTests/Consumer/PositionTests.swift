@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
         let producer = try broker.producer()
         let reports = try producer.deliver(
             (0..<count * partitions).map {
-                ProducerRecord(topic: broker.topic("in"), value: [1], partition: Int32($0 % partitions))
+                Record(topic: broker.topic("in"), value: [1], partition: Int32($0 % partitions))
             })
         #expect(reports.compactMap(\.error).isEmpty)
         producer.close(timeout: .seconds(5))
@@ -122,7 +123,7 @@ import Testing
         try consumer.pause([partition])
         let producer = try broker.producer(["compression.type": "none"])
         let value = [UInt8](repeating: 7, count: 900_000)
-        for _ in 0..<10 { try producer.deliver([ProducerRecord(topic: partition.topic, value: value)]) }
+        for _ in 0..<10 { try producer.deliver([Record(topic: partition.topic, value: value)]) }
         try consumer.resume([partition])
         var lost: [TopicPartition] = []
         try wait(until: !lost.isEmpty) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
         let producer = try broker.producer()
         let topic = broker.topic("in")
         try producer.deliver(
-            (0..<40).map { ProducerRecord(topic: topic, value: [UInt8($0)], partition: Int32($0 % 4)) })
+            (0..<40).map { Record(topic: topic, value: [UInt8($0)], partition: Int32($0 % 4)) })
         let handler = TestHandler(starts: [
             broker.partition("in", 0): 7, broker.partition("in", 1): KafkaOffset.beginning,
             broker.partition("in", 2): KafkaOffset.end,
@@ -33,7 +34,7 @@ import Testing
         defer { broker.close() }
         let partition = broker.partition("in", 0)
         let producer = try broker.producer()
-        try producer.deliver((0..<3).map { _ in ProducerRecord(topic: partition.topic, value: [1]) })
+        try producer.deliver((0..<3).map { _ in Record(topic: partition.topic, value: [1]) })
         let handler = TestHandler()
         let consumer = try broker.consumer(["in"], handler: handler)
         var answers: [String] = []
@@ -134,7 +135,7 @@ import Testing
         let broker = try TestBroker(["in": 1])
         defer { broker.close() }
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("in"), value: [1])])
         let handler = TestHandler()
         let first = try broker.consumer(["in"], handler: handler)
         try first.join(1)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -28,10 +29,10 @@ import Testing
         let configuration = KafkaConfiguration(bootstrapServers: broker.bootstrapServers)
         let producer = try KafkaProducer(configuration: configuration, logger: LogRecorder().logger)
         let partition = TopicPartition(topic: "a", partition: 0)
-        try producer.deliver([ProducerRecord(topic: "a", value: [1])])
+        try producer.deliver([Record(topic: "a", value: [1])])
         for leader: Int32 in [2, 1] {
             broker.setLeader(partition, broker: nil)
-            try producer.send(ProducerRecord(topic: "a", value: [2]), token: 7)
+            try producer.send(Record(topic: "a", value: [2]), token: 7)
             #expect(producer.poll(timeout: .milliseconds(200)).isEmpty)
             broker.setLeader(partition, broker: leader)
             let reports = producer.flush(timeout: patience)
@@ -50,7 +51,7 @@ import Testing
         let broker = try TestBroker(["a": 2])
         defer { broker.close() }
         let producer = try broker.producer()
-        let records = (0..<2).map { ProducerRecord(topic: broker.topic("a"), value: [1], partition: $0) }
+        let records = (0..<2).map { Record(topic: broker.topic("a"), value: [1], partition: $0) }
         try producer.deliver(records)
         try broker.faults().setLeader(broker.partition("a", 0), broker: nil)
         var reports: [DeliveryReport] = []
@@ -76,7 +77,7 @@ import Testing
         /// Sends one message; what became of it.
         func outcome(_ topic: String) throws -> KafkaError? {
             do throws(KafkaError) {
-                try producer.send(ProducerRecord(topic: topic, key: [1], value: [1]), token: 1)
+                try producer.send(Record(topic: topic, key: [1], value: [1]), token: 1)
             } catch {
                 return error
             }

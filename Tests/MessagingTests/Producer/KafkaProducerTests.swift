@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibrdkafka
+import Contracts
 import Testing
 
 @testable import Messaging
@@ -13,7 +14,7 @@ import Testing
         let count = 2000
         for token in 0..<count {
             try producer.send(
-                ProducerRecord(topic: broker.topic("out"), key: Array("\(token % 37)".utf8), value: [1]), token: token)
+                Record(topic: broker.topic("out"), key: Array("\(token % 37)".utf8), value: [1]), token: token)
         }
         #expect(producer.outstanding == count)
         var reports: [DeliveryReport] = []
@@ -33,7 +34,7 @@ import Testing
         let producer = try broker.producer()
         let reports = try producer.deliver(
             ["21", "foobar", "a-little-bit-long-string"].map {
-                ProducerRecord(topic: broker.topic("out"), key: Array($0.utf8), value: [1])
+                Record(topic: broker.topic("out"), key: Array($0.utf8), value: [1])
             })
         // murmur2 & 0x7fffffff, modulo 12, of the values in Kafka's own UtilsTest.
         let hashes: [Int32] = [-973_932_308, -790_332_482, -985_981_536]
@@ -48,7 +49,7 @@ import Testing
         let producer = try broker.producer()
         let tokens = [0, 1, -1, Int.max, Int.min]
         for token in tokens {
-            try producer.send(ProducerRecord(topic: broker.topic("out"), value: nil), token: token)
+            try producer.send(Record(topic: broker.topic("out"), value: nil), token: token)
         }
         #expect(producer.flush(timeout: .seconds(30)).map(\.token) == tokens)
         producer.close(timeout: .seconds(5))
@@ -59,7 +60,7 @@ import Testing
         defer { broker.close() }
         let producer = try broker.producer()
         let reports = try producer.deliver(
-            [ProducerRecord(topic: broker.topic("out"), key: [1], value: [1], partition: 2)])
+            [Record(topic: broker.topic("out"), key: [1], value: [1], partition: 2)])
         #expect(reports.first?.topicPartition == broker.partition("out", 2))
         producer.close(timeout: .seconds(5))
     }
@@ -69,14 +70,14 @@ import Testing
         defer { broker.close() }
         let producer = try broker.producer()
         #expect(producer.messageMaxBytes == 4_000_000)
-        let huge = ProducerRecord(
+        let huge = Record(
             topic: broker.topic("out"), value: [UInt8](repeating: 0, count: 4_100_000),
-            headers: [KafkaHeader(name: "h", value: [1])])
+            headers: [Header("h", [1])])
         let error = #expect(throws: KafkaError.self) { try producer.send(huge, token: 1) }
         #expect(error?.code == KafkaError.Code.messageTooLarge)
         #expect(error?.disposition == .unacceptable)
         #expect(producer.outstanding == 0)
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [1])])
         producer.close(timeout: .seconds(5))
     }
 
@@ -86,10 +87,10 @@ import Testing
         let producer = try broker.producer()
         #expect(throws: KafkaError.self) {
             try producer.send(
-                ProducerRecord(topic: String(repeating: "x", count: 600), value: [1]), token: 1)
+                Record(topic: String(repeating: "x", count: 600), value: [1]), token: 1)
         }
         #expect(producer.outstanding == 0)
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [1])])
         producer.close(timeout: .seconds(5))
     }
 
@@ -101,7 +102,7 @@ import Testing
         #expect(producer.close(timeout: .seconds(5)).isEmpty)
         #expect(producer.poll(timeout: .zero).isEmpty && producer.flush(timeout: .zero).isEmpty)
         let error = #expect(throws: KafkaError.self) {
-            try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 1)
+            try producer.send(Record(topic: broker.topic("out"), value: [1]), token: 1)
         }
         #expect(error?.code == KafkaError.Code.wrongState)
     }
@@ -126,7 +127,7 @@ import Testing
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
         let producer = try broker.producer(["linger.ms": "60000"])
-        for token in 0..<3 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        for token in 0..<3 { try producer.send(Record(topic: broker.topic("out"), value: [1]), token: token) }
         rd_kafka_test_fatal_error(producer.handle.pointer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "test")
         var reports: [DeliveryReport] = []
         try wait(until: reports.count == 3) { reports += producer.poll(timeout: .milliseconds(50)) }
@@ -134,7 +135,7 @@ import Testing
         #expect(producer.fatalError?.disposition == .fatal)
         #expect(producer.outstanding == 0)
         let error = #expect(throws: KafkaError.self) {
-            try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 4)
+            try producer.send(Record(topic: broker.topic("out"), value: [1]), token: 4)
         }
         #expect(error?.disposition == .fatal)
         producer.close(timeout: .seconds(5))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -14,7 +15,7 @@ struct ProducerFaultTests {
         ]
         try broker.faults().failNext(.produce, with: passing)
         let producer = try broker.producer()
-        let reports = try producer.deliver((0..<10).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+        let reports = try producer.deliver((0..<10).map { Record(topic: broker.topic("out"), value: [$0]) })
         #expect(reports.allSatisfy { $0.error == nil })
         #expect(reports.map(\.token) == Array(0..<10))
         producer.close(timeout: .seconds(5))
@@ -32,20 +33,20 @@ struct ProducerFaultTests {
         defer { broker.close() }
         let producer = try broker.producer(["max.in.flight.requests.per.connection": "5"])
         let topic = broker.topic("out")
-        try producer.deliver([ProducerRecord(topic: topic, value: [99])])
+        try producer.deliver([Record(topic: topic, value: [99])])
         // Both requests are on their way before the first answer comes.
         try broker.faults().setRoundTrip(.milliseconds(500))
         try broker.faults().failNext(.produce, with: [code])
-        try producer.send(ProducerRecord(topic: topic, value: [0]), token: 0)
+        try producer.send(Record(topic: topic, value: [0]), token: 0)
         var reports = producer.poll(timeout: .milliseconds(50))
         for token in 1..<20 {
-            try producer.send(ProducerRecord(topic: topic, value: [UInt8(token)]), token: token)
+            try producer.send(Record(topic: topic, value: [UInt8(token)]), token: token)
         }
         try wait(until: reports.count == 20) { reports += producer.poll(timeout: .milliseconds(50)) }
         try broker.faults().setRoundTrip(.zero)
         // Whoever comes last proves that the log was read to its end.
         let last = try broker.producer()
-        try last.deliver([ProducerRecord(topic: topic, value: [100])])
+        try last.deliver([Record(topic: topic, value: [100])])
         let tail = try KafkaTail(
             configuration: broker.configuration(), partitions: [topic: 1], from: .beginning, logger: broker.logs.logger)
         var values: Set<Int> = []
@@ -66,13 +67,13 @@ struct ProducerFaultTests {
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [0])])
         try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
-        let bad = try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [1])])
+        let bad = try producer.deliver([Record(topic: broker.topic("out"), value: [1])])
         #expect(bad.first?.error?.disposition == .unacceptable)
         #expect(bad.first?.error?.name == "MSG_SIZE_TOO_LARGE")
         #expect(bad.first?.topicPartition.topic == broker.topic("out"))
-        let good = try producer.deliver((0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+        let good = try producer.deliver((0..<5).map { Record(topic: broker.topic("out"), value: [$0]) })
         #expect(good.allSatisfy { $0.error == nil })
         #expect(producer.fatalError == nil)
         producer.close(timeout: .seconds(5))
@@ -88,10 +89,10 @@ struct ProducerFaultTests {
             let producer = try KafkaProducer(
                 configuration: broker.configuration(producer: ["linger.ms": "200"]), logger: broker.logs.logger,
                 batching: batching)
-            try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [9])])
+            try producer.deliver([Record(topic: broker.topic("out"), value: [9])])
             try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
             let reports = try producer.deliver(
-                (0..<5).map { ProducerRecord(topic: broker.topic("out"), value: [$0]) })
+                (0..<5).map { Record(topic: broker.topic("out"), value: [$0]) })
             producer.close(timeout: .seconds(5))
             return reports.sorted { $0.token < $1.token }.map { $0.error == nil }
         }
@@ -105,7 +106,7 @@ struct ProducerFaultTests {
         try broker.faults().setTopicError(broker.topic("gone"), code: KafkaError.Code.unknownTopicOrPartition)
         let producer = try broker.producer(["topic.metadata.propagation.max.ms": "500"])
         let reports = try producer.deliver(
-            ["gone", "out"].map { ProducerRecord(topic: broker.topic($0), value: [1]) })
+            ["gone", "out"].map { Record(topic: broker.topic($0), value: [1]) })
         let errors = Dictionary(uniqueKeysWithValues: reports.map { ($0.token, $0.error) })
         #expect(errors[0]??.disposition == .refused)
         #expect(errors[1] == .some(nil))
@@ -117,9 +118,9 @@ struct ProducerFaultTests {
         defer { broker.close() }
         let faults = try broker.faults()
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [0])])
         faults.setBroker(up: false)
-        for token in 0..<5 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        for token in 0..<5 { try producer.send(Record(topic: broker.topic("out"), value: [1]), token: token) }
         #expect(producer.poll(timeout: .milliseconds(300)).isEmpty)
         faults.setBroker(up: true)
         var reports: [DeliveryReport] = []
@@ -133,7 +134,7 @@ struct ProducerFaultTests {
         defer { broker.close() }
         try broker.faults().setRoundTrip(.milliseconds(20))
         let producer = try broker.producer(["queue.buffering.max.messages": "10"])
-        for token in 0..<100 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        for token in 0..<100 { try producer.send(Record(topic: broker.topic("out"), value: [1]), token: token) }
         // The reports that made room were kept for the next poll.
         #expect(producer.outstanding == 100)
         var reports = producer.poll(timeout: .zero)
@@ -150,11 +151,11 @@ struct ProducerFaultTests {
         try broker.faults().setBroker(up: false)
         let producer = try broker.producer(
             ["queue.buffering.max.messages": "10"], maximumBlock: .milliseconds(300))
-        for token in 0..<10 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        for token in 0..<10 { try producer.send(Record(topic: broker.topic("out"), value: [1]), token: token) }
         var error: KafkaError?
         let elapsed = time {
             error = #expect(throws: KafkaError.self) {
-                try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: 10)
+                try producer.send(Record(topic: broker.topic("out"), value: [1]), token: 10)
             }
         }
         #expect(error?.code == KafkaError.Code.queueFull)
@@ -168,9 +169,9 @@ struct ProducerFaultTests {
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
         let producer = try broker.producer()
-        try producer.deliver([ProducerRecord(topic: broker.topic("out"), value: [0])])
+        try producer.deliver([Record(topic: broker.topic("out"), value: [0])])
         try broker.faults().setBroker(up: false)
-        for token in 0..<5 { try producer.send(ProducerRecord(topic: broker.topic("out"), value: [1]), token: token) }
+        for token in 0..<5 { try producer.send(Record(topic: broker.topic("out"), value: [1]), token: token) }
         #expect(producer.flush(timeout: .milliseconds(200)).isEmpty)
         #expect(producer.outstanding == 5)
         var reports: [DeliveryReport] = []

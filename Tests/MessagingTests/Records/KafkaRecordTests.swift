@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
 @Suite struct KafkaRecordTests {
-    private func record(_ headers: [KafkaHeader]) -> KafkaRecord {
+    private func record(_ headers: [Header]) -> KafkaRecord {
         KafkaRecord(
             topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: nil, value: nil, headers: headers)
     }
 
     @Test func theLastHeaderOfANameWins() {
         let record = record([
-            KafkaHeader(name: "a", value: [1]), KafkaHeader(name: "b", value: [2]), KafkaHeader(name: "a", value: [3]),
+            Header("a", [1]), Header("b", [2]), Header("a", [3]),
         ])
         #expect(record.header("a") == [3])
         #expect(record.header("b") == [2])
     }
 
     @Test func aMissingHeaderAndANullOneAreNil() {
-        let record = record([KafkaHeader(name: "a", value: [1]), KafkaHeader(name: "a", value: nil)])
+        let record = record([Header("a", [1]), Header("a", nil)])
         #expect(record.header("a") == nil)
         #expect(record.header("z") == nil)
     }

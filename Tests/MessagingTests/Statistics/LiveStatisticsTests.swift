@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Glibc
 import Messaging
 import Metrics
@@ -13,7 +14,7 @@ import Testing
             let broker = try TestBroker(["in": 2])
             defer { broker.close() }
             let producer = try broker.producer()
-            try producer.deliver([ProducerRecord(topic: broker.topic("in"), value: [1])])
+            try producer.deliver([Record(topic: broker.topic("in"), value: [1])])
             let handler = TestHandler()
             let consumer = try broker.consumer(
                 ["in"], handler: handler, settings: ["statistics.interval.ms": "100"])
@@ -40,7 +41,7 @@ import Testing
             for (partition, count) in [(Int32(0), 40), (1, 3)] {
                 try producer.deliver(
                     (0..<count).map { _ in
-                        ProducerRecord(topic: broker.topic("in"), value: [1], partition: partition)
+                        Record(topic: broker.topic("in"), value: [1], partition: partition)
                     })
             }
             let lag = { (partition: Int) in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLibrdkafka
+import Contracts
 import Messaging
 
 /// Produces a message as no client of ours would: with a header name that is not UTF-8.

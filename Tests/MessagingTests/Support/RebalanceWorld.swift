@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -52,7 +53,7 @@ final class RebalanceWorld {
 
     private func send() throws {
         for number in 0..<partitions {
-            try producer.send(ProducerRecord(topic: topic, value: [1], partition: number), token: 0)
+            try producer.send(Record(topic: topic, value: [1], partition: number), token: 0)
         }
         for report in producer.poll(timeout: .milliseconds(5)) { count(report) }
     }

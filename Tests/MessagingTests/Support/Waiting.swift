@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import Testing
 
@@ -43,7 +44,7 @@ extension KafkaConsumer {
 extension KafkaProducer {
     /// Sends the records, numbered from 0, and waits for all reports.
     @discardableResult
-    func deliver(_ records: [ProducerRecord]) throws -> [DeliveryReport] {
+    func deliver(_ records: [Record]) throws -> [DeliveryReport] {
         for (token, record) in records.enumerated() { try send(record, token: token) }
         var reports: [DeliveryReport] = []
         try wait(until: reports.count == records.count) { reports += poll(timeout: .milliseconds(100)) }

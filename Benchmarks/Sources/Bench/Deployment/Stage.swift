@@ -90,7 +90,7 @@ final class Stage {
 
     /// Has the commands decided that a workload needs before it, by services that run.
     /// - Returns: the records to measure with.
-    func prepare(_ workload: Workload, with services: ServiceGroup) throws -> [ProducerRecord] {
+    func prepare(_ workload: Workload, with services: ServiceGroup) throws -> [Record] {
         guard !workload.preparation.isEmpty else { return try workload.records([:]) }
         let counter = try OutputCounter(self)
         defer { counter.close() }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
 import Messaging
 
@@ -7,7 +8,7 @@ import Messaging
 struct Drain {
     let workload: Workload
     let engine: Engine
-    let records: [ProducerRecord]
+    let records: [Record]
     let seconds: Double
     /// Of each process; the service under test is the first.
     let usage: [(name: String, usage: Usage)]
@@ -69,7 +70,7 @@ struct Drain {
     }
 
     /// Lets the services decide what comes before, and stops them.
-    private static func prepare(_ workload: Workload, on stage: Stage) throws -> [ProducerRecord] {
+    private static func prepare(_ workload: Workload, on stage: Stage) throws -> [Record] {
         if workload.preparation.isEmpty { return try workload.records([:]) }
         let (services, _) = try stage.start()
         defer { services.stop() }

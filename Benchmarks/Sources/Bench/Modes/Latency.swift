@@ -35,7 +35,7 @@ struct Latency {
     }
 
     static func measure(
-        _ stage: Stage, _ services: ServiceGroup, _ workload: Workload, _ records: [ProducerRecord], rate: Int,
+        _ stage: Stage, _ services: ServiceGroup, _ workload: Workload, _ records: [Record], rate: Int,
         seconds: Int
     ) throws -> Latency {
         let tail = try stage.broker.tail([stage.broker.topics.replies], from: .end, fetchWait: 1)

@@ -65,10 +65,10 @@ struct Limits {
             if consumed == 0 { start = .now }
             for record in records {
                 consumed += 1
-                try producer.send(ProducerRecord(topic: topics[0], key: record.key, value: reply), token: 0)
+                try producer.send(Record(topic: topics[0], key: record.key, value: reply), token: 0)
                 owed += perCommand
                 while owed >= 1 {
-                    try producer.send(ProducerRecord(topic: topics[1], key: record.key, value: event), token: 0)
+                    try producer.send(Record(topic: topics[1], key: record.key, value: event), token: 0)
                     owed -= 1
                 }
             }

@@ -13,13 +13,13 @@ final class PacedSender: Sendable {
         var problem: String?
     }
 
-    private let records: [ProducerRecord]
+    private let records: [Record]
     private let kafka: KafkaConfiguration
     private let start: ContinuousClock.Instant
     private let interval: Duration
     private let outcome = Mutex(Outcome())
 
-    init(records: [ProducerRecord], kafka: KafkaConfiguration, start: ContinuousClock.Instant, interval: Duration) {
+    init(records: [Record], kafka: KafkaConfiguration, start: ContinuousClock.Instant, interval: Duration) {
         self.records = records
         self.kafka = kafka
         self.start = start

@@ -11,7 +11,7 @@ import Messaging
 struct LinkWorkload {
     private let factory: CommandFactory
     private var random = SeededGenerator(seed: 1)
-    private var records: [ProducerRecord] = []
+    private var records: [Record] = []
     /// Where poison stands in `records`.
     private var garbled = Set<Int>()
     private var forged = Set<Int>()
@@ -46,7 +46,7 @@ struct LinkWorkload {
         LinkRequest(installId: UserWorkload.installID(install), externalId: UserWorkload.externalID(person))
     }
 
-    private static func registrations(_ count: Int, _ factory: CommandFactory) throws -> [ProducerRecord] {
+    private static func registrations(_ count: Int, _ factory: CommandFactory) throws -> [Record] {
         let device = Device(kind: .phone, platform: "ios", model: "Phone 15", osVersion: "18.1")
         return try (0..<count).map { install in
             try factory.record(

@@ -37,7 +37,7 @@ struct SyncWorkload {
         self.profiles = profiles
     }
 
-    private mutating func next(_ number: Int) throws -> ProducerRecord {
+    private mutating func next(_ number: Int) throws -> Record {
         let id = CommandFactory.id(number)
         let device = zipf.next(using: &random)
         let lot = Int.random(in: 0..<100, using: &random)

@@ -4,15 +4,13 @@ import Contracts
 import Crypto
 import Messaging
 import Runtime
-import WireJSON
 
 /// Makes signed command records, as a producer in front of the platform would.
 struct CommandFactory {
     private let topics: Topics
-    private let key = SymmetricKey(data: Array(Stage.keySecret.utf8))
-    private let internalKey = KeyPurpose.commands.key(
-        from: SymmetricKey(data: Array(Stage.internalSecret.utf8)))
-    private let encoder = WireJSONEncoder()
+    private let app = Seal(Stage.keyID, SymmetricKey(data: Array(Stage.keySecret.utf8)))
+    private let services = Seal(
+        Signature.internalKeyID, KeyPurpose.commands.key(from: SymmetricKey(data: Array(Stage.internalSecret.utf8))))
     private let time = Timestamp(milliseconds: 1_770_000_000_000).rfc3339
 
     init(_ stage: Stage) { topics = stage.broker.topics }
@@ -26,7 +24,7 @@ struct CommandFactory {
     }
 
     /// Signed with the app's key, or with the deployment's when only services may send such a command.
-    func record<Command: CommandMessage>(_ command: Command, id: String) throws -> ProducerRecord {
+    func record<Command: CommandMessage>(_ command: Command, id: String) throws -> Record {
         var attributes = EventAttributes(
             id: id, source: "https://shop.example/backend", type: Command.type, appID: Stage.app)
         let key = partitionKey(app: Stage.app, subject: command.partitionSubject)
@@ -35,35 +33,24 @@ struct CommandFactory {
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         attributes.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        let value = try encoder.encode(CloudEvent(attributes: attributes, data: command))
         let topic = topics.commands(CommandCatalog.service(of: Command.type) ?? "")
-        return ProducerRecord(
-            topic: topic, key: Array(key.utf8), value: value,
-            headers: [
-                KafkaHeader(name: HeaderName.contentType, value: Array(HeaderName.structuredContentType.utf8)),
-                signature(value, topic, isInternal: Command.scope == .internal),
-            ])
+        let seal = Command.scope == .internal ? services : app
+        return try seal.record(to: topic, key: Array(key.utf8), attributes, command)
     }
 
     /// The same record with its signature made for other bytes.
-    func withBadSignature(_ record: ProducerRecord) -> ProducerRecord {
+    func withBadSignature(_ record: Record) -> Record {
+        var other = record
+        other.value = []
         var bad = record
-        let header = signature([], record.topic, isInternal: false)
-        bad.headers = record.headers.map { $0.name == HeaderName.signature ? header : $0 }
+        bad.headers = app.signed(other).headers
         return bad
     }
 
     /// The same record cut off in the middle: no JSON.
-    func truncated(_ record: ProducerRecord) -> ProducerRecord {
+    func truncated(_ record: Record) -> Record {
         var bad = record
         bad.value = record.value.map { Array($0.prefix($0.count / 2)) }
         return bad
-    }
-
-    private func signature(_ value: [UInt8], _ topic: String, isInternal: Bool) -> KafkaHeader {
-        let signature = Signature(
-            keyID: isInternal ? Signature.internalKeyID : Stage.keyID, secret: isInternal ? internalKey : key,
-            topic: topic, headers: [], value: value)
-        return KafkaHeader(name: HeaderName.signature, value: Array(signature.header.utf8))
     }
 }

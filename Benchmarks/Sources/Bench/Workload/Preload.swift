@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 
 /// Puts records into topics before anything is measured.
 enum Preload {
     /// Sends all records in large compressed batches and waits for every acknowledgement.
-    static func send(_ records: [ProducerRecord], to broker: Broker) throws {
+    static func send(_ records: [Record], to broker: Broker) throws {
         var kafka = broker.kafka
         kafka.producer["linger.ms"] = "20"
         kafka.producer["batch.size"] = "500000"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Messaging
 import WireJSON
 
@@ -8,9 +9,9 @@ struct Workload {
     /// As it stands in the reports.
     var name: String
     /// Commands to be decided before.
-    var preparation: [ProducerRecord] = []
+    var preparation: [Record] = []
     /// The commands to measure, made of the results of the preparation by their command's id.
-    var records: ([String: JSONValue]) throws -> [ProducerRecord]
+    var records: ([String: JSONValue]) throws -> [Record]
     /// Replies that end a command. Those that are no JSON get none, a repeated one gets one more.
     var replies: Int
     /// How many commands that is, without repetitions.
@@ -20,13 +21,13 @@ struct Workload {
     var expected: Set<String> = ["succeeded"]
 
     /// Every command is answered once.
-    init(_ name: String, preparation: [ProducerRecord] = [], _ records: [ProducerRecord]) {
+    init(_ name: String, preparation: [Record] = [], _ records: [Record]) {
         self.init(name, preparation: preparation, count: records.count) { _ in records }
     }
 
     init(
-        _ name: String, preparation: [ProducerRecord], count: Int,
-        records: @escaping ([String: JSONValue]) throws -> [ProducerRecord]
+        _ name: String, preparation: [Record], count: Int,
+        records: @escaping ([String: JSONValue]) throws -> [Record]
     ) {
         self.name = name
         self.preparation = preparation

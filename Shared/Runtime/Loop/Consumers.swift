@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Logging
 import Messaging
 
 /// The topics that a service reads, each through a consumer group of its own, so that each is balanced on its own.
 /// Confined to the loop's thread.
-final class Inputs {
+final class Consumers {
     /// A topic and the group that reads it.
-    struct Input: Hashable, Sendable {
+    struct Source: Hashable, Sendable {
         var topic: String
         var group: String
     }
 
-    let all: [Input]
+    let all: [Source]
     private let wakeUp: WakeUp
-    private let make: (Input, WakeUp) throws -> KafkaConsumer
+    private let make: (Source, WakeUp) throws -> KafkaConsumer
     private var consumers: [String: KafkaConsumer] = [:]
     /// Which consumer is asked first: each in turn.
     private var first = 0
 
-    init(_ all: [Input], make: @escaping (Input, WakeUp) throws -> KafkaConsumer) throws {
+    init(_ all: [Source], make: @escaping (Source, WakeUp) throws -> KafkaConsumer) throws {
         self.all = all
         self.make = make
         wakeUp = try WakeUp()

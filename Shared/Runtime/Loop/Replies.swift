@@ -6,15 +6,15 @@ import Storage
 
 /// The answers that a batch needs: those given before to commands that come again, and the sagas that it begins or
 /// settles. A value inside one transaction.
-struct AnswerBook {
+struct Replies {
     private let vault: OutboxVault
     private let known: [CommandKey: JournalEntry]
     /// What this batch answered.
-    private var answers: [CommandKey: OutboundMessage] = [:]
+    private var answers: [CommandKey: OutboxRecord] = [:]
     private var sagas: [CommandKey: Saga]
     private var changed: Set<CommandKey> = []
     /// The commands that this batch sends on to other services.
-    var forwards: [(app: String, id: String, message: OutboundMessage)] = []
+    var forwards: [(app: String, id: String, message: OutboxRecord)] = []
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(
@@ -28,7 +28,7 @@ struct AnswerBook {
     }
 
     /// - Parameter answer: nil when nobody waits for one.
-    mutating func note(_ command: CommandKey, _ answer: OutboundMessage?) {
+    mutating func remember(_ answer: OutboxRecord?, to command: CommandKey) {
         answers[command] = answer
     }
 
@@ -42,7 +42,7 @@ struct AnswerBook {
         sagas[command].flatMap { $0.isSettled ? nil : $0 }
     }
 
-    mutating func settle(_ saga: Saga, with reply: OutboundMessage, isFinal: Bool) throws {
+    mutating func settle(_ saga: Saga, with reply: OutboxRecord, isFinal: Bool) throws {
         sagas[saga.key]?.reply = try vault.close([reply])
         sagas[saga.key]?.isSettled = isFinal
         changed.insert(saga.key)
@@ -50,7 +50,7 @@ struct AnswerBook {
 
     /// The latest answer.
     /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
-    func answer(to command: CommandKey) throws -> OutboundMessage? {
+    func answer(to command: CommandKey) throws -> OutboxRecord? {
         if let reply = sagas[command]?.reply { return try vault.lastReply(reply) }
         if let answer = answers[command] { return answer }
         guard owesAnswer(to: command), let entry = known[command] else { return nil }
@@ -77,22 +77,27 @@ struct AnswerBook {
     }
 }
 
-extension Outcome {
-    /// As it stands in the journal and in metrics.
-    var name: String {
-        switch self {
-        case .succeeded: "succeeded"
-        case .rejected: "rejected"
-        case .expired: "expired"
-        case .pending, .begun: "pending"
-        case .noted: "noted"
-        }
+/// What is kept of a command whose final reply comes later: its attributes and the digest of what it said, in one
+/// object. Sagas from before replies named the digest have none.
+struct SagaOrigin: Codable {
+    var attributes: EventAttributes
+    var digest: String?
+
+    private enum DigestKey: String, CodingKey { case digest = "commanddigest" }
+
+    init(attributes: EventAttributes, digest: String?) {
+        self.attributes = attributes
+        self.digest = digest
     }
 
-    var isFinal: Bool {
-        switch self {
-        case .succeeded, .rejected, .expired: true
-        case .pending, .begun, .noted: false
-        }
+    init(from decoder: any Decoder) throws {
+        attributes = try EventAttributes(from: decoder)
+        digest = try decoder.container(keyedBy: DigestKey.self).decodeIfPresent(String.self, forKey: .digest)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try attributes.encode(to: encoder)
+        var container = encoder.container(keyedBy: DigestKey.self)
+        try container.encodeIfPresent(digest, forKey: .digest)
     }
 }

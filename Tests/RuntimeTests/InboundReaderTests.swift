@@ -8,27 +8,28 @@ import WireJSON
 
 @testable import Runtime
 
-@Suite struct IntakeReaderTests {
-    private let reader = IntakeReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
+@Suite struct InboundReaderTests {
+    private let reader = InboundReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
 
-    private func verdict(_ record: KafkaRecord) -> Intake<FakeService.Put>.Verdict {
-        reader.read(record, now: Fixture.now).verdict
+    private func read(_ record: KafkaRecord) -> Inbound<FakeService.Put> { reader.read(record, now: Fixture.now) }
+
+    private func accepted(_ record: KafkaRecord) throws -> AcceptedCommand<FakeService.Put> {
+        try #require(read(record).accepted)
     }
 
-    private func admitted(_ record: KafkaRecord) throws -> Admitted<FakeService.Put> {
-        let found: Admitted<FakeService.Put>? =
-            if case .admitted(let command) = verdict(record) { command } else { nil }
+    private func refusal(_ record: KafkaRecord) throws -> Refusal {
+        let found: Refusal? = if case .refused(let refusal) = read(record) { refusal } else { nil }
         return try #require(found)
     }
 
     private func rejection(_ record: KafkaRecord) throws -> Rejection? {
-        if case .failure(let rejection) = try admitted(record).body { rejection } else { nil }
+        if case .failure(let rejection) = try accepted(record).body { rejection } else { nil }
     }
 
-    @Test func admitsAGoodCommand() throws {
+    @Test func acceptsAGoodCommand() throws {
         var attributes = Fixture.attributes()
         attributes.expiryTime = "2027-01-15T08:00:00Z"
-        let command = try admitted(Fixture.record(attributes))
+        let command = try accepted(Fixture.record(attributes))
         #expect(command.key.app == "demo")
         #expect(command.key.source == "test")
         #expect(command.key.id == "c1")
@@ -48,55 +49,39 @@ import WireJSON
     @Test func unreadableRecordsAreRefusedWithoutAnAnswer() throws {
         let place = TopicPartition(topic: Fixture.topic, partition: 0)
         for (value, reason) in [(nil, "EMPTY_VALUE"), (Array("x".utf8), "NOT_JSON")] as [([UInt8]?, String)] {
-            guard
-                case .refused(let found, .decode, let detail, _, nil) = verdict(
-                    KafkaRecord(topicPartition: place, offset: 0, key: nil, value: value))
-            else {
-                Issue.record("not refused at decode without notice")
-                return
-            }
-            #expect(found == reason)
-            #expect(!detail.isEmpty)
+            let refusal = try refusal(KafkaRecord(topicPartition: place, offset: 0, key: nil, value: value))
+            #expect(refusal.answer?.attributes == nil && refusal.deadLetter?.step == .decode)
+            #expect(refusal.deadLetter?.reason == reason)
+            #expect(refusal.deadLetter?.detail.isEmpty == false)
         }
     }
 
     @Test func unauthenticatedRecordsAreRefusedAndTheSenderIsTold() throws {
-        guard
-            case .refused("KEY_UNKNOWN", .authenticate, _, _, let notice?) = verdict(
-                try Fixture.record(signedBy: "nobody"))
-        else {
-            Issue.record("not refused at authenticate with notice")
-            return
-        }
-        #expect(notice.rejection.reason == .unauthenticated)
-        #expect(notice.attributes.id == "c1")
-        #expect(!notice.rejection.message.contains("nobody"))
+        let refusal = try refusal(Fixture.record(signedBy: "nobody"))
+        #expect(refusal.deadLetter?.reason == "KEY_UNKNOWN" && refusal.deadLetter?.step == .authenticate)
+        let answer = try #require(refusal.answer)
+        #expect(answer.rejection.reason == .unauthenticated)
+        #expect(answer.attributes.id == "c1")
+        #expect(!answer.rejection.message.contains("nobody"))
     }
 
     @Test func unknownTypesAreRefusedAndTheSenderIsTold() throws {
-        let record = try Fixture.record(Fixture.attributes("identity.fake.unknown.v1"))
-        guard case .refused("UNKNOWN_TYPE", .decode, _, _, let notice?) = verdict(record) else {
-            Issue.record("not refused with notice")
-            return
-        }
-        #expect(notice.rejection.reason == .unknownType)
+        let refusal = try refusal(Fixture.record(Fixture.attributes("identity.fake.unknown.v1")))
+        #expect(refusal.deadLetter?.reason == "UNKNOWN_TYPE" && refusal.deadLetter?.step == .decode)
+        #expect(refusal.answer?.rejection.reason == .unknownType)
     }
 
     @Test func aSenderWithoutTheScopeIsToldAndNotRemembered() throws {
-        guard case .forbidden(let notice) = verdict(try Fixture.record(signedBy: "demo-sdk")) else {
-            Issue.record("not forbidden")
-            return
-        }
-        #expect(notice.rejection.reason == .insufficientScope)
-        #expect(notice.attributes.id == "c1")
+        let refusal = try refusal(Fixture.record(signedBy: "demo-sdk"))
+        #expect(refusal.deadLetter?.reason == nil)
+        #expect(refusal.answer?.rejection.reason == .insufficientScope)
+        #expect(refusal.answer?.attributes.id == "c1")
     }
 
     @Test func authenticationComesBeforeTheType() throws {
-        let record = try Fixture.record(Fixture.attributes("identity.fake.unknown.v1"), signedBy: nil)
-        guard case .refused("SIGNATURE_MISSING", .authenticate, _, _, _) = verdict(record) else {
-            Issue.record("not refused at authenticate")
-            return
-        }
+        let refusal = try refusal(
+            Fixture.record(Fixture.attributes("identity.fake.unknown.v1"), signedBy: nil))
+        #expect(refusal.deadLetter?.reason == "SIGNATURE_MISSING" && refusal.deadLetter?.step == .authenticate)
     }
 
     @Test func rejectsWhateverTheState() throws {
@@ -120,7 +105,7 @@ import WireJSON
         func digest(_ data: JSONValue, _ change: (inout EventAttributes) -> Void = { _ in }) throws -> [UInt8] {
             var attributes = Fixture.attributes()
             change(&attributes)
-            return try admitted(Fixture.record(attributes, data)).digest
+            return try accepted(Fixture.record(attributes, data)).digest
         }
         let first = try digest(["key": "k", "value": "v"])
         #expect(try digest(["value": "v", "key": "k"]) == first)
@@ -131,8 +116,8 @@ import WireJSON
     }
 
     @Test func appsAreApart() throws {
-        let mine = try admitted(Fixture.record())
-        let other = try admitted(Fixture.record(Fixture.attributes(app: "other"), signedBy: "other-backend"))
+        let mine = try accepted(Fixture.record())
+        let other = try accepted(Fixture.record(Fixture.attributes(app: "other"), signedBy: "other-backend"))
         #expect(mine.key != other.key)
     }
 }

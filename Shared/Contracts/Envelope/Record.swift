@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One header of a record. Names may repeat inside a record; the order is kept.
+public struct Header: Sendable, Hashable {
+    /// For people and for comparing: bytes that are not UTF-8 are replaced with U+FFFD.
+    public let name: String
+    /// The name's bytes when they are not UTF-8, otherwise `nil`: what is passed on, as in a dead letter, keeps them.
+    public let rawName: [UInt8]?
+    /// `nil` for a null value, which is not the same as an empty one.
+    public var value: [UInt8]?
+
+    public init(_ name: String, _ value: [UInt8]?) {
+        self.name = name
+        rawName = nil
+        self.value = value
+    }
+
+    public init(_ name: String, _ value: String) {
+        self.init(name, Array(value.utf8))
+    }
+
+    /// A header as it was read: Kafka does not demand that names be UTF-8.
+    public init(nameBytes: [UInt8], _ value: [UInt8]?) {
+        name = String(decoding: nameBytes, as: UTF8.self)
+        rawName = Array(name.utf8) == nameBytes ? nil : nameBytes
+        self.value = value
+    }
+}
+
+/// The header names of the wire form.
+public enum HeaderName {
+    public static let contentType = "content-type"
+    public static let signature = "signature"
+    /// CloudEvents attributes in binary mode.
+    public static let attributePrefix = "ce_"
+    public static let structuredContentType = "application/cloudevents+json"
+}
+
+/// A record to be written, as it will stand on its topic.
+public struct Record: Sendable, Hashable {
+    /// The topic. It is not created on the way.
+    public var topic: String
+    /// The key, which also chooses the partition (murmur2, as Java's clients do); `nil` spreads records at random.
+    public var key: [UInt8]?
+    /// The value; `nil` is a tombstone.
+    public var value: [UInt8]?
+    /// The headers, sent in this order.
+    public var headers: [Header]
+    /// A fixed partition, or `nil` to let the key choose.
+    public var partition: Int32?
+    /// Milliseconds since 1970 UTC, or `nil` for the moment of sending.
+    public var timestampMs: Int64?
+
+    public init(
+        topic: String, key: [UInt8]? = nil, value: [UInt8]?, headers: [Header] = [], partition: Int32? = nil,
+        timestampMs: Int64? = nil
+    ) {
+        self.topic = topic
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.partition = partition
+        self.timestampMs = timestampMs
+    }
+}
+
+/// The address of one partition. Ordered by topic name, then by number, so that lists of partitions have one order.
+public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConvertible {
+    public let topic: String
+    /// From 0.
+    public let partition: Int32
+
+    public init(topic: String, partition: Int32) {
+        self.topic = topic
+        self.partition = partition
+    }
+
+    /// `topic[partition]`.
+    public var description: String { "\(topic)[\(partition)]" }
+
+    public static func < (left: TopicPartition, right: TopicPartition) -> Bool {
+        (left.topic, left.partition) < (right.topic, right.partition)
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Storage
+import WireJSON
+
+/// A record, read and judged as far as that needs no state.
+enum Inbound<Command: Sendable>: Sendable {
+    /// The sender is known: the record is answered, and its answer is remembered under the command's key.
+    case accepted(AcceptedCommand<Command>)
+    /// Not decided, and remembered only under the record's coordinates.
+    case refused(Refusal)
+    /// Of a topic that is subscribed to, and of a type that is not: passed over.
+    case skipped
+
+    var accepted: AcceptedCommand<Command>? {
+        if case .accepted(let command) = self { command } else { nil }
+    }
+}
+
+/// An authenticated command. A class, because it is handed around a lot and never changes: a copy is one reference
+/// instead of some thirty.
+final class AcceptedCommand<Command: Sendable>: Sendable {
+    let record: KafkaRecord
+    /// As they were sent, but for `replyto` where the app has a topic of its own (``ReplyRule``).
+    let attributes: EventAttributes
+    let key: CommandKey
+    let digest: [UInt8]
+    let app: AppSettings
+    let principal: Principal
+    let expiry: Timestamp?
+    /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
+    let isCommand: Bool
+    /// The forward that this reply settles: it is the final one.
+    let answers: String?
+    /// Whether it may have been decided in a log that is forgotten.
+    let isTooOldToTell: Bool
+    /// The command, or why it is rejected whatever the state.
+    let body: Result<Command, Rejection>
+
+    init(
+        record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
+        isCommand: Bool, answers: String?, isTooOldToTell: Bool, body: Result<Command, Rejection>
+    ) {
+        self.record = record
+        self.attributes = attributes
+        key = CommandKey(app: app.id, source: attributes.source, id: attributes.id)
+        self.digest = digest
+        self.app = app
+        self.principal = principal
+        expiry = isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil
+        self.isCommand = isCommand
+        self.answers = answers
+        self.isTooOldToTell = isTooOldToTell
+        self.body = body
+    }
+
+    /// Decided and told, but nothing is kept of it.
+    var isDryRun: Bool { isCommand && attributes.isDryRun }
+
+    func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
+        DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
+    }
+}
+
+/// Why a record is not decided.
+struct Refusal: Sendable {
+    /// What its dead letter says.
+    struct Cause: Sendable {
+        var reason: String
+        var step: DeadLetter.Step
+        var detail: String
+        var attempts = 1
+    }
+
+    /// What its sender is told.
+    struct Answer: Sendable {
+        var attributes: EventAttributes
+        var digest: [UInt8]
+        var rejection: Rejection
+
+        init(_ event: CloudEvent<JSONValue>, _ rejection: Rejection) {
+            attributes = event.attributes
+            digest = CommandDigest.bytes(type: event.attributes.type, data: event.data)
+            self.rejection = rejection
+        }
+
+        /// - Returns: `nil` to an event or a reply, which nobody waits for an answer to.
+        init?(_ command: AcceptedCommand<some Sendable>?, _ rejection: Rejection) {
+            guard let command, command.isCommand else { return nil }
+            attributes = command.attributes
+            digest = command.digest
+            self.rejection = rejection
+        }
+    }
+
+    var record: KafkaRecord
+    /// `nil` when the sender is known and may not send this: there is no dead letter then, the sender is told, and the
+    /// command's id stays free for those who may use it.
+    var deadLetter: Cause?
+    /// `nil` when nobody is told: what cannot be read names no sender.
+    var answer: Answer?
+}
+
+/// Reads and judges records: envelope, credential, scope, data. Pure.
+struct InboundReader<Service: CommandService> {
+    private typealias Command = Service.Command
+
+    private let authenticator: Authenticator
+    private let topics: Topics
+    private let replies: ReplyRule
+    /// What is read, by type.
+    private let inputs: [String: Input<Service.Command>]
+    /// The other topics that are read beside the commands topic.
+    private let sources: [String: InputSource]
+
+    init(authenticator: Authenticator, topics: Topics) {
+        self.authenticator = authenticator
+        self.topics = topics
+        replies = ReplyRule(topics: topics, apps: authenticator.apps)
+        inputs = Dictionary(Service.inputs.map { ($0.type, $0) }) { first, _ in first }
+        let others = Service.sources.filter { $0 != .commands }
+        sources = Dictionary(others.map { ($0.topic(topics, of: Service.name), $0) }) { first, _ in first }
+    }
+
+    /// - Parameter isTooOldToTell: whether the record may have been decided in a log that is forgotten.
+    func read(_ record: KafkaRecord, now: Timestamp, isTooOldToTell: Bool = false) -> Inbound<Service.Command> {
+        let event: CloudEvent<JSONValue>
+        do {
+            event = try EnvelopeReader.read(value: record.value, headers: record.headers)
+        } catch {
+            return .refused(dead(record, error.reason.rawValue, .decode, error.detail))
+        }
+        let input = inputs[event.attributes.type]
+        guard let source = sources[record.topicPartition.topic] else {
+            return command(event, input, record, now, isTooOldToTell)
+        }
+        guard let input, input.source == source else { return .skipped }
+        return publication(event, input, record, now, isTooOldToTell)
+    }
+
+    private func command(
+        _ event: CloudEvent<JSONValue>, _ input: Input<Command>?, _ record: KafkaRecord, _ now: Timestamp,
+        _ isTooOldToTell: Bool
+    ) -> Inbound<Command> {
+        var event = event
+        do {
+            let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
+            let misdirection = replies.direct(&event.attributes, app, principal)
+            guard let input, let scope = input.scope else { return .refused(unknownType(event, record)) }
+            do throws(Rejection) {
+                try principal.authorize(scope)
+                if let misdirection { throw misdirection }
+                try checkDryRun(event.attributes)
+            } catch {
+                return .refused(Refusal(record: record, answer: Refusal.Answer(event, error)))
+            }
+            return .accepted(accept(event, input, record, app, principal, isTooOldToTell))
+        } catch {
+            replies.directUnknown(&event.attributes)
+            let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))
+            return .refused(dead(record, error.reason.rawValue, .authenticate, error.detail, answer))
+        }
+    }
+
+    /// An event or a reply that is subscribed to: only the deployment's own services write those.
+    private func publication(
+        _ event: CloudEvent<JSONValue>, _ input: Input<Command>, _ record: KafkaRecord, _ now: Timestamp,
+        _ isTooOldToTell: Bool
+    ) -> Inbound<Command> {
+        do {
+            let (app, principal) = try authenticator.authenticate(publication: record, event.attributes, now: now)
+            let publication = accept(event, input, record, app, principal, isTooOldToTell)
+            if case .failure(let rejection) = publication.body {
+                return .refused(dead(record, rejection.reason.rawValue, .decode, rejection.message))
+            }
+            return .accepted(publication)
+        } catch {
+            return .refused(dead(record, error.reason.rawValue, .authenticate, error.detail))
+        }
+    }
+
+    private func dead(
+        _ record: KafkaRecord, _ reason: String, _ step: DeadLetter.Step, _ detail: String,
+        _ answer: Refusal.Answer? = nil
+    ) -> Refusal {
+        Refusal(record: record, deadLetter: .init(reason: reason, step: step, detail: detail), answer: answer)
+    }
+
+    /// Not remembered under the command's key: a later version may know the type, and the record may be sent again.
+    private func unknownType(_ event: CloudEvent<JSONValue>, _ record: KafkaRecord) -> Refusal {
+        let rejection = Rejection(.unknownType, "The \(Service.name) service knows no command of this type.")
+        let answer = Refusal.Answer(event, rejection)
+        if event.attributes.isDryRun { return Refusal(record: record, answer: answer) }
+        return dead(record, rejection.reason.rawValue, .decode, rejection.message, answer)
+    }
+
+    private func checkDryRun(_ attributes: EventAttributes) throws(Rejection) {
+        switch attributes.dryRun {
+        case nil, "true", "false": return
+        default: throw Rejection(.invalidRequest, "dryrun is neither \"true\" nor \"false\".")
+        }
+    }
+
+    private func accept(
+        _ event: CloudEvent<JSONValue>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
+        _ principal: Principal, _ isTooOldToTell: Bool
+    ) -> AcceptedCommand<Command> {
+        AcceptedCommand(
+            record: record, attributes: event.attributes,
+            digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
+            isCommand: input.source == .commands, answers: answers(event), isTooOldToTell: isTooOldToTell,
+            body: body(event, input))
+    }
+
+    /// The forward that is settled by this message: by a reply that is the last one.
+    private func answers(_ event: CloudEvent<JSONValue>) -> String? {
+        guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data),
+            reply.status != .pending
+        else { return nil }
+        return reply.commandId
+    }
+
+    private func body(_ event: CloudEvent<JSONValue>, _ input: Input<Command>) -> Result<Command, Rejection> {
+        guard topics.replyTopic(event.attributes.replyTo) != nil else {
+            return .failure(Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>."))
+        }
+        do {
+            return .success(try input.read(event.data))
+        } catch let rejection as Rejection {
+            return .failure(rejection)
+        } catch {
+            let problem = WireJSONError.explain(error)
+            return .failure(
+                Rejection(.invalidRequest, problem.contains(": ") ? "data.\(problem)" : "data: \(problem)"))
+        }
+    }
+}
+
+/// Where replies may be sent. An app that has a reply topic of its own gets the answers to its API keys there and
+/// nowhere else; nobody else may name it. Replies hold authentication codes and tokens, and a topic is all that Kafka
+/// keeps apart.
+struct ReplyRule: Sendable {
+    private let topics: Topics
+    /// By topic, with prefix: the app that has it.
+    private let owners: [String: String]
+
+    init(topics: Topics, apps: AppDirectory) {
+        self.topics = topics
+        owners = Dictionary(
+            apps.replyTopics.map { (topics.prefix + $0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Directs the reply of a command whose sender is known. The gateway and the services have topics of their own.
+    /// - Returns: why the command is refused; the refusal is directed already.
+    func direct(_ attributes: inout EventAttributes, _ app: AppSettings, _ principal: Principal) -> Rejection? {
+        guard principal.kind != .service, !attributes.source.hasPrefix(Topics.ownSources) else { return nil }
+        let named = attributes.replyTo.map { topics.replyTopic($0) }
+        guard let own = app.replies else {
+            guard case .some(.some(let topic)) = named, owners[topic] != nil || topics.isOwn(replyTopic: topic) else {
+                return nil
+            }
+            attributes.replyTo = nil
+            return Rejection(.invalidRequest, "replyto is not a topic that this app may have answers sent to.")
+        }
+        let isOther = named.map { $0 != topics.prefix + own } ?? false
+        attributes.replyTo = topics.prefix + own
+        return isOther
+            ? Rejection(.invalidRequest, "replyto is not \(own), which this app's answers are sent to; leave it away.")
+            : nil
+    }
+
+    /// Directs the answer to somebody who is not known. Who names another app's topic is answered on the common one.
+    func directUnknown(_ attributes: inout EventAttributes) {
+        guard !owners.isEmpty, let appID = attributes.appID else { return }
+        if attributes.replyTo == nil, !attributes.source.hasPrefix(Topics.ownSources) {
+            attributes.replyTo = owners.first { $0.value == appID }?.key
+        } else if let owner = topics.replyTopic(attributes.replyTo).flatMap({ owners[$0] }), owner != appID {
+            attributes.replyTo = nil
+        }
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+import Crypto
+
+/// A record to publish, exactly as it will stand on its topic. The journal keeps it so: publishing it again gives the
+/// same id and the same bytes.
+public struct OutboxRecord: Sendable, Hashable {
+    public enum Role: UInt8, Sendable, Hashable {
+        case event = 1
+        case reply = 2
+        case deadLetter = 3
+        /// For another service, or for this one later.
+        case command = 4
+        /// A reply with a secret in it, which the journal keeps encrypted.
+        case confidentialReply = 5
+    }
+
+    public var role: Role
+    public var record: Record
+    /// A reply to a topic that an outsider named. When that topic refuses it for long, it becomes a dead letter;
+    /// everything else waits for as long as it takes.
+    public var mayBeGivenUp: Bool
+
+    public init(_ role: Role, _ record: Record, mayBeGivenUp: Bool = false) {
+        self.role = role
+        self.record = record
+        self.mayBeGivenUp = mayBeGivenUp
+    }
+
+    var isReply: Bool { role == .reply || role == .confidentialReply }
+
+    public var topic: String { record.topic }
+    public var key: [UInt8]? { record.key }
+    public var headers: [Header] { record.headers }
+    public var value: [UInt8]? { record.value }
+}
+
+/// The journal's `messages` column: the messages of one command, one after the other, every part with its length in
+/// front (little endian; -1 stands for an absent key or value). Binary because dead letters hold arbitrary bytes and
+/// because a message must come out byte for byte as it went in.
+public enum OutboxCodec {
+    public struct Corrupted: Error, Sendable, CustomStringConvertible {
+        public var description: String { "the journal's messages column is not what this version writes" }
+    }
+
+    public static func encode(_ messages: [OutboxRecord]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        // Headers of our own messages take some 200 bytes, keys some 50.
+        bytes.reserveCapacity(messages.reduce(5) { $0 + 256 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
+        bytes.append(2)  // the format's version
+        append(Int32(messages.count), to: &bytes)
+        for message in messages {
+            bytes.append(message.role.rawValue | (message.mayBeGivenUp ? givenUp : 0))
+            append(message.topic, to: &bytes)
+            append(message.key, to: &bytes)
+            append(Int32(message.headers.count), to: &bytes)
+            for header in message.headers {
+                if let raw = header.rawName { append(raw, to: &bytes) } else { append(header.name, to: &bytes) }
+                append(header.value, to: &bytes)
+            }
+            append(message.value, to: &bytes)
+        }
+        return bytes
+    }
+
+    /// - Throws: `Corrupted`.
+    public static func decode(_ bytes: [UInt8]) throws(Corrupted) -> [OutboxRecord] {
+        var reader = Reader(bytes: bytes)
+        let version = try reader.byte()
+        guard version == 1 || version == 2 else { throw Corrupted() }
+        let count = try reader.integer()
+        guard count >= 0 else { throw Corrupted() }
+        var messages: [OutboxRecord] = []
+        for _ in 0..<count {
+            let byte = try reader.byte()
+            guard let role = OutboxRecord.Role(rawValue: byte & ~givenUp) else { throw Corrupted() }
+            let topic = try reader.text()
+            let key = try reader.bytesOrNil()
+            let headerCount = try reader.integer()
+            guard headerCount >= 0 else { throw Corrupted() }
+            var headers: [Header] = []
+            for _ in 0..<headerCount {
+                guard let name = try reader.bytesOrNil() else { throw Corrupted() }
+                headers.append(Header(nameBytes: name, try reader.bytesOrNil()))
+            }
+            var message = OutboxRecord(
+                role, Record(topic: topic, key: key, value: try reader.bytesOrNil(), headers: headers),
+                mayBeGivenUp: byte & givenUp != 0)
+            // The first version did not say who named a reply's topic.
+            if version == 1 { message.mayBeGivenUp = message.isReply && !topic.hasSuffix("identity.replies.v1") }
+            messages.append(message)
+        }
+        guard reader.isAtEnd else { throw Corrupted() }
+        return messages
+    }
+
+    /// Stands in the role's byte.
+    private static let givenUp: UInt8 = 0x80
+
+    private static func append(_ value: Int32, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func append(_ text: String, to bytes: inout [UInt8]) {
+        append(Int32(text.utf8.count), to: &bytes)
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    private static func append(_ part: [UInt8]?, to bytes: inout [UInt8]) {
+        append(Int32(part?.count ?? -1), to: &bytes)
+        if let part { bytes.append(contentsOf: part) }
+    }
+
+    private struct Reader {
+        var bytes: [UInt8]
+        var position = 0
+
+        var isAtEnd: Bool { position == bytes.count }
+
+        mutating func byte() throws(Corrupted) -> UInt8 {
+            guard position < bytes.count else { throw Corrupted() }
+            defer { position += 1 }
+            return bytes[position]
+        }
+
+        mutating func integer() throws(Corrupted) -> Int {
+            var value: UInt32 = 0
+            for shift in 0..<4 { value |= UInt32(try byte()) << UInt32(8 * shift) }
+            return Int(Int32(bitPattern: value))
+        }
+
+        mutating func bytesOrNil() throws(Corrupted) -> [UInt8]? {
+            let count = try integer()
+            if count == -1 { return nil }
+            guard count >= 0, count <= bytes.count - position else { throw Corrupted() }
+            defer { position += count }
+            return Array(bytes[position..<position + count])
+        }
+
+        mutating func text() throws(Corrupted) -> String {
+            guard let part = try bytesOrNil(), let text = String(validating: part, as: UTF8.self) else {
+                throw Corrupted()
+            }
+            return text
+        }
+    }
+}
+
+/// Keeps confidential replies encrypted while they stand in the journal (AES-GCM, under a key that comes from the
+/// deployment's internal key).
+struct OutboxVault {
+    /// The first closes, all of them open.
+    private let keys: [SymmetricKey]
+
+    /// - Parameter keys: without any there are no confidential messages: services that write them need them.
+    init(_ keys: DeploymentKeys) { self.keys = keys.checking(.store) }
+
+    struct Sealed: Error, CustomStringConvertible {
+        var description: String {
+            "a confidential reply was stored under another internal key: name it in IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
+        }
+    }
+
+    struct NoKey: Error, CustomStringConvertible {
+        var description: String { "a confidential reply cannot be stored: IDENTITYBUS_INTERNAL_KEY is not set" }
+    }
+
+    /// The journal's form of the messages.
+    func close(_ messages: [OutboxRecord]) throws -> [UInt8] {
+        OutboxCodec.encode(
+            try messages.map { message in
+                guard message.role == .confidentialReply, let value = message.value else { return message }
+                guard let key = keys.first, let box = try AES.GCM.seal(value, using: key).combined else {
+                    throw NoKey()
+                }
+                var sealed = message
+                sealed.record.value = Array(box)
+                return sealed
+            })
+    }
+
+    /// All messages.
+    /// - Throws: `OutboxCodec.Corrupted`; ``Sealed`` when one cannot be opened.
+    func open(_ bytes: [UInt8]) throws -> [OutboxRecord] {
+        try OutboxCodec.decode(bytes).map { message in
+            guard let opened = opened(message) else { throw Sealed() }
+            return opened
+        }
+    }
+
+    /// The last message, if it is a reply and can be opened.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    func lastReply(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
+        guard let last = try OutboxCodec.decode(bytes).last, last.isReply else { return nil }
+        return opened(last)
+    }
+
+    private func opened(_ message: OutboxRecord) -> OutboxRecord? {
+        guard message.role == .confidentialReply, let value = message.value else { return message }
+        guard let box = try? AES.GCM.SealedBox(combined: value) else { return nil }
+        for key in keys {
+            guard let plain = try? AES.GCM.open(box, using: key) else { continue }
+            var opened = message
+            opened.record.value = Array(plain)
+            return opened
+        }
+        return nil
+    }
+}

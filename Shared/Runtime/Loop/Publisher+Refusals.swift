@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Logging
+import Messaging
+
+/// What happens to messages that a topic, or the producer itself, does not take.
+extension Publisher {
+    // MARK: Topics that refuse
+
+    func refuse(_ item: Item, _ error: KafkaError) {
+        let (topic, now) = (item.message.topic, hooks.now())
+        guard var refusal = refusals[topic] else {
+            // A producer may learn a little later than another that the topic accepts again.
+            let isNew = accepted.map { $0.topic != topic || now - $0.at > .seconds(10) } ?? true
+            logger.log(
+                level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
+                metadata: ["topic": "\(topic)", "error": "\(error)"])
+            let pause = isNew ? Self.firstPause : Self.firstPause * 5
+            refusals[topic] = RefusingTopic(items: [item], error: error, since: now, nextTry: now + pause, pause: pause)
+            return
+        }
+        refusal.error = error
+        if refusal.probe == item.token {
+            refusal.probe = nil
+            refusal.nextTry = now + refusal.backoff.next()
+        } else {
+            // What was on its way comes back message by message, and belongs before what came later.
+            let before = refusal.items.lastIndex { $0.token < item.token }
+            refusal.items.insert(item, at: before.map { $0 + 1 } ?? 0)
+        }
+        refusals[topic] = refusal
+    }
+
+    func tryRefused() {
+        guard !refusals.isEmpty else { return }
+        giveUp()
+        let now = hooks.now()
+        for (topic, refusal) in refusals where refusal.probe == nil && refusal.nextTry <= now {
+            guard let first = refusal.items.first else {
+                refusals[topic] = nil
+                continue
+            }
+            refusals[topic]?.probe = first.token
+            hand(first)
+        }
+    }
+
+    /// The topic of a delivered message accepts again: what waits for it follows, in order. Those that have to be
+    /// tried alone go one after the other.
+    func accepts(_ item: Item) {
+        let topic = item.message.topic
+        guard var refusal = refusals[topic], refusal.probe == item.token else { return }
+        refusal.items.removeAll { $0 === item }
+        if let next = refusal.items.first, next.isAlone {
+            refusal.probe = next.token
+            refusals[topic] = refusal
+            return hand(next)
+        }
+        refusals[topic] = nil
+        accepted = (topic, hooks.now())
+        logger.info("a topic accepts messages again", metadata: ["topic": "\(topic)"])
+        for waiting in refusal.items { send(waiting) }
+    }
+
+    private func giveUp() {
+        let now = hooks.now()
+        let waiting = refusals.values.flatMap(\.items).filter(\.message.mayBeGivenUp).sorted { $0.token < $1.token }
+        let surplus = max(0, waiting.count - Self.maxWaitingReplies)
+        for (place, item) in waiting.enumerated() where place < surplus || now - item.since > Self.grace {
+            giveUp(item)
+        }
+    }
+
+    private func giveUp(_ item: Item) {
+        let topic = item.message.topic
+        guard let refusal = refusals[topic], refusal.probe != item.token,
+            let substitute = hooks.substitute(item.message, refusal.error)
+        else { return }
+        refusals[topic]?.items.removeAll { $0 === item }
+        if refusals[topic]?.items.isEmpty == true { refusals[topic] = nil }
+        hooks.gaveUp()
+        logger.error(
+            "a reply is given up, the topic that its command names refuses it",
+            metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
+        put(substitute, inPlaceOf: item)
+    }
+
+    // MARK: A producer that failed
+
+    func restart() {
+        let now = hooks.now()
+        if let failed = producer {
+            logger.warning(
+                "the producer failed, making a new one",
+                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restarts.pause)"])
+            failed.close(timeout: .zero)
+            single?.close(timeout: .zero)
+            producer = nil
+            single = nil
+            restartAt = now + restarts.next()
+        }
+        if let restartAt, now < restartAt { return }
+        do {
+            producer = try hooks.makeProducer(.ordered)
+            failure = nil
+        } catch {
+            logger.error("no new producer", metadata: ["error": "\(error)"])
+            restartAt = now + restarts.next()
+            return
+        }
+        sendAgain()
+    }
+
+    /// Reports of the old producer are gone with it: everything undelivered is sent again, in its first order.
+    private func sendAgain() {
+        unsent = []
+        var waiting: Set<Int> = []
+        for topic in refusals.keys {
+            refusals[topic]?.probe = nil
+            waiting.formUnion(refusals[topic]?.items.map(\.token) ?? [])
+        }
+        for item in items.values.filter({ !waiting.contains($0.token) }).sorted(by: { $0.token < $1.token }) {
+            send(item)
+        }
+    }
+}
+
+extension KafkaError {
+    /// The client knows of no such topic, and asks no broker to take the message.
+    var isUnknownTopic: Bool {
+        [Code.unknownTopic, Code.unknownPartition, Code.unknownTopicOrPartition].contains(code)
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Logging
+import Messaging
+import Storage
+
+/// What is done now and then, between batches.
+extension ServiceLoop {
+    func housekeep(_ consumers: Consumers) throws {
+        let now = ContinuousClock.now
+        if hasMoreToPrune { prune() }
+        guard now - lastHousekeeping >= .seconds(1) else { return }
+        lastHousekeeping = now
+        metrics.outbox(publisher.pending)
+        health.publishing(publisher.problem)
+        health.group(consumers.problem)
+        saveProgress()
+        if let joined = watch.cluster, joined != cluster {
+            logger.warning(
+                "Kafka is another cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+            mustRejoin = true
+        }
+        if now - lastCommit >= .seconds(30) {
+            lastCommit = now
+            consumers.commit(ownership.uncommitted, wait: false)
+            ownership.committed()
+        }
+        try checkCompleteness(consumers, now)
+        if isKeeper { sendDue() }
+        if now - lastReload >= .seconds(2) {
+            lastReload = now
+            if apps.reload() {
+                reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
+                let appTopics = configuration.replyTopicSpecs(of: apps.apps)
+                writer.appReplyTopics = Set(appTopics.map(\.name))
+                watch.want(appTopics: appTopics)
+            }
+        }
+        if now - lastPrune >= .seconds(5) {
+            lastPrune = now
+            prune()
+        }
+    }
+
+    /// One replica does what is to be done once: the owner of the first partition of the commands topic.
+    private var isKeeper: Bool {
+        ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)] != nil
+    }
+
+    /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
+    /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back.
+    private func checkCompleteness(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
+        guard case .sqlite = configuration.database else { return }
+        guard consumers.problem == nil else { return }
+        if hasAllPartitions {
+            partialSince = nil
+            wasComplete = true
+            return
+        }
+        let since = partialSince ?? now
+        partialSince = since
+        guard now - since > (wasComplete ? .seconds(40) : .seconds(3)) else { return }
+        throw ConfigurationProblem(
+            "DATABASE_URL",
+            "is not set, and another replica of the \(Service.name) service reads the same topics. With SQLite there can be "
+                + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
+    }
+
+    /// Whether everything that the service reads is assigned to this replica.
+    private var hasAllPartitions: Bool {
+        guard let consumers else { return false }
+        return consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
+    }
+
+    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
+    /// another store reads along.
+    func isLive(_ partition: TopicPartition) -> Bool {
+        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
+            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
+        else { return false }
+        if case .sqlite = configuration.database, !wasComplete, !hasAllPartitions { return false }
+        return true
+    }
+
+    /// Writes down how far publishing came. What cannot be written now is written later.
+    func saveProgress() {
+        let unsaved = ownership.unsaved
+        guard !unsaved.isEmpty else { return }
+        do {
+            try database.transaction { try Storage.Progress.markPublished(unsaved, in: $0) }
+            ownership.saved(unsaved)
+            databaseWorks()
+        } catch {
+            note(error)
+        }
+    }
+
+    /// Sends the service the commands whose time has come, and asks again for what was not answered. A crash in between
+    /// loses nothing: they stay due.
+    private func sendDue() {
+        guard publisher.problem == nil, publisher.unbound < configuration.batchSize else { return }
+        let now = Timestamp.now
+        do {
+            if Service.hasDueCommands {
+                let due = try database.transaction {
+                    try service.due(now: now, limit: configuration.batchSize, apps: apps.apps, in: $0)
+                }
+                publisher.publish(try due.map { try writer.due($0, now: now) })
+            }
+            let forwards = try database.transaction {
+                try Forwards.due(now: now.milliseconds, limit: configuration.batchSize, in: $0)
+            }
+            if !forwards.isEmpty {
+                metrics.askedAgain(forwards.count)
+                publisher.publish(try forwards.flatMap { try vault.open($0.message).map(writer.signedAgain) })
+            }
+        } catch {
+            note(error)
+        }
+    }
+
+    /// Small steps between batches. While there is more to prune, every turn takes twice as much as a batch can add, so
+    /// the journal cannot outgrow it.
+    private func prune() {
+        let limit = 2 * configuration.batchSize
+        let retention = configuration.journalRetention.inMilliseconds
+        let held = ownership.partitions.values.map(\.claim.held).sorted {
+            ($0.topic, $0.partition) < ($1.topic, $1.partition)
+        }
+        guard !held.isEmpty else { return }
+        // What a saga's own log knows to be old. An idle log makes nothing old.
+        let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
+        do {
+            let count = try database.transaction {
+                let count = try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
+                if count > 0, horizon > 0 { _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
+                return count
+            }
+            hasMoreToPrune = count >= limit
+            databaseWorks()
+        } catch {
+            hasMoreToPrune = false
+            note(error)
+        }
+    }
+
+    /// An error of the work that goes on beside deciding: the next turn tries again.
+    func note(_ error: any Error) {
+        guard let error = error as? StorageError else {
+            logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+            return
+        }
+        switch error.kind {
+        case .conflict: break
+        case .fenced: rejoin(because: error)
+        case .unavailable: health.database(error.description)
+        case .invalid: logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Something was written or looked up.
+    func databaseWorks() {
+        if !isDecidingFailing { health.database(nil) }
+    }
+
+    func rejoin(because error: StorageError) {
+        metrics.fenced()
+        logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
+        mustRejoin = true
+    }
+}
