@@ -62,7 +62,7 @@ let package = Package(
         .target(
             name: "Storage",
             dependencies: [
-                "CLibpq", "Contracts",
+                "CLibpq", "Contracts", "WireJSON",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -104,10 +104,8 @@ let package = Package(
         // Services
         .target(
             name: "Link",
-            dependencies: [
-                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
-            ],
-            path: "Services/Link", exclude: ["Main"], swiftSettings: strict),
+            dependencies: ["Contracts", "Runtime", "Storage", "WireJSON"], path: "Services/Link", exclude: ["Main"],
+            swiftSettings: strict),
         .executableTarget(
             name: "LinkMain", dependencies: ["Link", "Runtime"], path: "Services/Link/Main",
             swiftSettings: strict),
@@ -124,8 +122,7 @@ let package = Package(
         .target(
             name: "Sync",
             dependencies: [
-                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Metrics", package: "swift-metrics"),
             ],
             path: "Services/Sync", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(

@@ -33,7 +33,7 @@ public struct LinkService: CommandService {
             try store.persons(
                 Set(
                     commands.compactMap { command, context in
-                        command.externalID.map { LinkState.ExternalKey(app: context.app.id, externalID: $0) }
+                        command.externalID.map { Scoped<ExactText>(app: context.app.id, id: $0) }
                     })))
         try loadErasures(commands, store, &state)
         let isErasing = commands.contains { $0.0.erases }

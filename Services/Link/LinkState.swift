@@ -2,6 +2,7 @@
 
 import Contracts
 public import Runtime
+import Storage
 
 /// The installs, persons and erasures that a batch touches. With a person come its active installs, and all of its
 /// installs when a command of the batch erases it.
@@ -14,35 +15,21 @@ public struct LinkState: ServiceState, Sendable {
         case erasureOver(userID: String)
     }
 
-    /// A person's external id within its app.
-    struct ExternalKey: Hashable, Sendable {
-        var app: ExactText
-        var externalID: ExactText
-
-        init(app: String, externalID: String) {
-            self.app = ExactText(app)
-            self.externalID = ExactText(externalID)
-        }
-    }
-
-    private(set) var installs: [ExactText: Install] = [:]
-    private(set) var persons: [ExactText: Person] = [:]
-    private var userIDs: [ExternalKey: ExactText] = [:]
-    private var installIDs: [ExactText: Set<ExactText>] = [:]
+    private(set) var installs = Table<Install>()
+    private(set) var persons = Table<Person>()
     /// By user id.
-    private(set) var erasures: [ExactText: Erasure] = [:]
+    private(set) var erasures = Table<Erasure>()
+
+    /// By external id.
+    private var userIDs: [Scoped<ExactText>: ExactText] = [:]
+    private var installIDs: [ExactText: Set<ExactText>] = [:]
     /// By the forward that is waited for. Entries that are out of date stay; who looks there checks.
     private var awaited: [ExactText: ExactText] = [:]
 
-    /// What `save` has to write.
-    private(set) var changedInstalls: Set<ExactText> = []
-    private(set) var changedPersons: Set<ExactText> = []
-    private(set) var changedErasures: Set<ExactText> = []
-
     public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = []) {
-        installs.forEach { put($0) }
-        persons.forEach { put($0) }
-        erasures.forEach { put($0) }
+        load(installs)
+        load(persons)
+        load(erasures)
     }
 
     func install(_ id: String) -> Install? { installs[ExactText(id)] }
@@ -50,7 +37,7 @@ public struct LinkState: ServiceState, Sendable {
     func person(userID: String) -> Person? { persons[ExactText(userID)] }
 
     func person(app: String, externalID: String) -> Person? {
-        userIDs[ExternalKey(app: app, externalID: externalID)].flatMap { persons[$0] }
+        userIDs[Scoped(app: app, id: externalID)].flatMap { persons[$0] }
     }
 
     /// The person's installs that are here, by id.
@@ -71,57 +58,43 @@ public struct LinkState: ServiceState, Sendable {
 
     /// Adds rows as they stand in the database. Rows that are here already stay as they are.
     mutating func load(_ rows: [Install]) {
-        for install in rows where self.install(install.id) == nil { put(install) }
+        for install in rows where installs.load(install) { index(install, insteadOf: nil) }
     }
 
     mutating func load(_ rows: [Person]) {
-        for person in rows where self.person(userID: person.userID) == nil { put(person) }
+        for person in rows where persons.load(person) { index(person, insteadOf: nil) }
     }
 
     mutating func load(_ rows: [Erasure]) {
-        for erasure in rows where self.erasure(of: erasure.userID) == nil { put(erasure) }
+        for erasure in rows where erasures.load(erasure) { index(erasure) }
     }
 
     public mutating func apply(_ change: Change) {
         switch change {
-        case .install(let install):
-            put(install)
-            changedInstalls.insert(ExactText(install.id))
-        case .person(let person):
-            put(person)
-            changedPersons.insert(ExactText(person.userID))
+        case .install(let install): index(install, insteadOf: installs.put(install))
+        case .person(let person): index(person, insteadOf: persons.put(person))
         case .erasure(let erasure):
-            put(erasure)
-            changedErasures.insert(ExactText(erasure.userID))
-        case .erasureOver(let userID):
-            erasures[ExactText(userID)] = nil
-            changedErasures.insert(ExactText(userID))
+            erasures.put(erasure)
+            index(erasure)
+        case .erasureOver(let userID): erasures.remove(ExactText(userID))
         }
     }
 
-    private mutating func put(_ install: Install) {
-        let id = ExactText(install.id)
-        if let previous = installs[id]?.userID { installIDs[ExactText(previous)]?.remove(id) }
-        if let userID = install.userID { installIDs[ExactText(userID), default: []].insert(id) }
-        installs[id] = install
+    private mutating func index(_ install: Install, insteadOf previous: Install?) {
+        if let userID = previous?.userID { installIDs[ExactText(userID)]?.remove(install.key) }
+        if let userID = install.userID { installIDs[ExactText(userID), default: []].insert(install.key) }
     }
 
-    private mutating func put(_ erasure: Erasure) {
-        let userID = ExactText(erasure.userID)
-        erasures[userID] = erasure
+    private mutating func index(_ person: Person, insteadOf previous: Person?) {
+        if let previous, let externalID = previous.externalID {
+            userIDs[Scoped(app: previous.app, id: externalID)] = nil
+        }
+        if let externalID = person.externalID { userIDs[Scoped(app: person.app, id: externalID)] = person.key }
+    }
+
+    private mutating func index(_ erasure: Erasure) {
         for forward in [erasure.user.forward, erasure.sync.forward].compactMap({ $0 }) {
-            awaited[ExactText(forward)] = userID
+            awaited[ExactText(forward)] = erasure.key
         }
-    }
-
-    private mutating func put(_ person: Person) {
-        let userID = ExactText(person.userID)
-        if let previous = persons[userID], let externalID = previous.externalID {
-            userIDs[ExternalKey(app: previous.app, externalID: externalID)] = nil
-        }
-        if let externalID = person.externalID {
-            userIDs[ExternalKey(app: person.app, externalID: externalID)] = userID
-        }
-        persons[userID] = person
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Storage
 import Testing
 
 @testable import Link
@@ -35,12 +36,12 @@ import Testing
         var state = LinkState(installs: [Fixture.install("i1")], persons: [Fixture.person(Self.me)])
         state.load([Fixture.install("i2")])
         state.load([Fixture.person(Self.other)])
-        #expect(state.changedInstalls.isEmpty)
-        #expect(state.changedPersons.isEmpty)
+        #expect(state.installs.changed.isEmpty)
+        #expect(state.persons.changed.isEmpty)
         state.apply(.install(Fixture.install("i2", of: Self.me)))
         state.apply(.person(Fixture.person(Self.other, "anna")))
-        #expect(state.changedInstalls == ["i2"])
-        #expect(state.changedPersons == [ExactText(Self.other)])
+        #expect(state.installs.changed.map(\.id) == ["i2"])
+        #expect(state.persons.changed.map(\.userID) == [Self.other])
     }
 
     @Test func rowsThatAreHereStayAsTheyAre() {

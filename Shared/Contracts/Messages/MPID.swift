@@ -17,6 +17,11 @@ public struct MPID: Sendable, Hashable, Comparable, CustomStringConvertible {
         self.init(value)
     }
 
+    /// The highest there is.
+    public static let max = MPID(known: .max)
+
+    private init(known value: Int64) { self.value = value }
+
     public var description: String { String(value) }
 
     public static func < (left: MPID, right: MPID) -> Bool { left.value < right.value }

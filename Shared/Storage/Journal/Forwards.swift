@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
+
 /// A command that was sent to another service and is not yet answered.
 public struct UnansweredForward: Sendable, Hashable {
-    public let app: String
+    public internal(set) var app: String
     /// The command's own id. It stays the same however often the command is sent, so the other service applies it once.
-    public let id: String
+    public internal(set) var id: String
     /// The command, encoded by the caller.
-    public let message: [UInt8]
+    public internal(set) var message: [UInt8]
     /// How often it was sent: 1 after the first time.
-    public let asked: Int64
+    public internal(set) var asked: Int64
     /// When it is to be sent again, in milliseconds since 1970.
-    public let nextAsk: Int64
+    public internal(set) var nextAsk: Int64
     /// When it was sent for the first time, in milliseconds since 1970.
-    public let begunAt: Int64
+    public internal(set) var begunAt: Int64
 
     /// One that is sent for the first time.
     public init(app: String, id: String, message: [UInt8], begunAt: Int64) {
@@ -28,6 +30,22 @@ public struct UnansweredForward: Sendable, Hashable {
         self.asked = asked
         self.nextAsk = nextAsk
         self.begunAt = begunAt
+    }
+}
+
+extension UnansweredForward: SQLKeyedRecord {
+    public static let table = SQLTable<UnansweredForward>("forward")
+    public static var blank: UnansweredForward { UnansweredForward(app: "", id: "", message: [], begunAt: 0) }
+
+    public var key: Scoped<ExactText> { Scoped(app: app, id: ExactText(id)) }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &app, .key)
+        try columns.column("id", &id, .key)
+        try columns.column("message", &message, .fixed)
+        try columns.column("asked", &asked, .fixed)
+        try columns.column("next_ask", &nextAsk, .fixed)
+        try columns.column("begun_at", &begunAt, .fixed)
     }
 }
 
@@ -51,17 +69,7 @@ public enum Forwards {
     public static func save(
         _ forwards: [UnansweredForward], in transaction: any SQLTransaction
     ) throws(StorageError) {
-        try transaction.executeEach(
-            """
-            INSERT INTO forward (app, id, message, asked, next_ask, begun_at) VALUES ($1, $2, $3, $4, $5, $6)
-            ON CONFLICT (app, id) DO NOTHING
-            """,
-            forwards.map {
-                [
-                    .text($0.app), .text($0.id), .blob($0.message), .integer($0.asked), .integer($0.nextAsk),
-                    .integer($0.begunAt),
-                ]
-            })
+        try UnansweredForward.table.save(forwards, in: transaction)
     }
 
     /// Forgets forwards that are answered, in the transaction that decides on the answer. Unknown ones are no error.
@@ -69,8 +77,8 @@ public enum Forwards {
     public static func answered(
         _ forwards: [(app: String, id: String)], in transaction: any SQLTransaction
     ) throws(StorageError) {
-        try transaction.executeEach(
-            "DELETE FROM forward WHERE app = $1 AND id = $2", forwards.map { [.text($0.app), .text($0.id)] })
+        try UnansweredForward.table.remove(
+            forwards.map { Scoped<ExactText>(app: $0.app, id: $0.id) }, in: transaction)
     }
 
     /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
@@ -82,16 +90,11 @@ public enum Forwards {
     public static func due(
         now: Int64, limit: Int, in transaction: any SQLTransaction
     ) throws(StorageError) -> [UnansweredForward] {
-        let rows = try transaction.query(
-            "SELECT app, id, message, asked, begun_at FROM forward WHERE next_ask <= $1 ORDER BY next_ask LIMIT $2",
-            [.integer(now), SQLValue(limit)])
-        var due: [UnansweredForward] = []
-        for row in rows {
-            let asked = try row.integer(3) + 1
-            due.append(
-                UnansweredForward(
-                    app: try row.text(0), id: try row.text(1), message: try row.blob(2), asked: asked,
-                    nextAsk: now + pause(asked: asked), begunAt: try row.integer(4)))
+        var due = try UnansweredForward.table.find(
+            "next_ask <= $1 ORDER BY next_ask LIMIT $2", [.integer(now), SQLValue(limit)], in: transaction)
+        for index in due.indices {
+            due[index].asked += 1
+            due[index].nextAsk = now + pause(asked: due[index].asked)
         }
         try transaction.executeEach(
             "UPDATE forward SET asked = $3, next_ask = $4 WHERE app = $1 AND id = $2",

@@ -2,17 +2,17 @@
 
 /// A command whose final answer comes later: what that answer is written from, and the answer once it is there.
 public struct Saga: Sendable, Hashable {
-    public let key: CommandKey
+    public var key: CommandKey
     /// The command's envelope attributes, encoded by the caller.
-    public let origin: [UInt8]
+    public var origin: [UInt8]
     /// The Kafka key of the command's record.
-    public let recordKey: [UInt8]?
+    public var recordKey: [UInt8]?
     /// The latest reply behind the first one, encoded by the caller.
     public var reply: [UInt8]?
     /// Whether `reply` is the final one.
     public var isSettled: Bool
     /// In milliseconds since 1970.
-    public let begunAt: Int64
+    public var begunAt: Int64
 
     public init(
         key: CommandKey, origin: [UInt8], recordKey: [UInt8]?, reply: [UInt8]? = nil, isSettled: Bool = false,
@@ -27,6 +27,22 @@ public struct Saga: Sendable, Hashable {
     }
 }
 
+extension Saga: SQLKeyedRecord {
+    public static let table = SQLTable<Saga>("saga")
+    public static var blank: Saga {
+        Saga(key: CommandKey(app: "", source: "", id: ""), origin: [], recordKey: nil, begunAt: 0)
+    }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.command("app", "source", "id", &key, .key)
+        try columns.column("origin", &origin)
+        try columns.column("record_key", &recordKey)
+        try columns.column("reply", &reply)
+        try columns.column("is_settled", &isSettled)
+        try columns.column("begun_at", &begunAt)
+    }
+}
+
 /// The sagas that a service began, beside the ``Journal``, which has their first decision.
 ///
 /// All functions work inside the caller's transaction and on its thread.
@@ -35,40 +51,15 @@ public enum Sagas {
     public static func find(
         _ keys: [CommandKey], in transaction: any SQLTransaction
     ) throws(StorageError) -> [CommandKey: Saga] {
-        let answers = try transaction.queryEach(
-            """
-            SELECT origin, record_key, reply, is_settled, begun_at FROM saga
-            WHERE app = $1 AND source = $2 AND id = $3
-            """,
-            keys.map { [.text($0.app), .text($0.source), .text($0.id)] })
         var found: [CommandKey: Saga] = [:]
-        for (key, rows) in zip(keys, answers) {
-            guard let row = rows.first else { continue }
-            found[key] = Saga(
-                key: key, origin: try row.blob(0), recordKey: try row.optionalBlob(1), reply: try row.optionalBlob(2),
-                isSettled: try row.integer(3) != 0, begunAt: try row.integer(4))
-        }
+        for saga in try Saga.table.find(keys, in: transaction) { found[saga.key] = saga }
         return found
     }
 
     /// Writes sagas that began, or that got a reply; one that begins anew takes the place of the old one. One round
     /// trip.
     public static func save(_ sagas: [Saga], in transaction: any SQLTransaction) throws(StorageError) {
-        try transaction.executeEach(
-            """
-            INSERT INTO saga (app, source, id, origin, record_key, reply, is_settled, begun_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-            ON CONFLICT (app, source, id) DO UPDATE SET
-                origin = excluded.origin, record_key = excluded.record_key, reply = excluded.reply,
-                is_settled = excluded.is_settled, begun_at = excluded.begun_at
-            """,
-            sagas.map { saga in
-                [
-                    .text(saga.key.app), .text(saga.key.source), .text(saga.key.id), .blob(saga.origin),
-                    saga.recordKey.map { .blob($0) } ?? .null, saga.reply.map { .blob($0) } ?? .null,
-                    .integer(saga.isSettled ? 1 : 0), .integer(saga.begunAt),
-                ]
-            })
+        try Saga.table.save(sagas, in: transaction)
     }
 
     /// Forgets settled sagas that began before `cutoff` (milliseconds since 1970) and whose command the journal has

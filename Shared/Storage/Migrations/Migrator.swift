@@ -2,6 +2,29 @@
 
 import Glibc
 
+/// One step in the history of a schema.
+///
+/// A migration that has landed is never edited: write a new one. Statements are run one by one, on both engines, so
+/// they use what both understand: `TEXT`, `BIGINT` and `BYTEA` columns, `CREATE TABLE`, `CREATE INDEX`,
+/// `ALTER TABLE … ADD COLUMN`.
+public struct Migration: Sendable, Hashable {
+    /// Orders the migrations and names them for ever. 1 to 99 belong to Storage, services start at 100.
+    public let number: Int
+    public let name: String
+    public let statements: [String]
+
+    public init(number: Int, name: String, statements: [String]) {
+        self.number = number
+        self.name = name
+        self.statements = statements
+    }
+
+    /// Notices that a landed migration was edited.
+    var checksum: String {
+        String(Fingerprint.of(statements), radix: 16)
+    }
+}
+
 /// Brings a database to the state that the code expects, once, at start.
 ///
 /// All replicas may start at the same instant: they take turns, and the first one does the work. Everything happens
@@ -90,5 +113,20 @@ public struct Migrator: Sendable {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}
+
+/// A short hash (FNV-1a, 64 bits) that is the same in every process. It notices accidents; it is no defence.
+enum Fingerprint {
+    static func of(_ parts: [String]) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for part in parts {
+            for byte in part.utf8 {
+                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+            }
+            // A byte that no UTF-8 text holds keeps ["ab", "c"] and ["a", "bc"] apart.
+            hash = (hash ^ 0xff) &* 0x100_0000_01b3
+        }
+        return hash
     }
 }

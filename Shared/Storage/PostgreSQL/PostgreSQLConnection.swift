@@ -16,7 +16,7 @@ final class PostgreSQLConnection {
     private let settings: PostgreSQLSettings
     private var statements: [String: PostgreSQLStatement] = [:]
     private var statementNumber = 0
-    private var parameters = PostgreSQLParameters()
+    private let parameters = PostgreSQLParameters()
     /// Set once the session cannot be trusted any more. A new one is made for the next transaction then.
     private(set) var isBroken = false
     /// Wait for the server as long as the connection lives, for the time of one long transaction.
@@ -69,25 +69,28 @@ final class PostgreSQLConnection {
         return (try prepare(sql, after: preamble), true)
     }
 
-    /// Runs `statement` for every parameter set, in one round trip that carries `preamble` as well.
+    /// Runs `statement` `count` times, in one round trip that carries `preamble` as well.
     func run(
-        _ statement: PostgreSQLStatement, _ sets: [[SQLValue]], after preamble: String?,
-        receive: (OpaquePointer) throws(StorageError) -> Void
+        _ statement: PostgreSQLStatement, count: Int, after preamble: String?,
+        bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        receive: (Int, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
         let first = preamble == nil ? 0 : 1
-        try exchange(count: sets.count + first) { (index) throws(StorageError) in
+        try exchange(count: count + first) { (index) throws(StorageError) in
             if index < first, let preamble {
                 let accepted = PQsendQueryParams(self.handle, preamble, 0, nil, nil, nil, nil, 1)
                 return try self.accepted(accepted, preamble.utf8.count)
             }
-            try self.parameters.encode(sets[index - first], as: statement.parameterTypes)
+            try self.parameters.encode(as: statement.parameterTypes) { (binder) throws(StorageError) in
+                try bind(index - first, binder)
+            }
             let count = CInt(statement.parameterTypes.count)
             let accepted = self.parameters.withPointers {
                 PQsendQueryPrepared(self.handle, statement.name, count, $0, $1, $2, 1)
             }
             return try self.accepted(accepted, self.parameters.size)
         } receive: { (index, result) throws(StorageError) in
-            if index >= first { try receive(result) }
+            if index >= first { try receive(index - first, result) }
         }
     }
 
@@ -99,8 +102,13 @@ final class PostgreSQLConnection {
         let (statement, _) = try statement(Self.endSessionsThatStandStill, after: nil)
         let limit = settings.idleTransactionTimeout.inMilliseconds
         var rows: [SQLRow] = []
-        try run(statement, [[.text(settings.schema), .integer(limit)]], after: nil) { (result) throws(StorageError) in
-            rows = try statement.rows(result)
+        try run(statement, count: 1, after: nil) { (_, binder) throws(StorageError) in
+            try binder.bind(self.settings.schema)
+            try binder.bind(limit)
+        } receive: { (_, result) throws(StorageError) in
+            try PostgreSQLCursor(result, of: statement).forEach { (cursor) throws(StorageError) in
+                rows.append(try cursor.row())
+            }
         }
         var ended: [Int64] = []
         for row in rows where try row.integer(1) == 1 { ended.append(try row.integer(0)) }
@@ -201,4 +209,13 @@ final class PostgreSQLConnection {
         }
         return PQconnectdbParams(&names, &values, 1)
     }
+}
+
+/// What can be put into a pipeline.
+enum PostgreSQLRequest {
+    /// Prepares a statement and lets the server name its types.
+    case prepare(name: String, sql: String)
+    case describe(name: String)
+    /// A statement without parameters whose rows are not wanted.
+    case command(String)
 }

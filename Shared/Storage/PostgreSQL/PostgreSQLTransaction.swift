@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLibpq
+
 /// A running transaction on PostgreSQL. See ``SQLTransaction`` for the rules that both engines keep.
 final class PostgreSQLTransaction: SQLTransaction {
     let engine = SQLEngine.postgresql
@@ -22,49 +24,95 @@ final class PostgreSQLTransaction: SQLTransaction {
         failure = failure ?? .invalid("the transaction has ended")
     }
 
-    func query(_ sql: String, _ parameters: [SQLValue]) throws(StorageError) -> [SQLRow] {
-        try queryEach(sql, [parameters]).first ?? []
-    }
-
-    func queryEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [[SQLRow]] {
-        var answers: [[SQLRow]] = []
-        answers.reserveCapacity(parameterSets.count)
-        try run(sql, parameterSets) { (statement, result) throws(StorageError) in
-            answers.append(try statement.rows(result))
+    func queryEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        row: (Int, any SQLCursor) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try run(sql, count, bind) { (index, statement, result) throws(StorageError) in
+            try PostgreSQLCursor(result, of: statement).forEach { (cursor) throws(StorageError) in
+                try row(index, cursor)
+            }
         }
-        return answers
     }
 
-    func execute(_ sql: String, _ parameters: [SQLValue]) throws(StorageError) -> Int {
-        try executeEach(sql, [parameters]).first ?? 0
-    }
-
-    func executeEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [Int] {
+    func executeEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> [Int] {
         var counts: [Int] = []
-        counts.reserveCapacity(parameterSets.count)
-        try run(sql, parameterSets) { (_, result) throws(StorageError) in
+        counts.reserveCapacity(count)
+        try run(sql, count, bind) { (_, _, result) throws(StorageError) in
             counts.append(PostgreSQLStatement.affectedRows(result))
         }
         return counts
     }
 
     private func run(
-        _ sql: String, _ sets: [[SQLValue]],
-        receive: (PostgreSQLStatement, OpaquePointer) throws(StorageError) -> Void
+        _ sql: String, _ count: Int, _ bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        receive: (Int, PostgreSQLStatement, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
         if let failure { throw failure }
-        guard !sets.isEmpty else { return }
+        guard count > 0 else { return }
         do {
             let preamble = beginning
             // From here on the server may have seen it, whatever fails.
             beginning = nil
             let (statement, didSend) = try connection.statement(sql, after: preamble)
-            try connection.run(statement, sets, after: didSend ? nil : preamble) { (result) throws(StorageError) in
-                try receive(statement, result)
+            try connection.run(statement, count: count, after: didSend ? nil : preamble, bind: bind) {
+                (index, result) throws(StorageError) in
+                try receive(index, statement, result)
             }
         } catch {
             failure = error
             throw error
         }
+    }
+}
+
+extension StorageError {
+    /// What an error answer of the server means to the caller.
+    ///
+    /// Only the primary message is kept: the detail lines quote the values of keys.
+    static func postgreSQL(_ result: OpaquePointer) -> StorageError {
+        let state = field(result, "C") ?? ""
+        let message = field(result, "M") ?? String(cString: PQresultErrorMessage(result))
+        if isStalePlan(result, state) {
+            return .unavailable("the tables changed under a prepared statement", sqlState: state)
+        }
+        // Data exceptions quote the value that they complain about.
+        let safeMessage = state.hasPrefix("22") ? "a value does not fit its column or function" : message
+        return StorageError(kind: kind(sqlState: state), message: safeMessage, sqlState: state)
+    }
+
+    /// Whether the connection cannot be used after this error, although it may still look alive.
+    var endsPostgreSQLSession: Bool {
+        guard let sqlState, kind == .unavailable else { return false }
+        // Plans and prepared statements that no longer fit, a server that became read-only, a session that was ended.
+        return ["0A000", "26000", "25006", "25P03", "25P04", "3F000"].contains(sqlState) || sqlState.hasPrefix("57P")
+            || sqlState.hasPrefix("08")
+    }
+
+    private static func kind(sqlState: String) -> Kind {
+        switch sqlState {
+        case "40001", "40P01", "55P03", "23505", "23P01": return .conflict
+        // Statement gone, read-only server, idle or running for too long, no such database, no right, no such schema.
+        case "26000", "25006", "25P03", "25P04", "3D000", "42501", "3F000", "40003": return .unavailable
+        default: break
+        }
+        switch sqlState.prefix(2) {
+        // Connection, authorisation, resources, operator, system, configuration, damage.
+        case "08", "28", "53", "57", "58", "F0", "XX", "": return .unavailable
+        default: return .invalid
+        }
+    }
+
+    /// A migration by another replica changed what a prepared statement returns. Preparing it again mends that.
+    private static func isStalePlan(_ result: OpaquePointer, _ state: String) -> Bool {
+        state == "0A000" && field(result, "R") == "RevalidateCachedQuery"
+    }
+
+    /// - Parameter letter: a field's letter in the protocol: libpq's PG_DIAG macros, which Swift does not import.
+    ///   C is the SQLSTATE, M the primary message, R the server's function.
+    private static func field(_ result: OpaquePointer, _ letter: Unicode.Scalar) -> String? {
+        PQresultErrorField(result, CInt(letter.value)).map { String(cString: $0) }
     }
 }

@@ -35,3 +35,9 @@ public protocol SQLDatabase: AnyObject {
     /// does nothing inside a transaction.
     func close()
 }
+
+/// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.
+public enum SQLEngine: String, Sendable, Hashable, CaseIterable {
+    case sqlite
+    case postgresql
+}

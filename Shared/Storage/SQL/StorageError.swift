@@ -39,6 +39,14 @@ public struct StorageError: Error, Sendable, Hashable {
         StorageError(kind: .invalid, message: message)
     }
 
+    static func noColumn(_ column: Int, of count: Int) -> StorageError {
+        .invalid("column \(column) was asked of a row with \(count) columns")
+    }
+
+    static func mismatch(_ column: Int, _ value: SQLValue, _ wanted: String) -> StorageError {
+        .invalid("column \(column) holds \(value.typeName), not \(wanted)")
+    }
+
     static func unavailable(_ message: String, sqlState: String? = nil) -> StorageError {
         StorageError(kind: .unavailable, message: message, sqlState: sqlState)
     }

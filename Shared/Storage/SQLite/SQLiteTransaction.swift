@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import GRDB
+import GRDBSQLite
 
 /// A running transaction on SQLite. See ``SQLTransaction`` for the rules that both engines keep.
 final class SQLiteTransaction: SQLTransaction {
@@ -20,41 +21,34 @@ final class SQLiteTransaction: SQLTransaction {
         failure = failure ?? .invalid("the transaction has ended")
     }
 
-    func query(_ sql: String, _ parameters: [SQLValue]) throws(StorageError) -> [SQLRow] {
-        try guarded { () throws(StorageError) in
-            var rows: [SQLRow] = []
-            try statements.statement(sql, in: database).run(parameters) { rows.append($0) }
-            return rows
-        }
-    }
-
-    func queryEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [[SQLRow]] {
+    func queryEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        row: (Int, any SQLCursor) throws(StorageError) -> Void
+    ) throws(StorageError) {
         try guarded { () throws(StorageError) in
             let statement = try statements.statement(sql, in: database)
-            var answers: [[SQLRow]] = []
-            answers.reserveCapacity(parameterSets.count)
-            for parameters in parameterSets {
-                var rows: [SQLRow] = []
-                try statement.run(parameters) { rows.append($0) }
-                answers.append(rows)
+            for index in 0..<count {
+                try statement.run { (binder) throws(StorageError) in
+                    try bind(index, binder)
+                } row: { (cursor) throws(StorageError) in
+                    try row(index, cursor)
+                }
             }
-            return answers
         }
     }
 
-    func execute(_ sql: String, _ parameters: [SQLValue]) throws(StorageError) -> Int {
-        try guarded { () throws(StorageError) in
-            try statements.statement(sql, in: database).runCounting(parameters)
-        }
-    }
-
-    func executeEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [Int] {
+    func executeEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> [Int] {
         try guarded { () throws(StorageError) in
             let statement = try statements.statement(sql, in: database)
             var counts: [Int] = []
-            counts.reserveCapacity(parameterSets.count)
-            for parameters in parameterSets {
-                counts.append(try statement.runCounting(parameters))
+            counts.reserveCapacity(count)
+            for index in 0..<count {
+                counts.append(
+                    try statement.runCounting { (binder) throws(StorageError) in
+                        try bind(index, binder)
+                    })
             }
             return counts
         }
@@ -67,6 +61,43 @@ final class SQLiteTransaction: SQLTransaction {
         } catch {
             failure = error
             throw error
+        }
+    }
+}
+
+extension StorageError {
+    /// What one of SQLite's extended result codes means to the caller.
+    ///
+    /// A damaged or unreadable file counts as `unavailable`: the request is not to blame, and must not be given up.
+    static func sqlite(code: CInt, message: String) -> StorageError {
+        let kind: Kind =
+            switch ResultCode(rawValue: code) {
+            case .SQLITE_CONSTRAINT_UNIQUE, .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID: .conflict
+            default: kind(primaryCode: code & 0xff)
+            }
+        return StorageError(kind: kind, message: message, sqlState: String(code))
+    }
+
+    static func sqlite(_ error: DatabaseError) -> StorageError {
+        let code = error.extendedResultCode.rawValue
+        return sqlite(code: code, message: error.message ?? String(cString: sqlite3_errstr(code)))
+    }
+
+    /// The same error as the answer to a COMMIT. After a failed write to the log the commit record may be in it all
+    /// the same, and a recovery may find it there.
+    static func sqliteCommit(_ error: DatabaseError) -> StorageError {
+        let failure = sqlite(error)
+        return error.resultCode.rawValue == SQLITE_IOERR ? failure.atCommit : failure
+    }
+
+    private static func kind(primaryCode: CInt) -> Kind {
+        switch primaryCode {
+        case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_INTERRUPT, SQLITE_IOERR,
+            SQLITE_CORRUPT, SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_PROTOCOL, SQLITE_PERM, SQLITE_NOTADB,
+            SQLITE_INTERNAL, SQLITE_NOLFS, SQLITE_AUTH:
+            .unavailable
+        default:
+            .invalid
         }
     }
 }

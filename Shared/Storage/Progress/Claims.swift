@@ -1,5 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// A partition that Kafka has assigned to this replica, or that this replica holds and claims again.
+public struct PartitionClaimRequest: Sendable, Hashable {
+    public let topic: String
+    public let partition: Int32
+    /// The offset of the oldest message that the partition still has, if it is known.
+    public let lowWatermark: Int64?
+    /// The offset that the partition's next message will get, if it is known.
+    public let highWatermark: Int64?
+    /// For a renewal: the epoch by which this replica believes to hold the partition. To be made after a new
+    /// connection (``SQLDatabase/connectionNumber``), because the store behind it may be an earlier copy.
+    public let heldEpoch: Int64?
+
+    public init(
+        topic: String, partition: Int32, lowWatermark: Int64? = nil, highWatermark: Int64? = nil,
+        heldEpoch: Int64? = nil
+    ) {
+        self.topic = topic
+        self.partition = partition
+        self.lowWatermark = lowWatermark
+        self.highWatermark = highWatermark
+        self.heldEpoch = heldEpoch
+    }
+}
+
 /// What a replica holds after it has claimed a partition.
 public struct PartitionClaim: Sendable, Hashable {
     /// How the claim relates to what was known of the partition.
@@ -45,4 +69,35 @@ public struct PartitionClaim: Sendable, Hashable {
     public let unpublished: [SetAsideIncarnation]
 
     public var held: HeldPartition { HeldPartition(topic: topic, partition: partition, epoch: epoch) }
+}
+
+/// An earlier incarnation of a partition whose messages were not all published.
+public struct SetAsideIncarnation: Sendable, Hashable {
+    public let incarnation: Int64
+    /// The last offset that was published, -1 for none.
+    public let publishedThrough: Int64
+
+    public init(incarnation: Int64, publishedThrough: Int64) {
+        self.incarnation = incarnation
+        self.publishedThrough = publishedThrough
+    }
+}
+
+/// A partition, and the epoch of the claim by which a replica holds it.
+public struct HeldPartition: Sendable, Hashable {
+    public let topic: String
+    public let partition: Int32
+    /// From the claim.
+    public let epoch: Int64
+
+    public init(topic: String, partition: Int32, epoch: Int64) {
+        self.topic = topic
+        self.partition = partition
+        self.epoch = epoch
+    }
+
+    /// Topic and partition, as `$1` and `$2`.
+    var place: [SQLValue] { [.text(topic), SQLValue(partition)] }
+    /// Topic, partition and epoch, as `$1` to `$3`.
+    var parameters: [SQLValue] { place + [.integer(epoch)] }
 }

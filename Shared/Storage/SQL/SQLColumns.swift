@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+import WireJSON
+
+/// Binds itself as one or more parameters.
+public protocol SQLBindable {
+    func bind(to binder: any SQLBinder) throws(StorageError)
+}
+
+/// What a row is found by, in as many parameters as its table has key columns.
+public typealias SQLKey = Comparable & Hashable & SQLBindable & Sendable
+
+/// What stands in one column. Binds one parameter.
+public protocol SQLStorable: SQLBindable {
+    init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError)
+}
+
+/// The columns of one row, which lists them by name, each once and always in the same order. One list describes the
+/// table, writes the row and reads it, straight to and from the engine's own buffers.
+public final class SQLColumns {
+    /// What a column is to its table.
+    public enum Role: Sendable {
+        case key
+        /// Stays as it was inserted.
+        case fixed
+        /// The value last written counts.
+        case latest
+        /// The highest value ever written counts.
+        case highest
+        /// The values written are added up.
+        case sum
+    }
+
+    struct Column: Sendable {
+        var name: String
+        var role: Role
+        /// What is read, nil for a column that is only written.
+        var selected: String?
+    }
+
+    private(set) var described: [Column] = []
+    private let binder: (any SQLBinder)?
+    private let cursor: (any SQLCursor)?
+    /// The next column to read.
+    private var place = 0
+
+    /// - Parameters: neither of them to collect what is `described`.
+    init(to binder: (any SQLBinder)? = nil, from cursor: (any SQLCursor)? = nil) {
+        self.binder = binder
+        self.cursor = cursor
+    }
+
+    /// Whether values are read, not written.
+    public var areRead: Bool { cursor != nil }
+
+    /// - Parameter selected: what is read in the place of the column.
+    public func column<Value: SQLStorable>(
+        _ name: StaticString, _ value: inout Value, _ role: Role = .latest, selected: StaticString? = nil
+    ) throws(StorageError) {
+        if let binder {
+            try value.bind(to: binder)
+        } else if let cursor {
+            value = try Value(cursor, nextPlace())
+        } else {
+            described.append(Column(name: "\(name)", role: role, selected: "\(selected ?? name)"))
+        }
+    }
+
+    /// One that may be null.
+    public func column<Value: SQLStorable>(
+        _ name: StaticString, _ value: inout Value?, _ role: Role = .latest
+    ) throws(StorageError) {
+        if let binder {
+            if let value { try value.bind(to: binder) } else { try binder.bindNull() }
+        } else if let cursor {
+            let place = nextPlace()
+            value = try cursor.isNull(place) ? nil : Value(cursor, place)
+        } else {
+            describe(name, role)
+        }
+    }
+
+    /// A text. Most columns are texts, and what is not generic costs least.
+    public func column(_ name: StaticString, _ value: inout String, _ role: Role = .latest) throws(StorageError) {
+        if let binder {
+            try binder.bind(value)
+        } else if let cursor {
+            value = try cursor.text(nextPlace())
+        } else {
+            describe(name, role)
+        }
+    }
+
+    /// A text that may be null.
+    public func column(_ name: StaticString, _ value: inout String?, _ role: Role = .latest) throws(StorageError) {
+        if let binder {
+            if let value { try binder.bind(value) } else { try binder.bindNull() }
+        } else if let cursor {
+            let place = nextPlace()
+            value = try cursor.isNull(place) ? nil : cursor.text(place)
+        } else {
+            describe(name, role)
+        }
+    }
+
+    /// A word of a closed set.
+    public func column<Word: RawRepresentable<String>>(
+        _ name: StaticString, _ value: inout Word, _ role: Role = .latest
+    ) throws(StorageError) {
+        if let binder {
+            try binder.bind(value.rawValue)
+        } else if let cursor {
+            value = try Self.word(cursor, nextPlace(), name)
+        } else {
+            describe(name, role)
+        }
+    }
+
+    /// A word of a closed set, or none.
+    public func column<Word: RawRepresentable<String>>(
+        _ name: StaticString, _ value: inout Word?, _ role: Role = .latest
+    ) throws(StorageError) {
+        if let binder {
+            if let value { try binder.bind(value.rawValue) } else { try binder.bindNull() }
+        } else if let cursor {
+            let place = nextPlace()
+            value = try cursor.isNull(place) ? nil : Self.word(cursor, place, name)
+        } else {
+            describe(name, role)
+        }
+    }
+
+    /// A value as JSON text.
+    public func json<Value: Codable>(
+        _ name: StaticString, _ value: inout Value, _ role: Role = .latest
+    ) throws(StorageError) {
+        guard binder != nil || cursor != nil else { return describe(name, role) }
+        do {
+            if let binder {
+                try binder.bind(String(decoding: try WireJSONEncoder().encode(value), as: UTF8.self))
+            } else if let cursor {
+                let text = try cursor.text(nextPlace())
+                value = try WireJSONDecoder().decode(Value.self, from: Array(text.utf8))
+            }
+        } catch let error as StorageError {
+            throw error
+        } catch {
+            throw .invalid("column \(name) is not the JSON of a \(Value.self)")
+        }
+    }
+
+    /// A column that is only written, because it follows from others: what the row is looked up by.
+    public func written(
+        _ name: StaticString, _ value: (some SQLStorable)?, _ role: Role = .latest
+    ) throws(StorageError) {
+        if let binder {
+            if let value { try value.bind(to: binder) } else { try binder.bindNull() }
+        } else if cursor == nil {
+            described.append(Column(name: "\(name)", role: role, selected: nil))
+        }
+    }
+
+    private func describe(_ name: StaticString, _ role: Role) {
+        described.append(Column(name: "\(name)", role: role, selected: "\(name)"))
+    }
+
+    private func nextPlace() -> Int {
+        defer { place += 1 }
+        return place
+    }
+
+    /// To be called before each row.
+    func startRow() { place = 0 }
+
+    private static func word<Word: RawRepresentable<String>>(
+        _ cursor: any SQLCursor, _ place: Int, _ name: StaticString
+    ) throws(StorageError) -> Word {
+        guard let word = Word(rawValue: try cursor.text(place)) else {
+            throw .invalid("column \(name) holds a word that is not known")
+        }
+        return word
+    }
+}
+
+// MARK: What can stand in a column
+
+extension SQLValue: SQLBindable {}
+
+extension String: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.text(column) }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
+}
+
+extension Int64: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.integer(column) }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
+}
+
+extension Int32: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
+        self.init(truncatingIfNeeded: try cursor.integer(column))
+    }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(Int64(self)) }
+}
+
+extension Int: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = Int(try cursor.integer(column)) }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(Int64(self)) }
+}
+
+/// 0 or 1.
+extension Bool: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.integer(column) != 0 }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self ? 1 : 0 as Int64) }
+}
+
+extension [UInt8]: SQLBindable, SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.blob(column) }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
+}
+
+extension ExactText: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self.init(try cursor.text(column)) }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(text) }
+}
+
+extension TextDigest: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
+        self.init(bytes: try cursor.blob(column))
+    }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(bytes) }
+}
+
+/// Milliseconds since 1970.
+extension Timestamp: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
+        self.init(milliseconds: try cursor.integer(column))
+    }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(milliseconds) }
+}
+
+extension MPID: SQLStorable {
+    public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
+        guard let mpid = MPID(try cursor.integer(column)) else { throw .invalid("an MPID is 0") }
+        self = mpid
+    }
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(value) }
+}
+
+/// The app, then the id.
+extension Scoped: SQLBindable where ID: SQLBindable {
+    public func bind(to binder: any SQLBinder) throws(StorageError) {
+        try app.bind(to: binder)
+        try id.bind(to: binder)
+    }
+}

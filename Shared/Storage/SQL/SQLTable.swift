@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A row of a table, described once: a new column is a property, a migration and one line in `columns`.
+public protocol SQLRecord: Sendable {
+    /// The statements that follow from `columns`. A stored constant: they are put together once.
+    static var table: SQLTable<Self> { get }
+
+    /// What a row is read over. Every column that is read overwrites its part.
+    static var blank: Self { get }
+
+    /// Names every column and what stands in it, in one order.
+    mutating func columns(_ columns: SQLColumns) throws(StorageError)
+}
+
+/// A row that is found by its key.
+public protocol SQLKeyedRecord: SQLRecord {
+    associatedtype Key: SQLKey
+
+    /// Binds the key columns, in the order in which `columns` names them.
+    var key: Key { get }
+}
+
+/// One table of a service: what can be asked of it and told to it, in one round trip a call, whatever the number of
+/// rows.
+///
+/// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
+public struct SQLTable<Row: SQLRecord>: Sendable {
+    private let select: String
+    private let byKey: String
+    private let insert: String
+    private let upsert: String
+    private let update: String
+    private let delete: String
+
+    public init(_ name: String) {
+        let columns = SQLColumns()
+        var blank = Row.blank
+        // Describing touches no value, so nothing can fail.
+        try? blank.columns(columns)
+        let all = columns.described
+        let numbered = all.enumerated().map { (column: $1, parameter: "$\($0 + 1)") }
+        func equations(_ columns: [(column: SQLColumns.Column, parameter: String)]) -> [String] {
+            columns.map { "\($0.column.name) = \($0.parameter)" }
+        }
+        let keys = all.filter { $0.role == .key }
+        byKey = keys.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: " AND ")
+        select = "SELECT \(all.compactMap(\.selected).joined(separator: ", ")) FROM \(name) WHERE "
+        delete = "DELETE FROM \(name) WHERE \(byKey)"
+        insert = """
+            INSERT INTO \(name) (\(all.map(\.name).joined(separator: ", "))) \
+            VALUES (\(numbered.map(\.parameter).joined(separator: ", ")))
+            """
+        let merged = all.compactMap { Self.merged($0, in: name) }
+        upsert = """
+            \(insert) ON CONFLICT (\(keys.map(\.name).joined(separator: ", "))) \
+            DO \(merged.isEmpty ? "NOTHING" : "UPDATE SET \(merged.joined(separator: ", "))")
+            """
+        update = """
+            UPDATE \(name) SET \(equations(numbered.filter { $0.column.role != .key }).joined(separator: ", ")) \
+            WHERE \(equations(numbered.filter { $0.column.role == .key }).joined(separator: " AND "))
+            """
+    }
+
+    /// What becomes of the column of a row that is there already.
+    private static func merged(_ column: SQLColumns.Column, in table: String) -> String? {
+        let (name, old, new) = (column.name, "\(table).\(column.name)", "excluded.\(column.name)")
+        return switch column.role {
+        case .key, .fixed: nil
+        case .latest: "\(name) = \(new)"
+        case .highest: "\(name) = CASE WHEN \(old) > \(new) THEN \(old) ELSE \(new) END"
+        case .sum: "\(name) = \(old) + \(new)"
+        }
+    }
+
+    // MARK: Reading
+
+    /// The rows for which this holds, for each of the values in their order. No round trip when there are none.
+    ///
+    /// - Parameter condition: what follows WHERE, in parameters that each of the values binds.
+    public func find<Value: SQLBindable & Comparable>(
+        _ condition: String, _ values: some Collection<Value>, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [Row] {
+        let sorted = values.sorted()
+        return try find(condition, count: sorted.count, in: transaction) { (index, binder) throws(StorageError) in
+            try sorted[index].bind(to: binder)
+        }
+    }
+
+    /// The rows for which this holds.
+    public func find(
+        _ condition: String, _ parameters: [SQLValue], in transaction: any SQLTransaction
+    ) throws(StorageError) -> [Row] {
+        try find(condition, count: 1, in: transaction) { (_, binder) throws(StorageError) in
+            for value in parameters { try value.bind(to: binder) }
+        }
+    }
+
+    private func find(
+        _ condition: String, count: Int, in transaction: any SQLTransaction,
+        bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> [Row] {
+        var rows: [Row] = []
+        var columns: SQLColumns?
+        var current: (any SQLCursor)?
+        try transaction.queryEach(select + condition, count: count, bind: bind) { (_, cursor) throws(StorageError) in
+            // A statement of PostgreSQL has a cursor for each run.
+            let reader = current === cursor ? columns ?? SQLColumns(from: cursor) : SQLColumns(from: cursor)
+            (columns, current) = (reader, cursor)
+            reader.startRow()
+            var row = Row.blank
+            try row.columns(reader)
+            rows.append(row)
+        }
+        return rows
+    }
+
+    // MARK: Writing
+
+    /// Writes rows over what stands there, in the order in which they are given.
+    public func save(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
+        try write(upsert, rows, in: transaction)
+    }
+
+    /// Inserts rows. One that is there already is a conflict.
+    public func insert(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
+        try write(insert, rows, in: transaction)
+    }
+
+    /// Updates rows that are there.
+    public func update(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
+        try write(update, rows, in: transaction)
+    }
+
+    private func write(
+        _ sql: String, _ rows: [Row], in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        var columns: SQLColumns?
+        try transaction.executeEach(sql, count: rows.count) { (index, binder) throws(StorageError) in
+            // A statement has one binder for all of its runs.
+            let writer = columns ?? SQLColumns(to: binder)
+            columns = writer
+            var row = rows[index]
+            try row.columns(writer)
+        }
+    }
+}
+
+extension SQLTable where Row: SQLKeyedRecord {
+    /// The rows with these keys; those that there are.
+    public func find(
+        _ keys: some Collection<Row.Key>, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [Row] {
+        try find(byKey, keys, in: transaction)
+    }
+
+    /// Writes what the batch has changed, each row over what stands there, and deletes what it has removed.
+    public func save(_ table: Table<Row>, in transaction: any SQLTransaction) throws(StorageError) {
+        try save(table.changed, in: transaction)
+        try remove(table.removed, in: transaction)
+    }
+
+    /// Deletes rows. One that is not there is no error.
+    public func remove(_ keys: [Row.Key], in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.executeEach(delete, count: keys.count) { (index, binder) throws(StorageError) in
+            try keys[index].bind(to: binder)
+        }
+    }
+}
