@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Contracts
-import Crypto
 
-/// The SHA-256 of an authentication code: all that is ever stored of one, and what it is looked up by. How long a
-/// look-up takes tells something about the digest at most, which tells nothing about the code.
-public struct CodeDigest: Codable, Sendable, Hashable {
-    let bytes: [UInt8]
-
-    init(bytes: [UInt8]) { self.bytes = bytes }
-
-    public init(of code: String) { bytes = Array(SHA256.hash(data: Array(code.utf8))) }
-}
+/// All that is ever stored of an authentication code, and what it is looked up by. How long a look-up takes tells
+/// something about the digest at most, which tells nothing about the code.
+public typealias CodeDigest = TextDigest
 
 /// An authentication code that was given out (seed 001).
 public struct AuthCode: Sendable, Hashable {

@@ -69,20 +69,8 @@ public struct Installation: Codable, Sendable, Hashable {
     /// When the install's linker has taken too long, while its turn lasts.
     var deadline: Int64? { phase == .awaitingLink ? saga?.deadline : nil }
 
-    var key: InstallKey { InstallKey(app: app, id: id) }
+    public var key: InstallKey { InstallKey(app: app, id: id) }
 }
 
 /// Two apps may use one install id; which of them owns the install is for the link service to say.
-public struct InstallKey: Sendable, Hashable, Comparable {
-    var app: ExactText
-    var id: ExactText
-
-    init(app: String, id: String) {
-        self.app = ExactText(app)
-        self.id = ExactText(id)
-    }
-
-    public static func < (left: InstallKey, right: InstallKey) -> Bool {
-        (left.app, left.id) < (right.app, right.id)
-    }
-}
+public typealias InstallKey = Scoped<ExactText>

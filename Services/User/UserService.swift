@@ -57,7 +57,7 @@ public struct UserService: CommandService {
         var forgotten: Set<ExactText> = []
         var digests: Set<CodeDigest> = []
         /// Of apps, as installs are.
-        var externalIDs: Set<InstallKey> = []
+        var externalIDs: Set<Scoped<ExactText>> = []
         var users: Set<ExactText> = []
 
         mutating func add(_ command: UserCommand, _ context: DecisionContext) {
@@ -69,9 +69,9 @@ public struct UserService: CommandService {
             case .forget(let command):
                 forgotten.insert(ExactText(command.userId))
                 installs.formUnion(command.installIds.map { InstallKey(app: context.app.id, id: $0) })
-                if let id = command.externalId { externalIDs.insert(InstallKey(app: context.app.id, id: id)) }
+                if let id = command.externalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
             case .requestAuthCode(let request):
-                externalIDs.insert(InstallKey(app: context.app.id, id: request.externalId))
+                externalIDs.insert(Scoped(app: context.app.id, id: request.externalId))
                 digests.insert(CodeDigest(of: UserDecider.newCode(context)))
             default: break
             }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+public import Contracts
 public import Runtime
+import Storage
 
 /// The installs, codes and users that a batch touches.
 public struct UserState: ServiceState, Sendable {
@@ -16,21 +17,18 @@ public struct UserState: ServiceState, Sendable {
         case user(id: String, isErased: Bool)
     }
 
-    private(set) var installs: [InstallKey: Installation] = [:]
-    private(set) var codes: [CodeDigest: AuthCode] = [:]
+    private(set) var installs = Table<Installation>()
+    private(set) var codes = Table<AuthCode>()
     /// The users that are erased.
     private(set) var erased: Set<ExactText> = []
 
     /// Where to look for an install by the command it waits for, and for the codes of an external id: a batch has up to
     /// a thousand of each, and looking at all of them for every command would take longer than all the rest. Entries
     /// that are out of date stay; who looks there checks.
-    private var awaited: [InstallKey: InstallKey] = [:]
-    private var codesOf: [InstallKey: Set<CodeDigest>] = [:]
+    private var awaited: [Scoped<ExactText>: InstallKey] = [:]
+    private var codesOf: [Scoped<ExactText>: Set<CodeDigest>] = [:]
 
-    /// What `save` has to write; an install that is not among `installs` any more is deleted, and so is a code.
-    private(set) var changedInstalls: Set<InstallKey> = []
-    private(set) var changedCodes: Set<CodeDigest> = []
-    /// Whether the user's row stays.
+    /// Whether the user's row stays, of those whose row is to be written.
     private(set) var changedUsers: [ExactText: Bool] = [:]
 
     public init(installs: [Installation] = [], codes: [AuthCode] = [], erased: [String] = []) {
@@ -43,7 +41,7 @@ public struct UserState: ServiceState, Sendable {
 
     /// The install that waits for the answer to the command with this id.
     func install(_ app: String, awaiting forward: String) -> Installation? {
-        guard let key = awaited[InstallKey(app: app, id: forward)], let install = installs[key],
+        guard let key = awaited[Scoped(app: app, id: forward)], let install = installs[key],
             install.saga?.forward.map({ ExactText($0) }) == ExactText(forward)
         else { return nil }
         return install
@@ -60,14 +58,12 @@ public struct UserState: ServiceState, Sendable {
 
     /// The codes of the external id, in the order of their digests.
     func codes(_ app: String, _ externalID: String) -> [CodeDigest] {
-        (codesOf[InstallKey(app: app, id: externalID)] ?? []).sorted {
-            $0.bytes.lexicographicallyPrecedes($1.bytes)
-        }
+        (codesOf[Scoped(app: app, id: externalID)] ?? []).sorted()
     }
 
     /// How many codes of the external id can still be redeemed.
     func outstandingCodes(_ app: String, _ externalID: String, now: Timestamp) -> Int {
-        (codesOf[InstallKey(app: app, id: externalID)] ?? []).count { digest in
+        (codesOf[Scoped(app: app, id: externalID)] ?? []).count { digest in
             codes[digest]?.refusal(app: app, now: now) == nil
         }
     }
@@ -76,11 +72,11 @@ public struct UserState: ServiceState, Sendable {
 
     /// Adds rows as they stand in the database. Rows that are here already stay as they are.
     mutating func load(_ rows: [Installation]) {
-        for install in rows where installs[install.key] == nil { insert(install) }
+        for install in rows where installs.load(install) { index(install) }
     }
 
     mutating func load(_ rows: [AuthCode]) {
-        for code in rows where codes[code.digest] == nil { insert(code) }
+        for code in rows where codes.load(code) { index(code) }
     }
 
     mutating func load(erased users: [String]) {
@@ -91,34 +87,28 @@ public struct UserState: ServiceState, Sendable {
         switch change {
         case .install(let install):
             release(install.key, unless: install.facts.userID)
-            insert(install)
-            changedInstalls.insert(install.key)
+            installs.put(install)
+            index(install)
         case .remove(let key):
             release(key)
-            installs[key] = nil
-            changedInstalls.insert(key)
+            installs.remove(key)
         case .code(let code):
-            insert(code)
-            changedCodes.insert(code.digest)
+            codes.put(code)
+            index(code)
         case .removeCode(let digest):
-            if let code = codes.removeValue(forKey: digest) {
-                codesOf[InstallKey(app: code.app, id: code.externalID)]?.remove(digest)
-            }
-            changedCodes.insert(digest)
+            if let code = codes.remove(digest) { codesOf[Scoped(app: code.app, id: code.externalID)]?.remove(digest) }
         case .user(let id, let isErased):
             if isErased { erased.insert(ExactText(id)) }
             changedUsers[ExactText(id)] = true
         }
     }
 
-    private mutating func insert(_ install: Installation) {
-        installs[install.key] = install
-        if let forward = install.saga?.forward { awaited[InstallKey(app: install.app, id: forward)] = install.key }
+    private mutating func index(_ install: Installation) {
+        if let forward = install.saga?.forward { awaited[Scoped(app: install.app, id: forward)] = install.key }
     }
 
-    private mutating func insert(_ code: AuthCode) {
-        codes[code.digest] = code
-        codesOf[InstallKey(app: code.app, id: code.externalID), default: []].insert(code.digest)
+    private mutating func index(_ code: AuthCode) {
+        codesOf[Scoped(app: code.app, id: code.externalID), default: []].insert(code.digest)
     }
 
     /// The user leaves the install. Unless it is erased, nothing of it has to be kept.

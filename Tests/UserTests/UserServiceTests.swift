@@ -42,8 +42,8 @@ import WireJSON
             #expect(try reader.installs(awaiting: ["f1", "f2"]) == [full])
             #expect(try reader.installs(of: [ExactText(Fixture.userID)]) == [full])
             #expect(Set(try reader.codes(Set((codes.map(\.digest)) + [CodeDigest(of: "no")]))) == Set(codes))
-            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "Ren\u{e9} %_'")]) == [codes[0]])
-            #expect(try reader.codes(of: [InstallKey(app: "other", id: "anna")]).isEmpty)
+            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "Ren\u{e9} %_'")]) == [codes[0]])
+            #expect(try reader.codes(of: [Scoped<ExactText>(app: "other", id: "anna")]).isEmpty)
             #expect(try reader.erased(among: ["u9", "u8"]) == ["u9"])
         }
         // An erased user stays erased, whoever writes it; others are forgotten with their last install.
@@ -143,8 +143,8 @@ import WireJSON
         #expect(try store.run([command], id: "forget").map(\.answer) == [.forgotten(1)])
         try store.read { (reader) throws in
             #expect(try reader.installs([hers.key, foreign.key]) == [foreign])
-            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "anna")]).isEmpty)
-            #expect(try reader.codes(of: [InstallKey(app: "demo", id: "bert")]).count == 1)
+            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "anna")]).isEmpty)
+            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "bert")]).count == 1)
             #expect(try reader.erased(among: [ExactText(Fixture.userID)]) == [Fixture.userID])
         }
         #expect(try store.run([command], id: "again").map(\.answer) == [.forgotten(0)])
