@@ -27,12 +27,10 @@ RUN apt-get update \
 COPY --from=build /out/ /usr/local/bin/
 USER identitybus
 WORKDIR /var/lib/identitybus
-# In a container the health port has to be reachable from outside of it, and what runs in one may be for real people:
-# short secrets are refused, and those that everybody knows, but for the demo apps. The rest is set where the container is run.
+# In a container the health port has to be reachable from outside of it. The rest is set where the container is run.
 ENV HTTP_HOST=0.0.0.0 \
     HTTP_PORT=8080 \
     DATA_DIR=/var/lib/identitybus \
-    IDENTITYBUS_APPS=/etc/identitybus/apps.yaml \
-    IDENTITYBUS_WEAK_SECRETS=refuse
+    IDENTITYBUS_APPS=/etc/identitybus/apps.yaml
 EXPOSE 8080
 CMD ["identitybus", "--help"]

@@ -26,8 +26,8 @@ import WireJSON
         #expect(settings.linkerTimeout == 600_000)
         #expect(settings.tokenLifetime == 7 * 86_400_000)
         #expect(settings.configuration == [:])
-        #expect(settings.keysOpenInstalls)
-        #expect(try parse("{keysOpenInstalls: false}").keysOpenInstalls == false)
+        #expect(!settings.keysOpenInstalls)
+        #expect(try parse("{keysOpenInstalls: true}").keysOpenInstalls)
     }
 
     @Test func everything() throws {

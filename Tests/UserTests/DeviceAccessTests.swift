@@ -52,9 +52,9 @@ import Testing
         }
     }
 
-    @Test func anAppCanCloseItsInstallsToKeys() {
+    @Test func installsAreClosedToKeysUnlessTheAppOpensThem() {
         let closed = AppSettings(
-            id: "demo", sdk: SDKSettings(appSecret: AppSecret(Fixture.secret), keysOpenInstalls: false))
+            id: "demo", sdk: SDKSettings(appSecret: AppSecret(Fixture.secret)))
         for command in Self.commands {
             #expect(isRefused(command, .apiKey("k"), in: state()) == nil)
             for state in [state(), UserState()] {

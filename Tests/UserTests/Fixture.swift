@@ -13,10 +13,13 @@ enum Fixture {
     static let secret = "demo-app-secret"
     static let app = AppSettings(
         id: "demo",
-        sdk: SDKSettings(appSecret: AppSecret(secret), maxOutstandingCodes: 4, configuration: ["detections": true]))
+        sdk: SDKSettings(
+            appSecret: AppSecret(secret), maxOutstandingCodes: 4, configuration: ["detections": true],
+            keysOpenInstalls: true))
     static let otherApp = AppSettings(id: "other")
     static let unlinkedApp = AppSettings(
-        id: "unlinked", linking: .init(isEnabled: false), sdk: SDKSettings(appSecret: AppSecret(secret)))
+        id: "unlinked", linking: .init(isEnabled: false),
+        sdk: SDKSettings(appSecret: AppSecret(secret), keysOpenInstalls: true))
     static let phone = Device(kind: .phone, platform: "ios")
     static let tablet = Device(kind: .tablet, platform: "android")
     static let userID = "5a18fc4b0962209e0000000d"

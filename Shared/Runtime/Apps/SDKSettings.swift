@@ -18,14 +18,14 @@ public struct SDKSettings: Sendable {
     public var tokenLifetime: Int64
     /// Given to every SDK with its user: a JSON object of any members.
     public var configuration: JSONValue
-    /// Whether commands that an API key signs itself, over Kafka, read and change installs. The gateway asks for a token
-    /// of the install in any case: its key is in every copy of the app.
+    /// Whether commands that an API key signs itself, over Kafka, read and change installs: for apps whose keys with the
+    /// scope `sdk` are in backends only. The gateway asks for a token of the install in any case.
     public var keysOpenInstalls: Bool
 
     public init(
         appSecret: AppSecret? = nil, tokenSecret: TokenSecret? = nil, authCodeLifetime: Int64 = 600_000,
         maxOutstandingCodes: Int = 10, linkerTimeout: Int64 = 600_000, tokenLifetime: Int64 = 7 * 86_400_000,
-        configuration: JSONValue = .object(JSONObject()), keysOpenInstalls: Bool = true
+        configuration: JSONValue = .object(JSONObject()), keysOpenInstalls: Bool = false
     ) {
         self.appSecret = appSecret
         self.tokenSecret = tokenSecret
@@ -118,7 +118,7 @@ extension SDKSettings {
             }
             settings.configuration = configuration
         }
-        settings.keysOpenInstalls = section.keysOpenInstalls ?? true
+        settings.keysOpenInstalls = section.keysOpenInstalls ?? false
         return settings
     }
 }

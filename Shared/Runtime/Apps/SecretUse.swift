@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
 import Crypto
 
 /// What to do with secrets of the apps file that are short, or that everybody knows (`IDENTITYBUS_WEAK_SECRETS`).
 public enum WeakSecrets: String, Sendable, CaseIterable {
     /// One line in the log for each.
     case warn
-    /// The file is refused, but for the demo apps with their own, published secrets. What the container image says.
+    /// The file is refused, but for demo apps (``AppSettings/isDemo``).
     case refuse
 }
 
@@ -60,42 +59,21 @@ struct SecretUse {
 
     /// What is wrong with the secret itself, in one line that does not show it.
     var weakness: String? {
-        if let owner = PublishedSecrets.app(of: secret) {
-            if owner == app { return nil }
-            return "\(place): has a secret that is published with IdentityBus, so everybody knows it"
+        if String(decoding: secret, as: UTF8.self).hasPrefix("demo-") {
+            return "\(place): has a secret of a demo, so everybody knows it; make one with: openssl rand -hex 32"
         }
         guard purpose.isWeakWhenShort, secret.count < Self.goodLength else { return nil }
         return "\(place): the secret has \(secret.count) bytes, fewer than \(Self.goodLength); "
             + "make one with: openssl rand -hex 32"
     }
-
-    var isOfDemo: Bool { PublishedSecrets.app(of: secret) == app }
 }
 
-/// The secrets of the demo apps in `config/apps.yaml`, which everybody can read, by their SHA-256.
-enum PublishedSecrets {
-    /// - Returns: the demo app that the secret was published for.
-    static func app(of secret: [UInt8]) -> String? {
-        apps[SHA256.hash(data: secret).prefix(8).hex]
+extension AppSettings {
+    /// Whether the app is a demonstration that keeps nobody out: it has a key as in `config/apps.yaml`, whose id begins
+    /// with the app's and a hyphen, and whose secret is `demo-secret-` and the key's id.
+    var isDemo: Bool {
+        keys.values.contains { key in
+            key.id.hasPrefix("\(id)-") && key.secret == SymmetricKey(data: Array("demo-secret-\(key.id)".utf8))
+        }
     }
-
-    /// By the first 16 hex digits.
-    private static let apps = [
-        "b8bcb5065a231e61": "demo",
-        "157b635ddeec1e2a": "demo",
-        "bb65d8b5761d7e78": "demo",
-        "b82fe3a64131dd25": "demo",
-        "81ba29a3c94c9cf4": "demo",
-        "d1c72eae9f230339": "support",
-        "caf320e2c13da708": "support",
-        "08c0919984107d85": "support",
-        "206730d3cb678cc0": "support",
-        "deae50e904164a7d": "support",
-        "3ef09339ef8a4b48": "linked",
-        "1ae534e317b675da": "isolated",
-        "82a693d78dd4d81a": "best",
-        "535f691e8b6c8258": "other",
-        "8a694200f4c5addc": "other",
-        "b04878c769f4baab": "other",
-    ]
 }

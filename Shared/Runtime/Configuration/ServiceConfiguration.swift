@@ -22,7 +22,7 @@ public struct ServiceConfiguration: Sendable {
     public var trust: Authenticator.Trust
     /// What it signs and checks with; none only where ``trust`` is `cluster`.
     public var keys: DeploymentKeys
-    /// What is to be said of an internal key that is short, see ``WeakSecrets``.
+    /// What is to be said of an internal key that is shorter than it should be.
     var weakInternalKey: ConfigurationProblem?
     /// Records decided in one transaction at most.
     public var batchSize: Int
@@ -50,11 +50,10 @@ public struct ServiceConfiguration: Sendable {
         replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
         database = try Self.database(settings)
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
-        weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .warn)
+        weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse)
         trust = try settings.choice("IDENTITYBUS_TRUST", default: .signed)
         keys = try DeploymentKeys(environment: settings, derived: derived)
         weakInternalKey = Self.weakness(of: keys)
-        if weakSecrets == .refuse, let weakInternalKey { throw weakInternalKey }
         guard trust == .cluster || !keys.isEmpty else {
             throw ConfigurationProblem(
                 DeploymentKeys.internalKeyVariable,

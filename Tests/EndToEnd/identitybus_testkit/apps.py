@@ -25,7 +25,7 @@ def apps() -> list[dict[str, object]]:
                 key("demo-expired", "user.link", expires="2020-01-01"),
                 key("demo-revoked", "user.link", revoked=True),
             ],
-            "sdk": {"appSecret": APP_SECRET, "configuration": CONFIGURATION},
+            "sdk": {"appSecret": APP_SECRET, "configuration": CONFIGURATION, "keysOpenInstalls": True},
             "sync": worked("conversion"),
         },
         {
@@ -34,19 +34,19 @@ def apps() -> list[dict[str, object]]:
                 key("other-backend", "user.link", "user.delete"), key("other-admin", "admin"),
                 key("other-sdk", "sdk", "identity.sync"),
             ],
+            "sdk": {"keysOpenInstalls": True},
         },
         # Everything of the user service that takes time, in seconds.
         {
             "id": "hasty",
             "keys": [key("hasty-backend", "user.link"), key("hasty-sdk", "sdk")],
             "sdk": {"appSecret": APP_SECRET, "authCodeLifetimeSeconds": 2, "linkerTimeoutSeconds": 2,
-                    "maxOutstandingCodes": 3},
+                    "maxOutstandingCodes": 3, "keysOpenInstalls": True},
         },
-        # Installs are opened by tokens alone.
+        # Installs are opened by tokens alone, as is the default.
         {
             "id": "guarded",
             "keys": [key("guarded-backend", "user.link"), key("guarded-sdk", "sdk")],
-            "sdk": {"keysOpenInstalls": False},
         },
         {"id": "unlinked", "linking": {"enabled": False}, "keys": [key("unlinked-backend", "user.link")]},
         {

@@ -22,7 +22,7 @@ final class Stage {
 
     static let app = "bench"
     static let keyID = "bench-key"
-    static let keySecret = "bench-secret-bench-key"
+    static let keySecret = "bench-secret-bench-key-with-32-bytes"
     static let internalSecret = "bench-internal-key-0123456789"
 
     /// - Parameters:

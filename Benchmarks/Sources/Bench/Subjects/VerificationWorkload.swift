@@ -8,7 +8,7 @@ import Messaging
 /// Logins that an app's backend vouches for, and checks of such tokens. Mode `enforce`, two live keys, of which each
 /// makes half of the tokens.
 enum VerificationWorkload {
-    private static let secrets = ["bench-verification-secret-1", "bench-verification-secret-2"]
+    private static let secrets = ["bench-verification-secret-1-32-bytes", "bench-verification-secret-2-32-bytes"]
     static let keys = secrets.map { SymmetricKey(data: Array($0.utf8)) }
 
     static let settings =
