@@ -19,6 +19,7 @@ let package = Package(
         .executable(name: "identitybus-verification", targets: ["VerificationMain"]),
         .executable(name: "identitybus-gateway", targets: ["GatewayMain"]),
         // What Benchmarks/ measures; not an API for others.
+        .library(name: "Apps", targets: ["Apps"]),
         .library(name: "Contracts", targets: ["Contracts"]),
         .library(name: "Messaging", targets: ["Messaging"]),
         .library(name: "Runtime", targets: ["Runtime"]),
@@ -36,7 +37,6 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.0"),
     ],
     targets: [
         // Shared
@@ -79,27 +79,26 @@ let package = Package(
             ],
             path: "Shared/Observability", swiftSettings: strict),
         .target(
+            name: "Apps",
+            dependencies: [
+                "Contracts", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            path: "Shared/Apps", swiftSettings: strict),
+        .target(
             name: "Runtime",
             dependencies: [
-                "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-                .product(name: "Yams", package: "Yams"),
             ],
             path: "Shared/Runtime", swiftSettings: strict),
-
-        .target(
-            name: "JSONWebTokens",
-            dependencies: [
-                "Contracts", "Runtime", "Storage",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
-            ],
-            path: "Shared/JSONWebTokens", swiftSettings: strict),
 
         // Services
         .target(
@@ -112,7 +111,7 @@ let package = Package(
         .target(
             name: "User",
             dependencies: [
-                "Contracts", "JSONWebTokens", "Runtime", "Storage", "WireJSON",
+                "Apps", "Contracts", "Runtime", "Storage", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Services/User", exclude: ["Main"], swiftSettings: strict),
@@ -122,7 +121,7 @@ let package = Package(
         .target(
             name: "Sync",
             dependencies: [
-                "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Metrics", package: "swift-metrics"),
+                "Apps", "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Metrics", package: "swift-metrics"),
             ],
             path: "Services/Sync", exclude: ["Main"], swiftSettings: strict),
         .executableTarget(
@@ -131,7 +130,7 @@ let package = Package(
         .target(
             name: "Verification",
             dependencies: [
-                "Contracts", "JSONWebTokens", "Runtime", "Storage", "WireJSON",
+                "Apps", "Contracts", "Runtime", "Storage", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Services/Verification", exclude: ["Main"], swiftSettings: strict),
@@ -141,7 +140,7 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "CZlib", "Contracts", "JSONWebTokens", "Messaging", "Observability", "Runtime", "WireJSON",
+                "Apps", "CZlib", "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -155,7 +154,7 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: [
-                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "Verification", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "Verification", "WireJSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -166,7 +165,7 @@ let package = Package(
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
         .target(
             name: "TestKit",
-            dependencies: ["Runtime", "Storage", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["Apps", "Runtime", "Storage", .product(name: "Logging", package: "swift-log")],
             path: "Tests/TestKit", swiftSettings: strict),
         .testTarget(name: "WireJSONTests", dependencies: ["TestKit", "WireJSON"], path: "Tests/WireJSONTests"),
         .testTarget(
@@ -200,9 +199,17 @@ let package = Package(
             dependencies: ["Contracts", "TestKit", "WireJSON", .product(name: "Crypto", package: "swift-crypto")],
             path: "Tests/ContractsTests", resources: [.copy("Golden")], swiftSettings: strict),
         .testTarget(
+            name: "AppsTests",
+            dependencies: [
+                "Apps", "Contracts", "WireJSON",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/AppsTests", swiftSettings: strict),
+        .testTarget(
             name: "RuntimeTests",
             dependencies: [
-                "Contracts", "Messaging", "Observability", "Runtime", "Storage", "TestKit", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -210,7 +217,7 @@ let package = Package(
         .testTarget(
             name: "LinkTests",
             dependencies: [
-                "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "WireJSON",
+                "Apps", "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -218,16 +225,15 @@ let package = Package(
         .testTarget(
             name: "UserTests",
             dependencies: [
-                "Contracts", "JSONWebTokens", "Link", "Messaging", "Runtime", "Storage", "TestKit", "User", "WireJSON",
+                "Apps", "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "User", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/UserTests", swiftSettings: strict),
         .testTarget(
             name: "SyncTests",
             dependencies: [
-                "Contracts", "Messaging", "Runtime", "Storage", "Sync", "TestKit", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Sync", "TestKit", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -235,7 +241,7 @@ let package = Package(
         .testTarget(
             name: "VerificationTests",
             dependencies: [
-                "Contracts", "Messaging", "Runtime", "Storage", "TestKit", "Verification", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "TestKit", "Verification", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -243,7 +249,7 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Contracts", "Gateway", "JSONWebTokens", "Messaging", "Runtime", "WireJSON",
+                "Apps", "Contracts", "Gateway", "Messaging", "Runtime", "WireJSON",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Crypto
 import Foundation
-import JSONWebTokens
 import Runtime
 
 /// Who sent a request, after the credential checked out.

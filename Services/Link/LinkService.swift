@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+import Apps
+public import Contracts
 public import Runtime
 public import Storage
 

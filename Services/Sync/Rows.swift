@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 import Crypto
-public import Runtime
+import Runtime
 
 /// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
 /// on nobody holding it, writes the row (docs/decisions/0009-identity-rows.md).

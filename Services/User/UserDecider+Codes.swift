@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Runtime
 
@@ -8,7 +9,7 @@ extension UserDecider {
     /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
     /// hex.
     static func newCode(_ context: DecisionContext) -> String {
-        context.secrets.bytes("auth-code", for: context.command).hex
+        context.secret("auth-code").hex
     }
 
     static func issueCode(

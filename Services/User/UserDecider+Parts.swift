@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Crypto
-import JSONWebTokens
 import Runtime
 import Storage
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Crypto
 import HTTPTypes
-import JSONWebTokens
 import Runtime
 import Testing
 

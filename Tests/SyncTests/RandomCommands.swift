@@ -5,6 +5,7 @@ import Crypto
 import Storage
 import TestKit
 
+@testable import Apps
 @testable import Runtime
 @testable import Sync
 

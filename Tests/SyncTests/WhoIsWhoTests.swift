@@ -3,6 +3,7 @@
 import Contracts
 import Testing
 
+@testable import Apps
 @testable import Runtime
 @testable import Sync
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
+
 // Written by scripts/generate from docs/openapi.json.
 // swift-format-ignore-file
 

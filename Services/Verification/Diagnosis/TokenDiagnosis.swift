@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 import Crypto
 import Foundation
-public import Runtime
+import Runtime
 
 /// Says why a `userAuthToken` does not pass. For operators only, who know the secrets anyway: to outsiders it would
 /// say how close a guess is.

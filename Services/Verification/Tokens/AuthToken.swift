@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 import Crypto
 import Foundation
-public import Runtime
+import Runtime
 
 /// `userAuthToken`: HMAC-SHA256 of the signed fields, made by the app's backend (docs/verification.md).
 public enum AuthToken {

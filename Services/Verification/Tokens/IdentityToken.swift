@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 public import Crypto
-import JSONWebTokens
-public import Runtime
+import Runtime
 import WireJSON
 
 /// An identity token (JWT) of the vendor's identity system (facts/linking-and-verification.md B4.1): read, not yet
 /// believed.
 public struct IdentityToken: Sendable {
-    let text: String
     let payload: JSONObject
+    /// What was signed, and the signature.
+    private let input: [UInt8]
+    private let signature: [UInt8]
 
     /// Reads the form. Nothing of it is believed before ``verify(secrets:now:)``.
     /// - Throws: `INVALID_IDENTITY_TOKEN`.
     public init(reading text: String) throws(Rejection) {
         guard text.utf8.count <= 65_536 else { throw Self.malformed("has more than 65536 bytes") }
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3 else { throw Self.malformed("has not three parts") }
+        guard parts.count == 3 else { throw Self.malformed("must have three parts") }
         let header = try Self.object(parts[0], "header")
         guard header["alg"]?.stringValue == "HS256" else { throw Self.malformed("has an alg other than HS256") }
         if let type = header["typ"], type.stringValue?.uppercased() != "JWT" {
@@ -28,7 +30,8 @@ public struct IdentityToken: Sendable {
         guard let signature = AuthToken.base64Decoded(parts[2]), signature.count == SHA256.byteCount else {
             throw Self.malformed("has a signature that is not HS256's")
         }
-        self.text = text
+        input = Array(text.utf8.prefix(upTo: parts[2].startIndex).dropLast())
+        self.signature = signature
     }
 
     /// Checks signature and age. Every secret is tried to the end, so that the time taken does not tell which one it was.
@@ -40,7 +43,8 @@ public struct IdentityToken: Sendable {
         guard !secrets.isEmpty else { throw Rejection(.identityFeatureNotEnabled) }
         var match: VerificationSettings.Key?
         for key in secrets {
-            let isRight = HS256.isValid(text, key: key.secret)
+            let isRight = HMAC<SHA256>.isValidAuthenticationCode(
+                signature, authenticating: input, using: key.secret)
             match = isRight && key.isLive(at: now) ? key : match
         }
         guard let match else { throw Rejection(.invalidIdentityToken) }
@@ -77,21 +81,12 @@ public struct IdentityToken: Sendable {
     }
 
     /// A token for these identifiers, as an app's backend makes it.
-    public static func make(for identifiers: Identifiers, secret: SymmetricKey, issuedAt: Timestamp) -> String? {
-        var identities: [Claims.Identity] = []
-        if let uid = identifiers.userID { identities.append(.init(identifier: "uid", value: uid)) }
-        if let email = identifiers.email { identities.append(.init(identifier: "email", value: email)) }
-        return HS256.sign(Claims(identities: identities, iat: issuedAt.milliseconds / 1000), key: secret)
-    }
-
-    private struct Claims: Codable {
-        struct Identity: Codable {
-            var identifier: String
-            var value: String
+    public static func make(for identifiers: Identifiers, secret: SymmetricKey, issuedAt: Timestamp) -> String {
+        let identities = [("uid", identifiers.userID), ("email", identifiers.email)].compactMap { name, value in
+            value.map { JSONValue.object(["identifier": .string(name), "value": .string($0)]) }
         }
-
-        var identities: [Identity]
-        var iat: Int64
+        return HS256.sign(
+            ["iat": .number(JSONNumber(issuedAt.milliseconds / 1000)), "identities": .array(identities)], key: secret)
     }
 
     static let maximumAge: Int64 = 24 * 3600

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 public import Storage
 
@@ -48,5 +49,10 @@ public struct DecisionContext: Sendable {
     /// The id of the command's forward number `number`, counted by the decider.
     public func forwardID(_ number: Int) -> String {
         DerivedID.forward(app: command.app, source: command.source, commandID: command.id, number: number)
+    }
+
+    /// 64 bytes that nobody without the store's salt can guess, and the same when the command is decided again.
+    public func secret(_ purpose: String) -> [UInt8] {
+        secrets.bytes(purpose, [command.app, command.source, command.id])
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Apps
 public import Contracts
 import Crypto
 public import Messaging

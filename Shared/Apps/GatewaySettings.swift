@@ -64,22 +64,13 @@ public struct GatewaySettings: Sendable, Hashable {
 
 extension GatewaySettings {
     /// The section's shape in the file.
-    struct Section: Decodable {
+    struct Section: Mapping {
         var keyOnly: KeyOnly?
         var maxAgeSeconds: Int?
         var origins: [String]?
-        var limits: LimitsSection?
+        var limits: Strict<LimitsSection>?
 
-        private enum CodingKeys: String, CodingKey, CaseIterable { case keyOnly, maxAgeSeconds, origins, limits }
-
-        init(from decoder: any Decoder) throws {
-            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            keyOnly = try container.decodeIfPresent(KeyOnly.self, forKey: .keyOnly)
-            maxAgeSeconds = try container.decodeIfPresent(Int.self, forKey: .maxAgeSeconds)
-            origins = try container.decodeIfPresent([String].self, forKey: .origins)
-            limits = try container.decodeIfPresent(LimitsSection.self, forKey: .limits)
-        }
+        enum CodingKeys: String, CodingKey, CaseIterable { case keyOnly, maxAgeSeconds, origins, limits }
     }
 
     /// `true`, `false` or a list of calls.
@@ -96,28 +87,19 @@ extension GatewaySettings {
         }
     }
 
-    struct LimitsSection: Decodable {
+    struct LimitsSection: Mapping {
         var keyPerSecond: Int?
         var keyBurst: Int?
         var addressPerSecond: Int?
         var addressBurst: Int?
 
-        private enum CodingKeys: String, CodingKey, CaseIterable {
+        enum CodingKeys: String, CodingKey, CaseIterable {
             case keyPerSecond, keyBurst, addressPerSecond, addressBurst
-        }
-
-        init(from decoder: any Decoder) throws {
-            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            keyPerSecond = try container.decodeIfPresent(Int.self, forKey: .keyPerSecond)
-            keyBurst = try container.decodeIfPresent(Int.self, forKey: .keyBurst)
-            addressPerSecond = try container.decodeIfPresent(Int.self, forKey: .addressPerSecond)
-            addressBurst = try container.decodeIfPresent(Int.self, forKey: .addressBurst)
         }
     }
 
     /// - Parameter place: names the app in a problem's text.
-    static func read(_ section: Section?, _ place: String) throws(AppsFile.Problem) -> GatewaySettings {
+    static func read(_ section: Strict<Section>?, _ place: String) throws(AppsFile.Problem) -> GatewaySettings {
         guard let section else { return GatewaySettings() }
         if let age = section.maxAgeSeconds, !(0...604_800).contains(age) {
             throw AppsFile.Problem("\(place): maxAgeSeconds is not from 0 to 604800 (a week)")
@@ -163,7 +145,7 @@ extension GatewaySettings {
         return origins
     }
 
-    private static func limits(_ section: LimitsSection?, _ place: String) throws(AppsFile.Problem) -> Limits {
+    private static func limits(_ section: Strict<LimitsSection>?, _ place: String) throws(AppsFile.Problem) -> Limits {
         var limits = Limits()
         func read(_ value: Int?, _ member: String, into rate: inout Double) throws(AppsFile.Problem) {
             guard let value else { return }

@@ -4,7 +4,7 @@ import Crypto
 import Testing
 import WireJSON
 
-@testable import Runtime
+@testable import Apps
 
 /// The section `sdk` of the apps file.
 @Suite struct SDKSettingsTests {

@@ -3,6 +3,31 @@
 import WireJSON
 import Yams
 
+/// A mapping of the apps file. Read as ``Strict``.
+protocol Mapping: Decodable {
+    associatedtype CodingKeys: CodingKey & CaseIterable
+}
+
+/// A mapping that has no member but the known ones: a misspelt setting must not be silently ignored.
+@dynamicMemberLookup
+struct Strict<Content: Mapping>: Decodable {
+    let content: Content
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: AnyKey.self)
+        let known = Content.CodingKeys.allCases.map(\.stringValue)
+        for key in container.allKeys where !known.contains(key.stringValue) {
+            throw DecodingError.dataCorrupted(
+                .init(
+                    codingPath: container.codingPath,
+                    debugDescription: "unknown member \(key.stringValue); known are \(known.joined(separator: ", "))"))
+        }
+        content = try Content(from: decoder)
+    }
+
+    subscript<Value>(dynamicMember member: KeyPath<Content, Value>) -> Value { content[keyPath: member] }
+}
+
 /// Any YAML, as the JSON value that it means: a plain `10` is a number, a quoted one is text.
 struct YAMLValue: Decodable {
     var value: JSONValue

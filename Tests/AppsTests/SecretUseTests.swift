@@ -4,7 +4,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 /// Secrets of the apps file among themselves: one for each purpose, long enough, and none that everybody knows.
 @Suite struct SecretUseTests {

@@ -103,7 +103,7 @@ public enum AppsFile {
     }
 
     private static func apiKey(
-        _ key: Key, app: String, _ secrets: SecretReader
+        _ key: Strict<Key>, app: String, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
         guard !key.id.isEmpty, !key.id.contains(";"), !key.id.contains(".") else {
@@ -134,7 +134,7 @@ public enum AppsFile {
             isRevoked: key.revoked ?? false)
     }
 
-    private static func linking(_ section: LinkingSection?) -> AppSettings.Linking {
+    private static func linking(_ section: Strict<LinkingSection>?) -> AppSettings.Linking {
         var linking = AppSettings.Linking()
         if let section {
             linking.isEnabled = section.enabled ?? true
@@ -166,15 +166,10 @@ public enum AppsFile {
 
 // MARK: - The file's shape
 
-private struct File: Decodable {
-    var apps: [App]
+private struct File: Mapping {
+    var apps: [Strict<App>]
 
-    private enum CodingKeys: String, CodingKey, CaseIterable { case apps }
-
-    init(from decoder: any Decoder) throws {
-        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-        apps = try decoder.container(keyedBy: CodingKeys.self).decode([App].self, forKey: .apps)
-    }
+    enum CodingKeys: String, CodingKey, CaseIterable { case apps }
 }
 
 extension YamlError {
@@ -187,35 +182,24 @@ extension YamlError {
     }
 }
 
-private struct App: Decodable {
+private struct App: Mapping {
     var id: String
-    var keys: [Key]?
-    var linking: LinkingSection?
-    var sdk: SDKSettings.Section?
-    var sync: SyncSettings.Section?
-    var verification: VerificationSettings.Section?
-    var gateway: GatewaySettings.Section?
+    /// For people who keep the file.
+    var name: String?
+    var keys: [Strict<Key>]?
+    var linking: Strict<LinkingSection>?
+    var sdk: Strict<SDKSettings.Section>?
+    var sync: Strict<SyncSettings.Section>?
+    var verification: Strict<VerificationSettings.Section>?
+    var gateway: Strict<GatewaySettings.Section>?
     var replies: String?
 
-    private enum CodingKeys: String, CodingKey, CaseIterable {
+    enum CodingKeys: String, CodingKey, CaseIterable {
         case id, name, keys, linking, sdk, sync, verification, gateway, replies
-    }
-
-    init(from decoder: any Decoder) throws {
-        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        id = try container.decode(String.self, forKey: .id)
-        keys = try container.decodeIfPresent([Key].self, forKey: .keys)
-        linking = try container.decodeIfPresent(LinkingSection.self, forKey: .linking)
-        sdk = try container.decodeIfPresent(SDKSettings.Section.self, forKey: .sdk)
-        sync = try container.decodeIfPresent(SyncSettings.Section.self, forKey: .sync)
-        verification = try container.decodeIfPresent(VerificationSettings.Section.self, forKey: .verification)
-        gateway = try container.decodeIfPresent(GatewaySettings.Section.self, forKey: .gateway)
-        replies = try container.decodeIfPresent(String.self, forKey: .replies)
     }
 }
 
-private struct Key: Decodable {
+private struct Key: Mapping {
     var id: String
     var secret: String?
     var secretFile: String?
@@ -223,41 +207,12 @@ private struct Key: Decodable {
     var expires: String?
     var revoked: Bool?
 
-    private enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, scopes, expires, revoked }
-
-    init(from decoder: any Decoder) throws {
-        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        id = try container.decode(String.self, forKey: .id)
-        secret = try container.decodeIfPresent(String.self, forKey: .secret)
-        secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
-        scopes = try container.decode([String].self, forKey: .scopes)
-        expires = try container.decodeIfPresent(String.self, forKey: .expires)
-        revoked = try container.decodeIfPresent(Bool.self, forKey: .revoked)
-    }
+    enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, scopes, expires, revoked }
 }
 
-private struct LinkingSection: Decodable {
+private struct LinkingSection: Mapping {
     var enabled: Bool?
     var blockedExternalIds: [String]?
 
-    private enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds }
-
-    init(from decoder: any Decoder) throws {
-        try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        enabled = try container.decodeIfPresent(Bool.self, forKey: .enabled)
-        blockedExternalIds = try container.decodeIfPresent([String].self, forKey: .blockedExternalIds)
-    }
-}
-
-/// A misspelt setting must not be silently ignored.
-func refuseUnknownMembers(_ decoder: any Decoder, _ known: [String]) throws {
-    let container = try decoder.container(keyedBy: AnyKey.self)
-    for key in container.allKeys where !known.contains(key.stringValue) {
-        throw DecodingError.dataCorrupted(
-            .init(
-                codingPath: container.codingPath,
-                debugDescription: "unknown member \(key.stringValue); known are \(known.joined(separator: ", "))"))
-    }
+    enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds }
 }

@@ -3,7 +3,7 @@
 import Crypto
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 /// Keys by purpose: each of an internal key, and none of another purpose.
 @Suite struct DeploymentKeysTests {

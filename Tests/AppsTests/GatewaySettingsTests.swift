@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Runtime
+import Apps
 import Testing
 
 @Suite struct GatewaySettingsTests {

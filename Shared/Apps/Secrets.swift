@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Crypto
+import Contracts
+public import Crypto
 
 /// What to do with secrets of the apps file that are short, or that everybody knows (`IDENTITYBUS_WEAK_SECRETS`).
 public enum WeakSecrets: String, Sendable, CaseIterable {
@@ -11,7 +12,7 @@ public enum WeakSecrets: String, Sendable, CaseIterable {
 }
 
 /// A secret of the apps file and what it is for.
-struct SecretUse {
+public struct SecretUse {
     enum Purpose {
         /// Of a key of `keys`.
         case apiKey
@@ -35,7 +36,7 @@ struct SecretUse {
     var secret: [UInt8]
 
     /// Bytes that a secret should have: as many as an HMAC-SHA256 has.
-    static let goodLength = 32
+    public static let goodLength = 32
 
     /// Refuses a secret with two purposes, and a verification secret of two apps: what one of them makes would be taken
     /// for the other's. The line names both places and no secret.
@@ -76,4 +77,60 @@ extension AppSettings {
             key.id.hasPrefix("\(id)-") && key.secret == SymmetricKey(data: Array("demo-secret-\(key.id)".utf8))
         }
     }
+}
+
+/// Takes secrets from the apps file: inline, or from the file that holds it. Remembers where each is used, for what can
+/// only be seen when all are read (``SecretUse``).
+final class SecretReader {
+    private let readFile: (String) throws -> String
+    private(set) var uses: [SecretUse] = []
+
+    init(readFile: @escaping (String) throws -> String) { self.readFile = readFile }
+
+    /// - Parameter place: names the app and the member in a problem's text.
+    func read(
+        inline: String?, file: String?, _ place: String, of app: String, for purpose: SecretUse.Purpose
+    ) throws(AppsFile.Problem) -> String {
+        let secret: String
+        switch (inline, file) {
+        case (let inline?, nil): secret = inline
+        case (nil, let path?):
+            do {
+                secret = try readFile(path).withoutFinalNewlines
+            } catch {
+                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read")
+            }
+        default: throw AppsFile.Problem("\(place): give either secret or secretFile")
+        }
+        guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has less than 8 bytes") }
+        uses.append(SecretUse(app: app, place: place, purpose: purpose, secret: Array(secret.utf8)))
+        return secret
+    }
+}
+
+/// What an app's SDK shows to create a user by itself. Kept as a digest; its description never shows it.
+public struct AppSecret: Sendable, CustomStringConvertible {
+    private let code: HashedAuthenticationCode<SHA256>
+    private let key: SymmetricKey
+
+    public init(_ secret: String) {
+        key = SymmetricKey(size: .bits256)
+        code = HMAC<SHA256>.authenticationCode(for: Array(secret.utf8), using: key)
+    }
+
+    /// Whether it is the same. Takes as long whatever differs: what is compared are keyed digests.
+    public func matches(_ other: String) -> Bool {
+        HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: Array(other.utf8), using: key)
+    }
+
+    public var description: String { "an app secret" }
+}
+
+/// The key of an app's user tokens, when the apps file gives one. Its description never shows it.
+public struct TokenSecret: Sendable, CustomStringConvertible {
+    public let key: SymmetricKey
+
+    public init(_ secret: String) { key = SymmetricKey(data: Array(secret.utf8)) }
+
+    public var description: String { "a token secret" }
 }

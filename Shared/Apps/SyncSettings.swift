@@ -83,7 +83,7 @@ public struct SyncSettings: Sendable, Hashable {
 
 extension SyncSettings {
     /// The section's shape in the file.
-    struct Section: Decodable {
+    struct Section: Mapping {
         var strategy: String?
         var priority: [String]?
         var loginIdentities: [String]?
@@ -96,31 +96,15 @@ extension SyncSettings {
         var limits: [String: Int]?
         var throttle: [String: Int]?
 
-        private enum CodingKeys: String, CodingKey, CaseIterable {
+        enum CodingKeys: String, CodingKey, CaseIterable {
             case strategy, priority, loginIdentities, uniqueIdentities, immutableIdentities, caseInsensitiveIdentities
             case searchByAnyIdentity, fromLinks, joinByLowerRank, limits, throttle
-        }
-
-        init(from decoder: any Decoder) throws {
-            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            strategy = try container.decodeIfPresent(String.self, forKey: .strategy)
-            priority = try container.decodeIfPresent([String].self, forKey: .priority)
-            loginIdentities = try container.decodeIfPresent([String].self, forKey: .loginIdentities)
-            uniqueIdentities = try container.decodeIfPresent([String].self, forKey: .uniqueIdentities)
-            immutableIdentities = try container.decodeIfPresent([String].self, forKey: .immutableIdentities)
-            caseInsensitiveIdentities = try container.decodeIfPresent([String].self, forKey: .caseInsensitiveIdentities)
-            searchByAnyIdentity = try container.decodeIfPresent(Bool.self, forKey: .searchByAnyIdentity)
-            fromLinks = try container.decodeIfPresent(Bool.self, forKey: .fromLinks)
-            joinByLowerRank = try container.decodeIfPresent(Bool.self, forKey: .joinByLowerRank)
-            limits = try container.decodeIfPresent([String: Int].self, forKey: .limits)
-            throttle = try container.decodeIfPresent([String: Int].self, forKey: .throttle)
         }
     }
 
     /// - Parameter place: names the app in a problem's text.
     static func read(
-        _ section: Section?, _ place: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ place: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> SyncSettings {
         guard let section else { return SyncSettings() }
         let name = section.strategy ?? SyncStrategy.default.name
@@ -247,4 +231,57 @@ extension SyncSettings {
             }
         }
     }
+}
+
+/// What tells one strategy from another (facts/idsync.md 3.1): data, so that one resolver serves all.
+public struct SyncStrategy: Sendable, Hashable {
+    /// How a profile is found.
+    public enum Lookup: Sendable, Hashable {
+        /// Down the app's identity priority.
+        case priority
+        /// The customer id first, then the e-mail (domain.md "Verification").
+        case userIDThenEmail
+    }
+
+    /// A login identity that no profile has yet, while an anonymous profile matches.
+    public enum NewLogin: Sendable, Hashable {
+        /// The anonymous profile becomes the person's.
+        case convertAnonymous
+        /// The person gets a new profile.
+        case createProfile
+    }
+
+    public enum Logout: Sendable, Hashable {
+        /// Always a new anonymous profile.
+        case createAnonymous
+        /// Back to the anonymous profile that matches, if there is one.
+        case returnToMatching
+        /// Back to the anonymous user the device had last, if it still is one.
+        case returnToDevices
+        /// There are no known users, and a logout is like an identify.
+        case identify
+    }
+
+    public var name: String
+    public var lookup: Lookup
+    public var newLogin: NewLogin
+    public var logout: Logout
+    public var allowsAlias: Bool
+
+    public static let `default` = SyncStrategy(
+        name: "default", lookup: .priority, newLogin: .convertAnonymous, logout: .createAnonymous, allowsAlias: true)
+    public static let conversion = SyncStrategy(
+        name: "conversion", lookup: .priority, newLogin: .convertAnonymous, logout: .createAnonymous,
+        allowsAlias: true)
+    public static let link = SyncStrategy(
+        name: "link", lookup: .priority, newLogin: .createProfile, logout: .createAnonymous, allowsAlias: true)
+    public static let isolation = SyncStrategy(
+        name: "isolation", lookup: .priority, newLogin: .createProfile, logout: .returnToMatching, allowsAlias: false)
+    public static let bestMatch = SyncStrategy(
+        name: "bestMatch", lookup: .priority, newLogin: .convertAnonymous, logout: .identify, allowsAlias: false)
+    public static let userIDThenEmail = SyncStrategy(
+        name: "userIdThenEmail", lookup: .userIDThenEmail, newLogin: .createProfile, logout: .returnToDevices,
+        allowsAlias: false)
+
+    public static let all = [`default`, conversion, link, isolation, bestMatch, userIDThenEmail]
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Crypto
-public import Storage
 
 /// Ids and secrets that a decider gives out: unguessable for everybody outside, and the same when the command is decided
 /// again.
@@ -9,12 +8,12 @@ public import Storage
 /// What a command makes follows from the salt of the service's own store, so it does not change when the deployment's
 /// keys do. What several processes have to know, the keys of user tokens, follows from the internal keys.
 public struct DerivedSecrets: Sendable {
-    let salt: SymmetricKey
+    public let salt: SymmetricKey
     private let tokenKey: SymmetricKey
     private let previousTokenKeys: [SymmetricKey]
 
     /// For tests, and deciders that give out no secrets.
-    public static let none = DerivedSecrets(.none, salt: [UInt8](repeating: 0, count: Salt.byteCount))
+    public static let none = DerivedSecrets(.none, salt: [UInt8](repeating: 0, count: 32))
 
     /// - Parameter salt: the store's. Without one nothing can be derived from a command again: that is for processes
     ///   that only check user tokens.
@@ -25,10 +24,8 @@ public struct DerivedSecrets: Sendable {
         previousTokenKeys = Array(keys.checking(.tokens).dropFirst())
     }
 
-    /// 64 bytes, HMAC-SHA512 of the purpose and the command's key under the salt.
-    public func bytes(_ purpose: String, for command: CommandKey) -> [UInt8] {
-        Self.code([purpose, command.app, command.source, command.id], salt)
-    }
+    /// 64 bytes, HMAC-SHA512 of the purpose and the parts under the salt.
+    public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, salt) }
 
     /// The key that an app's user tokens are signed with.
     public func tokenKey(of app: String) -> SymmetricKey { Self.tokenKey(of: app, tokenKey) }

@@ -40,7 +40,7 @@ public struct SDKSettings: Sendable {
 
 extension SDKSettings {
     /// The section's shape in the file.
-    struct Section: Decodable {
+    struct Section: Mapping {
         var appSecret: String?
         var appSecretFile: String?
         var tokenSecret: String?
@@ -52,30 +52,15 @@ extension SDKSettings {
         var configuration: YAMLValue?
         var keysOpenInstalls: Bool?
 
-        private enum CodingKeys: String, CodingKey, CaseIterable {
+        enum CodingKeys: String, CodingKey, CaseIterable {
             case appSecret, appSecretFile, tokenSecret, tokenSecretFile, authCodeLifetimeSeconds, maxOutstandingCodes,
                 linkerTimeoutSeconds, tokenLifetimeSeconds, configuration, keysOpenInstalls
-        }
-
-        init(from decoder: any Decoder) throws {
-            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            appSecret = try container.decodeIfPresent(String.self, forKey: .appSecret)
-            appSecretFile = try container.decodeIfPresent(String.self, forKey: .appSecretFile)
-            tokenSecret = try container.decodeIfPresent(String.self, forKey: .tokenSecret)
-            tokenSecretFile = try container.decodeIfPresent(String.self, forKey: .tokenSecretFile)
-            authCodeLifetimeSeconds = try container.decodeIfPresent(Int64.self, forKey: .authCodeLifetimeSeconds)
-            maxOutstandingCodes = try container.decodeIfPresent(Int.self, forKey: .maxOutstandingCodes)
-            linkerTimeoutSeconds = try container.decodeIfPresent(Int64.self, forKey: .linkerTimeoutSeconds)
-            tokenLifetimeSeconds = try container.decodeIfPresent(Int64.self, forKey: .tokenLifetimeSeconds)
-            configuration = try container.decodeIfPresent(YAMLValue.self, forKey: .configuration)
-            keysOpenInstalls = try container.decodeIfPresent(Bool.self, forKey: .keysOpenInstalls)
         }
     }
 
     /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Section?, _ app: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ app: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> SDKSettings {
         var settings = SDKSettings()
         guard let section else { return settings }

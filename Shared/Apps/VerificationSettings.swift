@@ -82,60 +82,36 @@ public struct VerificationSettings: Sendable {
 
 extension VerificationSettings {
     /// The section's shape in the file.
-    struct Section: Decodable {
-        struct Key: Decodable {
+    struct Section: Mapping {
+        struct Key: Mapping {
             var id: String
             var secret: String?
             var secretFile: String?
             var created: String?
             var retireAt: String?
 
-            private enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, created, retireAt }
-
-            init(from decoder: any Decoder) throws {
-                try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-                let container = try decoder.container(keyedBy: CodingKeys.self)
-                id = try container.decode(String.self, forKey: .id)
-                secret = try container.decodeIfPresent(String.self, forKey: .secret)
-                secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
-                created = try container.decodeIfPresent(String.self, forKey: .created)
-                retireAt = try container.decodeIfPresent(String.self, forKey: .retireAt)
-            }
+            enum CodingKeys: String, CodingKey, CaseIterable { case id, secret, secretFile, created, retireAt }
         }
 
         var mode: Mode?
         var signedFields: SignedFields?
-        var keys: [Key]?
+        var keys: [Strict<Key>]?
         var identityTokenSecret: String?
         var identityTokenSecretFile: String?
-        var identityTokenSecrets: [Key]?
+        var identityTokenSecrets: [Strict<Key>]?
         var fullPrivacy: Bool?
         var clearAnonymousUserOnLogin: Bool?
         var sessionSeconds: Int64?
 
-        private enum CodingKeys: String, CodingKey, CaseIterable {
+        enum CodingKeys: String, CodingKey, CaseIterable {
             case mode, signedFields, keys, identityTokenSecrets, identityTokenSecret, identityTokenSecretFile
             case fullPrivacy, clearAnonymousUserOnLogin, sessionSeconds
-        }
-
-        init(from decoder: any Decoder) throws {
-            try refuseUnknownMembers(decoder, CodingKeys.allCases.map(\.stringValue))
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            mode = try container.decodeIfPresent(Mode.self, forKey: .mode)
-            signedFields = try container.decodeIfPresent(SignedFields.self, forKey: .signedFields)
-            keys = try container.decodeIfPresent([Key].self, forKey: .keys)
-            identityTokenSecret = try container.decodeIfPresent(String.self, forKey: .identityTokenSecret)
-            identityTokenSecretFile = try container.decodeIfPresent(String.self, forKey: .identityTokenSecretFile)
-            identityTokenSecrets = try container.decodeIfPresent([Key].self, forKey: .identityTokenSecrets)
-            fullPrivacy = try container.decodeIfPresent(Bool.self, forKey: .fullPrivacy)
-            clearAnonymousUserOnLogin = try container.decodeIfPresent(Bool.self, forKey: .clearAnonymousUserOnLogin)
-            sessionSeconds = try container.decodeIfPresent(Int64.self, forKey: .sessionSeconds)
         }
     }
 
     /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Section?, _ app: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ app: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> VerificationSettings {
         guard let section else { return VerificationSettings() }
         let place = "app \(app), verification"
@@ -174,7 +150,7 @@ extension VerificationSettings {
 
     /// The list, or the single one as a list of one.
     private static func identityTokenSecrets(
-        _ section: Section, _ app: String, _ place: String, _ secrets: SecretReader
+        _ section: Strict<Section>, _ app: String, _ place: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> [Key] {
         let isSingle = section.identityTokenSecret != nil || section.identityTokenSecretFile != nil
         guard let list = section.identityTokenSecrets else {
@@ -196,7 +172,8 @@ extension VerificationSettings {
     }
 
     private static func read(
-        _ key: Section.Key, among others: [Key], _ place: String, of app: String, for purpose: SecretUse.Purpose,
+        _ key: Strict<Section.Key>, among others: [Key], _ place: String, of app: String,
+        for purpose: SecretUse.Purpose,
         _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> Key {
         guard (1...255).contains(key.id.utf8.count) else {

@@ -3,7 +3,7 @@
 import Contracts
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 @Suite struct SyncSettingsTests {
     private struct NoFile: Error {}

@@ -6,7 +6,7 @@ import Logging
 import Synchronization
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 /// The apps file on disk, and its changes.
 @Suite struct AppsSourceTests {

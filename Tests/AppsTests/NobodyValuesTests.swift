@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 @Suite struct NobodyValuesTests {
     @Test(arguments: [

@@ -5,7 +5,7 @@ import Crypto
 import Foundation
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 @Suite struct VerificationSettingsTests {
     private struct NoFile: Error {}

@@ -4,7 +4,7 @@ import Contracts
 import Crypto
 import Testing
 
-@testable import Runtime
+@testable import Apps
 
 @Suite struct AppsFileTests {
     private struct NoFile: Error {}

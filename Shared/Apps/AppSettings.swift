@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+public import Crypto
+
+/// One app (tenant) of the apps file.
+public struct AppSettings: Sendable {
+    public var id: String
+    public var keys: [String: APIKey]
+    public var linking: Linking
+    public var sdk: SDKSettings
+    public var sync: SyncSettings
+    public var verification: VerificationSettings
+    public var gateway: GatewaySettings
+    /// The reply topic of the app's own API keys, without `TOPIC_PREFIX`: the default, and the only one. `nil`: the
+    /// common one, or any that no app has.
+    public var replies: String?
+
+    public init(
+        id: String, keys: [String: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
+        sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
+        gateway: GatewaySettings = GatewaySettings(), replies: String? = nil
+    ) {
+        self.id = id
+        self.keys = keys
+        self.linking = linking
+        self.sdk = sdk
+        self.sync = sync
+        self.verification = verification
+        self.gateway = gateway
+        self.replies = replies
+    }
+
+    /// How installs are linked (domain.md "Link").
+    public struct Linking: Sendable {
+        public var isEnabled: Bool
+        /// External ids that are refused because an upstream bug sends them for many people.
+        public var nobody: NobodyValues
+
+        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
+            self.isEnabled = isEnabled
+            self.nobody = nobody
+        }
+
+        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody.
+        public func check(externalID: String) throws(Rejection) {
+            let scalars = externalID.unicodeScalars
+            if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
+                throw Rejection(.invalidRequest, "data.externalId starts or ends with white space.")
+            }
+            if nobody.contains(externalID) {
+                throw Rejection(.invalidRequest, "data.externalId is a value that names nobody.")
+            }
+        }
+    }
+}
+
+/// A credential of an app (facts/linking-and-verification.md A3). Its description never shows the secret.
+public struct APIKey: Sendable, CustomStringConvertible {
+    public var id: String
+    public var secret: SymmetricKey
+    public var scopes: Set<Scope>
+    public var expires: Timestamp?
+    public var isRevoked: Bool
+
+    public init(id: String, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool) {
+        self.id = id
+        self.secret = secret
+        self.scopes = scopes
+        self.expires = expires
+        self.isRevoked = isRevoked
+    }
+
+    public var description: String { "API key \(id)" }
+}
+
+/// The apps of one version of the apps file. A value: a reload makes a new one.
+public struct AppDirectory: Sendable {
+    private let apps: [String: AppSettings]
+    /// The app that each key belongs to.
+    private let owners: [String: String]
+
+    /// What the file's author should change, one line each, without secrets.
+    public let warnings: [String]
+
+    /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
+    public init(_ apps: [AppSettings], warnings: [String] = []) {
+        self.warnings = warnings
+        self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
+        owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })
+    }
+
+    public subscript(_ id: String) -> AppSettings? { apps[id] }
+
+    /// Whether any app has a key with this id.
+    public func ownsKey(_ id: String) -> Bool { owners[id] != nil }
+
+    /// The app that has the key with this id, and the key.
+    public func key(_ id: String) -> (app: AppSettings, key: APIKey)? {
+        guard let app = owners[id].flatMap({ apps[$0] }), let key = app.keys[id] else { return nil }
+        return (app, key)
+    }
+
+    /// The id of an API key that has one of these secrets.
+    public func key(withSecret secrets: [SymmetricKey]) -> String? {
+        apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
+    }
+
+    /// The reply topics that apps have for themselves, without prefix, and whose they are.
+    public var replyTopics: [String: String] {
+        Dictionary(
+            apps.values.compactMap { app in app.replies.map { ($0, app.id) } }, uniquingKeysWith: { first, _ in first })
+    }
+
+    public var ids: [String] { apps.keys.sorted() }
+}

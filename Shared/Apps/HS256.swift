@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Crypto
+import Foundation
+public import WireJSON
+
+/// JSON Web Tokens (RFC 7519) in the compact form, signed with HMAC-SHA256 and nothing else.
+///
+/// By hand, because it is one HMAC of bytes that are read here in any case: a library for all of JOSE brings X.509 and a
+/// second crypto library into every build (docs/dependencies.md).
+public enum HS256 {
+    /// The same claims and key give the same text.
+    /// - Parameters:
+    ///   - claims: an object; its members are written in their order.
+    ///   - type: the header's `typ`.
+    public static func sign(_ claims: JSONValue, key: SymmetricKey, type: String = "JWT") -> String {
+        let input = "\(header(type: type)).\(base64URL(claims.serialized()))"
+        return "\(input).\(base64URL(HMAC<SHA256>.authenticationCode(for: Array(input.utf8), using: key)))"
+    }
+
+    /// The first part of every token of this type that ``sign(_:key:type:)`` makes.
+    static func header(type: String) -> String { base64URL(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8) }
+
+    /// A token that was read and not yet believed.
+    struct Unverified {
+        let claims: JSONObject
+        private let input: ArraySlice<UInt8>
+        private let signature: [UInt8]
+
+        /// - Parameter type: the header has to be ours to the letter: there is no other algorithm to be talked into.
+        /// - Returns: `nil` for everything else, and for another spelling of a token.
+        init?(_ text: String, type: String) {
+            let bytes = Array(text.utf8)
+            let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            guard parts.count == 3, parts[0].elementsEqual(header(type: type).utf8),
+                let payload = HS256.bytes(base64URL: parts[1]), let signature = HS256.bytes(base64URL: parts[2]),
+                let claims = try? JSONValue(parsing: payload, limits: JSONLimits(maxDepth: 8)).objectValue
+            else { return nil }
+            (self.claims, self.signature) = (claims, signature)
+            input = bytes[..<(parts[2].startIndex - 1)]
+        }
+
+        func isSigned(with key: SymmetricKey) -> Bool {
+            HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: input, using: key)
+        }
+    }
+
+    private static func base64URL(_ bytes: some Sequence<UInt8>) -> String {
+        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    private static func bytes(base64URL text: some Sequence<UInt8>) -> [UInt8]? {
+        let text = String(decoding: Array(text), as: UTF8.self)
+        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
+        let padding = String(repeating: "=", count: (4 - standard.utf8.count % 4) % 4)
+        guard let data = Data(base64Encoded: standard + padding), base64URL(data) == text else { return nil }
+        return Array(data)
+    }
+}
