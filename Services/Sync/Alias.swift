@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// `sync.alias`: one profile is the continuation of another (docs/sync.md "Rules").
 extension SyncDecider {

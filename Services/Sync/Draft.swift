@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// A decision in the making: what it has changed so far, over what was loaded. Whatever is put here is written, changed
 /// or not: a decision writes what it relied on (docs/decisions/0003-isolation.md).
@@ -175,7 +176,7 @@ struct Draft: IdentityIndex {
         entries[key] = entry
         warnings.append(
             ValueTooCommon(
-                type: identity.type, digest: key.digest, holders: entry.holders.count,
+                type: identity.type, digest: key.id.digest.bytes.hex, holders: entry.holders.count,
                 limit: settings.limits.profilesPerValue))
     }
 

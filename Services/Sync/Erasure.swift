@@ -24,32 +24,7 @@ public struct Erasure: Sendable, Hashable {
 
 /// A user of the link service who was erased. Events about them that are read later, because they come over another
 /// topic, must not bring anybody back.
-public struct ForgottenUser: Sendable, Hashable, Comparable {
-    public var app: ExactText
-    public var userID: ExactText
-
-    public init(app: String, userID: String) {
-        self.app = ExactText(app)
-        self.userID = ExactText(userID)
-    }
-
-    public static func < (left: ForgottenUser, right: ForgottenUser) -> Bool {
-        (left.app, left.userID) < (right.app, right.userID)
-    }
-}
-
-/// The id of a forwarded command.
-struct ForwardKey: Hashable, Comparable {
-    var app: ExactText
-    var id: ExactText
-
-    init(app: String, id: String) {
-        self.app = ExactText(app)
-        self.id = ExactText(id)
-    }
-
-    static func < (left: ForwardKey, right: ForwardKey) -> Bool { (left.app, left.id) < (right.app, right.id) }
-}
+public typealias ForgottenUser = Scoped<ExactText>
 
 /// Another service's answer to a command that was forwarded to it.
 public struct ForwardAnswer: Sendable, Hashable {
@@ -103,7 +78,7 @@ extension SyncDecider {
             profiles.values.sorted { $0.mpid < $1.mpid }, .forget, [],
             customerIDs: command.externalId.map { [$0] } ?? [])
         if let userID = command.userId {
-            decision.changes.append(.forgotten(ForgottenUser(app: app, userID: userID)))
+            decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
         }
         return decision
     }
@@ -150,7 +125,7 @@ extension SyncDecider {
             decision.changes.append(.aliasDone(alias.key))
         }
         for userID in profiles.compactMap(\.userID) {
-            decision.changes.append(.forgotten(ForgottenUser(app: app, userID: userID)))
+            decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
         }
         let sessions = ForgetSessions(
             mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),

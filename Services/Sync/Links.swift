@@ -3,13 +3,14 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// What the link service tells.
 extension SyncDecider {
     /// The profile whose customer id is the link's external id keeps the link's user id, so that one can be found from
     /// the other.
     func linked(_ event: Linked) throws(Rejection) -> Decision {
-        let user = ForgottenUser(app: app, userID: event.userId)
+        let user = ForgottenUser(app: app, id: event.userId)
         guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId),
             !madeAnErasedProfile
         else { return Decision(.noted) }

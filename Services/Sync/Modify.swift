@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// `sync.modify`: what a profile is given, and what it loses (docs/sync.md "Rules").
 extension SyncDecider {

@@ -6,18 +6,8 @@ import Runtime
 
 /// A user profile: what is known about one person, or about one anonymous visitor.
 public struct Profile: Sendable, Hashable {
-    /// The rows of one app; MPIDs are given per app.
-    public struct Key: Sendable, Hashable, Comparable {
-        public var app: ExactText
-        public var mpid: MPID
-
-        public init(app: String, mpid: MPID) {
-            self.app = ExactText(app)
-            self.mpid = mpid
-        }
-
-        public static func < (left: Key, right: Key) -> Bool { (left.app, left.mpid) < (right.app, right.mpid) }
-    }
+    /// MPIDs are given per app.
+    public typealias Key = Scoped<MPID>
 
     public var app: String
     public var mpid: MPID
@@ -47,7 +37,7 @@ public struct Profile: Sendable, Hashable {
         lastSeen = seen
     }
 
-    public var key: Key { Key(app: app, mpid: mpid) }
+    public var key: Key { Key(app: app, id: mpid) }
 
     /// Since when this profile counts as seen.
     var countsSince: Int64 { min(firstSeen, aliasedSince ?? firstSeen) }

@@ -2,39 +2,12 @@
 
 public import Apps
 public import Contracts
-import Crypto
 import Runtime
 
 /// One identity value and the profiles that hold it. Its row is also the lock: whoever relies on who holds a value, or
 /// on nobody holding it, writes the row (docs/decisions/0009-identity-rows.md).
 public struct IdentityEntry: Sendable, Hashable {
-    public struct Key: Sendable, Hashable, Comparable {
-        public var app: ExactText
-        public var type: IdentityType
-        /// As it is compared, see `SyncSettings.folded`.
-        public var value: ExactText
-
-        public init(app: String, _ identity: Identity, _ settings: SyncSettings) {
-            self.app = ExactText(app)
-            type = identity.type
-            value = settings.folded(identity)
-        }
-
-        /// SHA-256, in hex.
-        var digest: String {
-            SHA256.hash(data: Array(value.text.utf8)).hex
-        }
-
-        init(app: String, type: IdentityType, value: String) {
-            self.app = ExactText(app)
-            self.type = type
-            self.value = ExactText(value)
-        }
-
-        public static func < (left: Key, right: Key) -> Bool {
-            (left.app, left.type, left.value) < (right.app, right.type, right.value)
-        }
-    }
+    public typealias Key = Scoped<FoldedIdentity>
 
     public var key: Key
     /// In the order in which they took the value. One at most for a unique type.
@@ -52,19 +25,31 @@ public struct IdentityEntry: Sendable, Hashable {
     }
 }
 
+/// An identity as it is compared, see `SyncSettings.folded`.
+public struct FoldedIdentity: Sendable, Hashable, Comparable {
+    public var type: IdentityType
+    public var value: ExactText
+
+    public static func < (left: FoldedIdentity, right: FoldedIdentity) -> Bool {
+        (left.type, left.value) < (right.type, right.value)
+    }
+
+    var digest: TextDigest { TextDigest(of: value.text) }
+}
+
+extension Scoped<FoldedIdentity> {
+    init(app: String, _ identity: Identity, _ settings: SyncSettings) {
+        self.init(app: app, id: FoldedIdentity(type: identity.type, value: settings.folded(identity)))
+    }
+
+    init(app: String, type: IdentityType, value: String) {
+        self.init(app: app, id: FoldedIdentity(type: type, value: ExactText(value)))
+    }
+}
+
 /// A device of an app: its current user and the users seen on it.
 public struct DeviceRecord: Sendable, Hashable {
-    public struct Key: Sendable, Hashable, Comparable {
-        public var app: ExactText
-        public var id: ExactText
-
-        public init(app: String, id: String) {
-            self.app = ExactText(app)
-            self.id = ExactText(id)
-        }
-
-        public static func < (left: Key, right: Key) -> Bool { (left.app, left.id) < (right.app, right.id) }
-    }
+    public typealias Key = Scoped<ExactText>
 
     public struct SeenUser: Sendable, Hashable {
         public var mpid: MPID
@@ -100,17 +85,7 @@ public struct DeviceRecord: Sendable, Hashable {
 
 /// An accepted alias that waits for its time.
 public struct AliasRecord: Sendable, Hashable {
-    public struct Key: Sendable, Hashable, Comparable {
-        public var app: ExactText
-        public var id: ExactText
-
-        public init(app: String, id: String) {
-            self.app = ExactText(app)
-            self.id = ExactText(id)
-        }
-
-        public static func < (left: Key, right: Key) -> Bool { (left.app, left.id) < (right.app, right.id) }
-    }
+    public typealias Key = Scoped<ExactText>
 
     public var key: Key
     public var source: MPID

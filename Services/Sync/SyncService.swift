@@ -58,31 +58,31 @@ public struct SyncService: CommandService {
         state.load(forgotten: try store.forgotten(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
-            profiles.insert(.init(app: alias.key.app.text, mpid: alias.source))
+            profiles.insert(.init(app: alias.key.app.text, id: alias.source))
         }
         for entry in state.identities.values {
-            for holder in entry.holders { profiles.insert(.init(app: entry.key.app.text, mpid: holder)) }
+            for holder in entry.holders { profiles.insert(.init(app: entry.key.app.text, id: holder)) }
         }
         for device in state.devices.values {
             for mpid in [device.current, device.anonymous] {
-                if let mpid { profiles.insert(.init(app: device.key.app.text, mpid: mpid)) }
+                if let mpid { profiles.insert(.init(app: device.key.app.text, id: mpid)) }
             }
         }
         for case (.getUsers(let command), let context) in commands {
             for user in state.device(context.app.id, command.deviceId).users {
-                profiles.insert(.init(app: context.app.id, mpid: user.mpid))
+                profiles.insert(.init(app: context.app.id, id: user.mpid))
             }
         }
         state.load(try store.profiles(profiles))
         state.load(try store.profiles(of: wanted.erasedUsers))
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
-            state.load(try store.devices(of: Set(state.profiles.keys)).filter { state.devices[$0.key] == nil })
+            state.load(try store.devices(of: Set(state.profiles.keys)))
         }
         if wanted.hasErasure {
             state.load(try store.aliases(of: Set(state.profiles.keys)))
             let seen = state.devices.values.flatMap { device in
-                device.users.map { Profile.Key(app: device.key.app.text, mpid: $0.mpid) }
+                device.users.map { Profile.Key(app: device.key.app.text, id: $0.mpid) }
             }
             state.load(try store.profiles(Set(seen).subtracting(state.profiles.keys)))
         }
@@ -106,7 +106,7 @@ public struct SyncService: CommandService {
         /// Of the link service.
         var users: Set<ForgottenUser> = []
         var erasedUsers: Set<ForgottenUser> = []
-        var answers: Set<ForwardKey> = []
+        var answers: Set<Scoped<ExactText>> = []
         var reachesDevices = false
         var hasErasure = false
 
@@ -118,20 +118,20 @@ public struct SyncService: CommandService {
                 if case .answered(let answer) = command { answers.insert(.init(app: app.id, id: answer.forwardID)) }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
-                for mpid in command.mpids { profiles.insert(.init(app: app.id, mpid: mpid)) }
-                if let user = command.userID { users.insert(.init(app: app.id, userID: user)) }
+                for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
+                if let user = command.userID { users.insert(.init(app: app.id, id: user)) }
                 if command.mayCreateProfile { profiles.insert(SyncService.newProfile(context, 0)) }
                 if command.reachesDevices(app.sync) { reachesDevices = true }
                 if command.isErasure {
                     hasErasure = true
-                    if let user = command.userID { erasedUsers.insert(.init(app: app.id, userID: user)) }
+                    if let user = command.userID { erasedUsers.insert(.init(app: app.id, id: user)) }
                 }
             }
         }
     }
 
     private static func newProfile(_ context: DecisionContext, _ counter: Int) -> Profile.Key {
-        Profile.Key(app: context.app.id, mpid: context.newMPID(counter))
+        Profile.Key(app: context.app.id, id: context.newMPID(counter))
     }
 
     public func decide(

@@ -26,28 +26,21 @@ public struct SyncState: ServiceState, Sendable {
         case ignored(IdentityType)
     }
 
-    private(set) var profiles: [Profile.Key: Profile] = [:]
-    private(set) var identities: [IdentityEntry.Key: IdentityEntry] = [:]
-    private(set) var devices: [DeviceRecord.Key: DeviceRecord] = [:]
-    private(set) var aliases: [AliasRecord.Key: AliasRecord] = [:]
+    private(set) var profiles = Table<Profile>()
+    private(set) var identities = Table<IdentityEntry>()
+    private(set) var devices = Table<DeviceRecord>()
+    private(set) var aliases = Table<AliasRecord>()
+    private(set) var erasures = Table<Erasure>()
     private(set) var forgottenUsers: Set<ForgottenUser> = []
-    private(set) var erasures: [CommandKey: Erasure] = [:]
 
-    /// What `save` has to write.
-    private(set) var storedProfiles: Set<Profile.Key> = []
-    private(set) var changedProfiles: Set<Profile.Key> = []
-    private(set) var storedIdentities: Set<IdentityEntry.Key> = []
-    private(set) var changedIdentities: Set<IdentityEntry.Key> = []
-    private(set) var changedDevices: Set<DeviceRecord.Key> = []
-    private(set) var changedAliases: Set<AliasRecord.Key> = []
+    /// What `save` has to write beside the tables.
     private(set) var releases: [IdentityEntry.Key: Set<MPID>] = [:]
     private(set) var newlyForgotten: Set<ForgottenUser> = []
-    private(set) var changedErasures: Set<CommandKey> = []
     private(set) var ignored: [IdentityType: Int] = [:]
 
     public init() {}
 
-    func profile(_ app: String, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, mpid: mpid)] }
+    func profile(_ app: String, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, id: mpid)] }
 
     func device(_ app: String, _ id: String) -> DeviceRecord {
         let key = DeviceRecord.Key(app: app, id: id)
@@ -56,67 +49,39 @@ public struct SyncState: ServiceState, Sendable {
 
     // MARK: Loading. Rows that are here already stay as they are.
 
-    mutating func load(_ rows: [Profile]) {
-        for row in rows where profiles[row.key] == nil {
-            profiles[row.key] = row
-            storedProfiles.insert(row.key)
-        }
-    }
+    mutating func load(_ rows: [Profile]) { rows.forEach { profiles.load($0) } }
 
     /// - Parameter keys: what was asked for; what has no row is held by nobody.
     mutating func load(_ rows: [IdentityEntry], of keys: Set<IdentityEntry.Key>) {
-        for key in keys where identities[key] == nil { identities[key] = IdentityEntry(key: key) }
-        for row in rows {
-            identities[row.key] = row
-            storedIdentities.insert(row.key)
-        }
+        rows.forEach { identities.load($0) }
+        for key in keys { identities.load(IdentityEntry(key: key), isStored: false) }
     }
 
-    mutating func load(_ rows: [DeviceRecord]) {
-        for row in rows { devices[row.key] = row }
-    }
+    mutating func load(_ rows: [DeviceRecord]) { rows.forEach { devices.load($0) } }
 
-    mutating func load(_ rows: [Erasure]) {
-        for row in rows { erasures[row.command] = row }
-    }
+    mutating func load(_ rows: [AliasRecord]) { rows.forEach { aliases.load($0) } }
+
+    mutating func load(_ rows: [Erasure]) { rows.forEach { erasures.load($0) } }
 
     mutating func load(forgotten rows: Set<ForgottenUser>) { forgottenUsers.formUnion(rows) }
-
-    mutating func load(_ rows: [AliasRecord]) {
-        for row in rows { aliases[row.key] = row }
-    }
 
     // MARK: Changes
 
     public mutating func apply(_ change: Change) {
         switch change {
-        case .profile(let profile):
-            profiles[profile.key] = profile
-            changedProfiles.insert(profile.key)
-        case .identity(let entry):
-            identities[entry.key] = entry
-            changedIdentities.insert(entry.key)
-        case .device(let device):
-            devices[device.key] = device
-            changedDevices.insert(device.key)
-        case .alias(let alias):
-            aliases[alias.key] = alias
-            changedAliases.insert(alias.key)
-        case .aliasDone(let key):
-            aliases[key] = nil
-            changedAliases.insert(key)
+        case .profile(let profile): profiles.put(profile)
+        case .identity(let entry): identities.put(entry)
+        case .device(let device): devices.put(device)
+        case .alias(let alias): aliases.put(alias)
+        case .aliasDone(let key): aliases.remove(key)
         case .release(let key, let mpid):
             releases[key, default: []].insert(mpid)
         case .touch(let key):
             releases[key, default: []].formUnion([])
         case .forgotten(let user):
             if forgottenUsers.insert(user).inserted { newlyForgotten.insert(user) }
-        case .erasure(let erasure):
-            erasures[erasure.command] = erasure
-            changedErasures.insert(erasure.command)
-        case .erasureDone(let command):
-            erasures[command] = nil
-            changedErasures.insert(command)
+        case .erasure(let erasure): erasures.put(erasure)
+        case .erasureDone(let command): erasures.remove(command)
         case .ignored(let type):
             ignored[type, default: 0] += 1
         }

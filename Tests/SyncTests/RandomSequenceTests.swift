@@ -138,7 +138,7 @@ import Testing
         }
         try #require(
             people.sorted { $0.mpid < $1.mpid } == model.people.sorted { $0.mpid < $1.mpid }, trace)
-        let devices = state.devices.reduce(into: [String: NaiveSyncModel.Device]()) { devices, entry in
+        let devices = state.devices.rows.reduce(into: [String: NaiveSyncModel.Device]()) { devices, entry in
             devices[entry.key.id.text] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
                 users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
@@ -147,7 +147,9 @@ import Testing
         try #require(devices.filter { $0.value != .init() } == model.devices, trace)
         try #require(
             Dictionary(
-                uniqueKeysWithValues: state.aliases.map { ($0.key.id.text, [$0.value.source, $0.value.destination]) })
+                uniqueKeysWithValues: state.aliases.rows.map {
+                    ($0.key.id.text, [$0.value.source, $0.value.destination])
+                })
                 == model.aliases, trace)
         // The rows of the values say the same as the profiles.
         for entry in state.identities.values {
@@ -166,7 +168,7 @@ import Testing
         _ before: SyncState, _ given: inout Set<MPID>, _ trace: Comment
     ) throws {
         let settings = model.settings
-        for entry in state.identities.values where settings.uniqueIdentities.contains(entry.key.type) {
+        for entry in state.identities.values where settings.uniqueIdentities.contains(entry.key.id.type) {
             try #require(entry.holders.count <= 1, trace)
             if case .modify = step.command { continue }
             if step.command.isErasure { continue }
@@ -176,7 +178,7 @@ import Testing
             }
         }
         if let created = state.profiles.keys.first(where: { before.profiles[$0] == nil }) {
-            try #require(given.insert(created.mpid).inserted, trace)
+            try #require(given.insert(created.id).inserted, trace)
             try #require(state.profiles.count == before.profiles.count + 1, trace)
         }
         guard case .sync(let result) = answer, let profile = state.profile("demo", result.mpid) else { return }

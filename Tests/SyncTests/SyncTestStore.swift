@@ -24,11 +24,11 @@ extension ServiceStore where Service == SyncService {
     func known() throws -> ([MPID], [String: [MPID]]) {
         try database.transaction { transaction in
             let profiles = try transaction.query("SELECT mpid FROM profiles ORDER BY mpid").map {
-                try SyncStore.mpid($0.integer(0))
+                try #require(MPID($0.integer(0)))
             }
             var aliases: [String: [MPID]] = [:]
             for row in try transaction.query("SELECT alias_id, source_mpid, destination_mpid FROM aliases") {
-                aliases[try row.text(0)] = [try SyncStore.mpid(row.integer(1)), try SyncStore.mpid(row.integer(2))]
+                aliases[try row.text(0)] = try [1, 2].map { try #require(MPID(row.integer($0))) }
             }
             return (profiles, aliases)
         }
