@@ -2,7 +2,6 @@
 
 import Apps
 public import Contracts
-import Crypto
 import Runtime
 public import Storage
 
@@ -42,18 +41,12 @@ public struct LoginSaga: Sendable, Hashable {
     }
 }
 
-/// SHA-256 of an identifier, as the sync service compares it: enough to find a login that is on its way, and no clear
+/// The digest of an identifier, as the sync service compares it: enough to find a login that is on its way, and no clear
 /// text in the table.
-public struct PersonDigest: Sendable, Hashable {
-    public var bytes: [UInt8]
+public typealias PersonDigest = TextDigest
 
-    init(bytes: [UInt8]) { self.bytes = bytes }
-
+extension PersonDigest {
     init(of value: String, _ type: IdentityType, _ settings: SyncSettings) {
-        var text = Array(value.utf8)
-        if settings.foldedIdentities.contains(type) {
-            text = text.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 }
-        }
-        bytes = Array(SHA256.hash(data: text))
+        self.init(of: settings.foldedIdentities.contains(type) ? value.asciiLowercased : value)
     }
 }

@@ -36,12 +36,12 @@ public struct VerificationService: CommandService {
         let store = VerificationStore(transaction: transaction)
         var state = SessionState()
         state.load(try store.sagas(forwardIDs: Set(commands.compactMap { $0.0.answeredForward.map { ExactText($0) } })))
-        var devices: Set<SessionState.DeviceKey> = []
-        var people: Set<SessionState.PersonKey> = []
+        var devices: Set<Session.Key> = []
+        var people: Set<Scoped<MPID>> = []
         var mayForget = false
         for (command, context) in commands {
-            if let id = command.deviceID { devices.insert(.init(app: context.app.id, deviceID: id)) }
-            people.formUnion(command.mpids.map { .init(app: context.app.id, mpid: $0) })
+            if let id = command.deviceID { devices.insert(.init(app: context.app.id, id: id)) }
+            people.formUnion(command.mpids.map { .init(app: context.app.id, id: $0) })
             guard case .forget(let forget) = command else { continue }
             mayForget = true
             let app = ExactText(context.app.id)
@@ -52,7 +52,7 @@ public struct VerificationService: CommandService {
                     emails: forget.emails.map { PersonDigest(of: $0, .email, context.app.sync) }, app: app))
         }
         devices.formUnion(
-            state.sagas.values.map { SessionState.DeviceKey(app: $0.command.app, deviceID: $0.deviceID) })
+            state.sagas.values.map { Session.Key(app: $0.command.app, id: $0.deviceID) })
         devices.formUnion(state.sessions.keys)
         state.load(try store.sessions(devices))
         // Whether a device has other logins on their way.
@@ -97,8 +97,8 @@ public struct VerificationService: CommandService {
                 app: key.app.text,
                 // Each asking is a command of its own: what ended nothing yesterday may end something today.
                 id: DerivedID.forward(
-                    app: key.app.text, source: "review", commandID: key.deviceID.text, number: Int(now.milliseconds)),
-                command: ReviewSession(deviceId: key.deviceID.text))
+                    app: key.app.text, source: "review", commandID: key.id.text, number: Int(now.milliseconds)),
+                command: ReviewSession(deviceId: key.id.text))
         }
     }
 

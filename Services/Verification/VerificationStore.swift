@@ -71,93 +71,64 @@ public struct VerificationStore {
 
     // MARK: Reading
 
-    private static let sessionColumns =
-        "app, device_id, state, may_file_issues, mpid, number, shown, moved, has_login, basis, key_id, since"
-
-    func sessions(_ keys: Set<SessionState.DeviceKey>) throws -> [Session] {
-        try transaction.queryEach(
-            "SELECT \(Self.sessionColumns) FROM sessions WHERE app = $1 AND device_id = $2",
-            keys.sorted().map { [.text($0.app.text), .text($0.deviceID.text)] }
-        ).joined().map(Self.session)
-    }
+    func sessions(_ keys: Set<Session.Key>) throws -> [Session] { try Session.table.find(keys, in: transaction) }
 
     func sessions(of mpids: [MPID], app: ExactText) throws -> [Session] {
-        try transaction.queryEach(
-            "SELECT \(Self.sessionColumns) FROM sessions WHERE app = $1 AND mpid = $2",
-            mpids.map { [.text(app.text), .integer($0.value)] }
-        ).joined().map(Self.session)
+        try Session.table.find(
+            "app = $1 AND mpid = $2", mpids.map { Scoped(app: app.text, id: $0) }, in: transaction)
     }
-
-    private static func session(_ row: SQLRow) throws -> Session {
-        Session(
-            app: try row.text(0), deviceID: try row.text(1), state: try word(row.text(2)),
-            mayFileIssues: try row.integer(3) != 0, mpid: try row.optionalInteger(4).flatMap { MPID($0) },
-            standing: try standing(row, basis: 9, keyID: 10, since: 11), number: try row.integer(5),
-            shown: try row.integer(6), moved: try row.integer(7), hasLogin: try row.integer(8) != 0)
-    }
-
-    private static func standing(_ row: SQLRow, basis: Int, keyID: Int, since: Int) throws -> Standing? {
-        guard let number = try row.optionalInteger(basis) else { return nil }
-        return Standing(
-            Standing.Basis(number: number), keyID: try row.optionalText(keyID),
-            since: try row.optionalInteger(since).map { Timestamp(milliseconds: $0) })
-    }
-
-    private static let sagaColumns = """
-        forward_id, app, source, command_id, device_id, kind, number, state, may_file_issues, key_id, anonymous_reason,
-        basis, since, user_digest, email_digest
-        """
 
     func sagas(forwardIDs: Set<ExactText>) throws -> [LoginSaga] {
-        try transaction.queryEach(
-            "SELECT \(Self.sagaColumns) FROM login_sagas WHERE forward_id = $1",
-            forwardIDs.sorted().map { [.text($0.text)] }
-        ).joined().map(Self.saga)
+        try LoginSaga.table.find(forwardIDs, in: transaction)
     }
 
-    func sagas(of devices: [SessionState.DeviceKey]) throws -> [LoginSaga] {
-        try transaction.queryEach(
-            "SELECT \(Self.sagaColumns) FROM login_sagas WHERE app = $1 AND device_id = $2",
-            devices.sorted().map { [.text($0.app.text), .text($0.deviceID.text)] }
-        ).joined().map(Self.saga)
+    func sagas(of devices: [Session.Key]) throws -> [LoginSaga] {
+        try LoginSaga.table.find("app = $1 AND device_id = $2", devices, in: transaction)
     }
 
     func sagas(userIDs: [PersonDigest], emails: [PersonDigest], app: ExactText) throws -> [LoginSaga] {
-        let byUser = try transaction.queryEach(
-            "SELECT \(Self.sagaColumns) FROM login_sagas WHERE app = $1 AND user_digest = $2",
-            userIDs.map { [.text(app.text), .blob($0.bytes)] })
-        let byEmail = try transaction.queryEach(
-            "SELECT \(Self.sagaColumns) FROM login_sagas WHERE app = $1 AND email_digest = $2",
-            emails.map { [.text(app.text), .blob($0.bytes)] })
-        return try (byUser + byEmail).joined().map(Self.saga)
+        func found(_ column: String, _ digests: [PersonDigest]) throws -> [LoginSaga] {
+            try LoginSaga.table.find(
+                "app = $1 AND \(column) = $2", digests.map { Scoped(app: app.text, id: $0) }, in: transaction)
+        }
+        return try found("user_digest", userIDs) + found("email_digest", emails)
     }
 
-    private static func saga(_ row: SQLRow) throws -> LoginSaga {
-        LoginSaga(
-            forwardID: try row.text(0),
-            command: CommandKey(app: try row.text(1), source: try row.text(2), id: try row.text(3)),
-            deviceID: try row.text(4), kind: try word(row.text(5)), number: try row.integer(6),
-            result: VerificationResult(
-                state: try word(row.text(7)), mayFileIssues: try row.integer(8) != 0, keyId: try row.optionalText(9),
-                anonymousReason: try row.optionalText(10).map { try word($0) }),
-            standing: try standing(row, basis: 11, keyID: 9, since: 12),
-            userID: try row.optionalBlob(13).map { PersonDigest(bytes: $0) },
-            email: try row.optionalBlob(14).map { PersonDigest(bytes: $0) })
+    func erased(among people: Set<Scoped<MPID>>) throws -> [Scoped<MPID>] {
+        try Person.table.find("app = $1 AND mpid = $2 AND is_erased = 1", people, in: transaction).map(\.key)
     }
 
-    func erased(among people: Set<SessionState.PersonKey>) throws -> [SessionState.PersonKey] {
-        let asked = people.sorted()
-        let rows = try transaction.queryEach(
-            "SELECT 1 FROM people WHERE app = $1 AND mpid = $2 AND is_erased = 1",
-            asked.map { [.text($0.app.text), .integer($0.mpid.value)] })
-        return zip(asked, rows).filter { !$0.1.isEmpty }.map(\.0)
+    func counts(app: ExactText) throws -> [Tally: Count] {
+        try CountRow.table.find("app = $1", [.text(app.text)], in: transaction)
+            .reduce(into: [:]) { $0.merge([$1.tally: $1.count], uniquingKeysWith: +) }
     }
+
+    // MARK: Writing
+
+    /// - Parameter shard: whose counters this replica adds to, so that replicas do not wait for each other's.
+    func save(_ state: SessionState, shard: Int64) throws {
+        try Session.table.save(state.sessions, in: transaction)
+        // A row is written also for those who are not erased: a login and an erasure that two replicas decide at one
+        // time then meet in it, and one of them is decided again.
+        try Person.table.save(
+            state.changedPeople.sorted().map { Person(key: $0, isErased: state.erased.contains($0)) }, in: transaction)
+        try LoginSaga.table.insert(state.sagas.changed, in: transaction)
+        try LoginSaga.table.remove(state.sagas.removed, in: transaction)
+        let counts = state.counted.sorted { $0.key < $1.key }.flatMap { app, counts in
+            counts.sorted { $0.key.order.lexicographicallyPrecedes($1.key.order) }.map {
+                CountRow(app: app, tally: $0.key, shard: shard, count: $0.value)
+            }
+        }
+        try CountRow.table.save(counts, in: transaction)
+    }
+
+    // MARK: What becomes due
 
     /// Sessions that stand on something else than what the settings allow now, or are too old, and that this was not
     /// asked of lately. They are noted as asked.
     func toReview(
         _ apps: [(app: ExactText, settings: VerificationSettings)], now: Timestamp, askedBefore: Int64, limit: Int
-    ) throws -> [SessionState.DeviceKey] {
+    ) throws -> [Session.Key] {
         var gaps: [[SQLValue]] = []
         var ages: [[SQLValue]] = []
         for (app, settings) in apps {
@@ -185,36 +156,12 @@ public struct VerificationStore {
             """, ages)
         let found = Set(
             try (gone + aged).joined().map { row in
-                SessionState.DeviceKey(app: try row.text(0), deviceID: try row.text(1))
+                Session.Key(app: try row.text(0), id: try row.text(1))
             }
         ).sorted().prefix(limit)
         try transaction.executeEach(
             "UPDATE sessions SET asked_at = $3 WHERE app = $1 AND device_id = $2",
-            found.map { [.text($0.app.text), .text($0.deviceID.text), .integer(now.milliseconds)] })
+            found.map { [.text($0.app.text), .text($0.id.text), .integer(now.milliseconds)] })
         return Array(found)
-    }
-
-    func counts(app: ExactText) throws -> [Tally: Count] {
-        let rows = try transaction.query(
-            "SELECT method, reason, key_id, count, last_used FROM verification_counts WHERE app = $1",
-            [.text(app.text)])
-        var counts: [Tally: Count] = [:]
-        for row in rows {
-            let (reason, keyID) = (try row.text(1), try row.text(2))
-            let tally = Tally(
-                method: try Self.word(row.text(0)), keyID: keyID.isEmpty ? nil : keyID,
-                reason: reason.isEmpty ? nil : try Self.word(reason))
-            let count = Count(
-                count: try row.integer(3), lastUsed: Timestamp(milliseconds: try row.integer(4)))
-            counts.merge([tally: count], uniquingKeysWith: +)
-        }
-        return counts
-    }
-
-    private static func word<Word: RawRepresentable<String>>(_ text: String) throws -> Word {
-        guard let word = Word(rawValue: text) else {
-            throw StorageError(kind: .invalid, message: "\(Word.self): a value that is not known")
-        }
-        return word
     }
 }

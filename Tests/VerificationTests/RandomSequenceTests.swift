@@ -58,7 +58,7 @@ import WireJSON
         for round in 0..<60 {
             var source = RandomCommands(seed: testSeed &+ UInt64(round))
             var state = SessionState()
-            var readers: [SessionState.DeviceKey: Reader] = [:]
+            var readers: [Session.Key: Reader] = [:]
             var settled: [CommandKey: Int] = [:]
             var promised: Set<CommandKey> = []
             for place in 0..<200 {
@@ -70,14 +70,14 @@ import WireJSON
                 source.note(decision, app: step.context.app.id)
                 decision.changes.forEach { state.apply($0) }
                 for case let event as SessionChanged in decision.events {
-                    let key = SessionState.DeviceKey(app: step.context.app.id, deviceID: event.deviceId)
+                    let key = Session.Key(app: step.context.app.id, id: event.deviceId)
                     let problem = readers[key, default: Reader()].read(event)
                     try #require(problem == nil, trace)
                 }
                 // Refusals and logouts show at once; only what the sync service said moves a user in.
                 if case .pending = decision.outcome { promised.insert(step.context.command) }
                 for settlement in decision.settlements { settled[settlement.command, default: 0] += 1 }
-                for (key, session) in state.sessions {
+                for (key, session) in state.sessions.rows {
                     let told = try #require(readers[key] ?? (session.shown == 0 ? Reader() : nil), trace)
                     try #require(told.state == session.state, trace)
                     try #require(told.mayFileIssues == session.mayFileIssues, trace)
@@ -157,8 +157,8 @@ import WireJSON
         try store.database.transaction { try VerificationStore(transaction: $0).save(saved, shard: 0) }
         try store.database.transaction { (transaction) throws in
             let reader = VerificationStore(transaction: transaction)
-            let keys = sessions.map { SessionState.DeviceKey(app: $0.app, deviceID: $0.deviceID) }
-            let others = [SessionState.DeviceKey(app: "demo", deviceID: "no")]
+            let keys = sessions.map { Session.Key(app: $0.app, id: $0.deviceID) }
+            let others = [Session.Key(app: "demo", id: "no")]
             #expect(Set(try reader.sessions(Set(keys + others))) == Set(sessions))
             #expect(Set(try reader.sagas(forwardIDs: ["f1", "f2", "no"])) == Set(sagas))
         }

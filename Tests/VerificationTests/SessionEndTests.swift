@@ -269,7 +269,7 @@ import Testing
         try store.database.transaction { (transaction) throws in
             let reader = VerificationStore(transaction: transaction)
             let keys = ["verified1", "unchecked1", "unverified1", "unverified0", "anonymous1"].map {
-                SessionState.DeviceKey(app: "support", deviceID: $0)
+                Session.Key(app: "support", id: $0)
             }
             let sessions = try reader.sessions(Set(keys)).reduce(into: [:]) { $0[$1.deviceID] = $1 }
             #expect(sessions["verified1"]?.standing?.basis == .unknown)
