@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
-public import Contracts
+import Contracts
 public import Runtime
 public import Storage
 

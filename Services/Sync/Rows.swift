@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Apps
+import Apps
 public import Contracts
 import Runtime
 

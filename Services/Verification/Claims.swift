@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Apps
+public import Apps
 public import Contracts
-public import Runtime
+import Runtime
 
 /// A login's claim and what speaks for it, before the app's mode says what that is worth.
 struct Claim {

@@ -62,7 +62,7 @@ import Testing
         let demo = try #require(apps["demo"])
         #expect(demo.keys.count == 4)
         #expect(demo.keys["demo-backend"]?.scopes == [.userLink, .userDelete])
-        #expect(demo.keys["demo-backend"]?.secret == Fixture.secret("demo-backend"))
+        #expect(demo.keys["demo-backend"]?.secret == SymmetricKey(data: Array("demo-secret-demo-backend".utf8)))
         #expect(demo.keys["demo-expired"]?.expires == Timestamp(rfc3339: "2020-01-01T00:00:00Z"))
         #expect(demo.keys["demo-later"]?.expires == Timestamp(rfc3339: "2030-01-31T11:00:00Z"))
         #expect(demo.keys["demo-later"]?.isRevoked == true)

@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import Storage
 import Testing
 
 @testable import Link

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestKit
 import Contracts
+import TestKit
 import Testing
 
 @testable import Storage

@@ -3,6 +3,7 @@
 import Contracts
 import Storage
 import TestKit
+import Testing
 import WireJSON
 
 @testable import Sync

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
-import Contracts
+public import Contracts
 internal import Logging
 
 /// Told which partitions come and go.

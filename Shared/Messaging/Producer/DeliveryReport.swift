@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
-import Contracts
+public import Contracts
 
 /// What became of one message given to ``KafkaProducer/send(_:token:)``. Each accepted message has exactly one report.
 public struct DeliveryReport: Sendable {

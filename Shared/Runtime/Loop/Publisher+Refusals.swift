@@ -15,8 +15,10 @@ extension Publisher {
             logger.log(
                 level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
                 metadata: ["topic": "\(topic)", "error": "\(error)"])
-            let pause = isNew ? Self.firstPause : Self.firstPause * 5
-            refusals[topic] = RefusingTopic(items: [item], error: error, since: now, nextTry: now + pause, pause: pause)
+            var backoff = Backoff(
+                from: isNew ? Self.firstPause : Self.firstPause * 5, upTo: Self.longestRefusalPause)
+            refusals[topic] = RefusingTopic(
+                items: [item], error: error, since: now, nextTry: now + backoff.next(), backoff: backoff)
             return
         }
         refusal.error = error
