@@ -23,12 +23,13 @@ final class LogPipe: Sendable {
         close(writer)
     }
 
-    /// What can be read until nothing comes for a while: lines are written by a thread.
+    /// What can be read until nothing comes for a while. Lines are written by a thread, and the first may be long in coming
+    /// on a busy machine.
     func drain() -> [UInt8] {
         var content: [UInt8] = []
         while true {
             var request = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-            guard poll(&request, 1, 100) > 0 else { return content }
+            guard poll(&request, 1, content.isEmpty ? 10_000 : 100) > 0 else { return content }
             let more = readNow()
             if more.isEmpty { return content }
             content += more
