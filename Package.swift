@@ -2,6 +2,20 @@
 // Why each dependency is here: docs/dependencies.md.
 import PackageDescription
 
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let grdbSQLite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let metricsTestKit = Target.Dependency.product(name: "MetricsTestKit", package: "swift-metrics")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+
 let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -9,24 +23,52 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// A library of the system: a module map in Shared.
+func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
+    .systemLibrary(
+        name: name, path: "Shared/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+/// What several services use: Shared/<name>.
+func shared(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Shared/\(name)", swiftSettings: strict)
+}
+
+/// A service: Services/<name>, which tests can import, and its process in Main.
+func service(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+    let path = "Services/\(name)"
+    return [
+        .target(
+            name: name, dependencies: ["Apps", "Contracts", "Runtime"] + dependencies, path: path,
+            exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "\(name)Main", dependencies: [.byName(name: name), "Runtime"], path: "\(path)/Main",
+            swiftSettings: strict),
+    ]
+}
+
+/// The tests of one of the above: Tests/<name>Tests.
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, path: "Tests/\(name)Tests",
+        resources: resources, swiftSettings: strict)
+}
+
+/// What the tests of the runtime and of the services need.
+let running: [Target.Dependency] = ["Apps", "Contracts", "Runtime", "Storage", "TestKit", "WireJSON", crypto]
+
 let package = Package(
     name: "IdentityBus",
     products: [
-        .executable(name: "identitybus", targets: ["CLI"]),
-        .executable(name: "identitybus-link", targets: ["LinkMain"]),
-        .executable(name: "identitybus-user", targets: ["UserMain"]),
-        .executable(name: "identitybus-sync", targets: ["SyncMain"]),
-        .executable(name: "identitybus-verification", targets: ["VerificationMain"]),
-        .executable(name: "identitybus-gateway", targets: ["GatewayMain"]),
+        .executable(name: "identitybus", targets: ["CLI"])
+    ]
+        + ["Link", "User", "Sync", "Verification", "Gateway"].map {
+            .executable(name: "identitybus-\($0.lowercased())", targets: ["\($0)Main"])
+        }
         // What Benchmarks/ measures; not an API for others.
-        .library(name: "Apps", targets: ["Apps"]),
-        .library(name: "Contracts", targets: ["Contracts"]),
-        .library(name: "Messaging", targets: ["Messaging"]),
-        .library(name: "Runtime", targets: ["Runtime"]),
-        .library(name: "Storage", targets: ["Storage"]),
-        .library(name: "Verification", targets: ["Verification"]),
-        .library(name: "WireJSON", targets: ["WireJSON"]),
-    ],
+        + ["Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON"].map {
+            .library(name: $0, targets: [$0])
+        },
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
@@ -39,224 +81,59 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        // Shared
-        .systemLibrary(
-            name: "CLibrdkafka", path: "Shared/CLibrdkafka", pkgConfig: "rdkafka",
-            providers: [.apt(["librdkafka-dev"])]),
-        .systemLibrary(
-            name: "CLibpq", path: "Shared/CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-        .systemLibrary(name: "CZlib", path: "Shared/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .target(name: "WireJSON", path: "Shared/WireJSON", swiftSettings: strict),
-        .target(
-            name: "Contracts",
-            dependencies: ["WireJSON", .product(name: "Crypto", package: "swift-crypto")],
-            path: "Shared/Contracts", swiftSettings: strict),
-        .target(
-            name: "Messaging",
-            dependencies: [
-                "CLibrdkafka", "Contracts",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-            ],
-            path: "Shared/Messaging", swiftSettings: strict),
-        .target(
-            name: "Storage",
-            dependencies: [
-                "CLibpq", "Contracts", "WireJSON",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Shared/Storage", swiftSettings: strict),
-        .target(
-            name: "Observability",
-            dependencies: [
-                "Contracts",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ],
-            path: "Shared/Observability", swiftSettings: strict),
-        .target(
-            name: "Apps",
-            dependencies: [
-                "Contracts", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
-            ],
-            path: "Shared/Apps", swiftSettings: strict),
-        .target(
-            name: "Runtime",
-            dependencies: [
-                "Apps", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-            ],
-            path: "Shared/Runtime", swiftSettings: strict),
+        system("CLibrdkafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
+        system("CLibpq", pkgConfig: "libpq", apt: "libpq-dev"),
+        system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
 
-        // Services
-        .target(
-            name: "Link",
-            dependencies: ["Contracts", "Runtime", "Storage", "WireJSON"], path: "Services/Link", exclude: ["Main"],
-            swiftSettings: strict),
-        .executableTarget(
-            name: "LinkMain", dependencies: ["Link", "Runtime"], path: "Services/Link/Main",
-            swiftSettings: strict),
-        .target(
-            name: "User",
-            dependencies: [
-                "Apps", "Contracts", "Runtime", "Storage", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-            ],
-            path: "Services/User", exclude: ["Main"], swiftSettings: strict),
-        .executableTarget(
-            name: "UserMain", dependencies: ["User", "Runtime"], path: "Services/User/Main",
-            swiftSettings: strict),
-        .target(
-            name: "Sync",
-            dependencies: [
-                "Apps", "Contracts", "Runtime", "Storage", "WireJSON", .product(name: "Metrics", package: "swift-metrics"),
-            ],
-            path: "Services/Sync", exclude: ["Main"], swiftSettings: strict),
-        .executableTarget(
-            name: "SyncMain", dependencies: ["Sync", "Runtime"], path: "Services/Sync/Main",
-            swiftSettings: strict),
-        .target(
-            name: "Verification",
-            dependencies: [
-                "Apps", "Contracts", "Runtime", "Storage", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-            ],
-            path: "Services/Verification", exclude: ["Main"], swiftSettings: strict),
-        .executableTarget(
-            name: "VerificationMain", dependencies: ["Verification", "Runtime"], path: "Services/Verification/Main",
-            swiftSettings: strict),
-        .target(
-            name: "Gateway",
-            dependencies: [
-                "Apps", "CZlib", "Contracts", "Messaging", "Observability", "Runtime", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ],
-            path: "Services/Gateway", exclude: ["Main"], swiftSettings: strict),
-        .executableTarget(
-            name: "GatewayMain", dependencies: ["Gateway"], path: "Services/Gateway/Main", swiftSettings: strict),
+        shared("WireJSON", []),
+        shared("Contracts", ["WireJSON", crypto]),
+        shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
+        shared("Storage", ["CLibpq", "Contracts", "WireJSON", grdb, grdbSQLite, logging]),
+        shared("Observability", ["Contracts", hummingbird, logging, metrics, serviceLifecycle]),
+        shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
+        shared(
+            "Runtime",
+            [
+                "Apps", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                configuration, crypto, logging, metrics, serviceLifecycle, unixSignals,
+            ]),
+
         .executableTarget(
             name: "CLI",
             dependencies: [
                 "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "Verification", "WireJSON",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
+                argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", swiftSettings: strict),
 
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
         .target(
-            name: "TestKit",
-            dependencies: ["Apps", "Runtime", "Storage", .product(name: "Logging", package: "swift-log")],
-            path: "Tests/TestKit", swiftSettings: strict),
-        .testTarget(name: "WireJSONTests", dependencies: ["TestKit", "WireJSON"], path: "Tests/WireJSONTests"),
-        .testTarget(
-            name: "MessagingTests",
-            dependencies: [
-                "CLibrdkafka", "Contracts", "Messaging",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "MetricsTestKit", package: "swift-metrics"),
-            ],
-            path: "Tests/MessagingTests", swiftSettings: strict),
-        .testTarget(
-            name: "StorageTests",
-            dependencies: [
-                "Contracts", "Storage", "TestKit",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/StorageTests", swiftSettings: strict),
-        .testTarget(
-            name: "ObservabilityTests",
-            dependencies: [
-                "Observability", "TestKit",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ],
-            path: "Tests/ObservabilityTests", swiftSettings: strict),
-        .testTarget(
-            name: "ContractsTests",
-            dependencies: ["Contracts", "TestKit", "WireJSON", .product(name: "Crypto", package: "swift-crypto")],
-            path: "Tests/ContractsTests", resources: [.copy("Golden")], swiftSettings: strict),
-        .testTarget(
-            name: "AppsTests",
-            dependencies: [
-                "Apps", "Contracts", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/AppsTests", swiftSettings: strict),
-        .testTarget(
-            name: "RuntimeTests",
-            dependencies: [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "TestKit", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/RuntimeTests", swiftSettings: strict),
-        .testTarget(
-            name: "LinkTests",
-            dependencies: [
-                "Apps", "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/LinkTests", swiftSettings: strict),
-        .testTarget(
-            name: "UserTests",
-            dependencies: [
-                "Apps", "Contracts", "Link", "Messaging", "Runtime", "Storage", "TestKit", "User", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/UserTests", swiftSettings: strict),
-        .testTarget(
-            name: "SyncTests",
-            dependencies: [
-                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Sync", "TestKit", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/SyncTests", swiftSettings: strict),
-        .testTarget(
-            name: "VerificationTests",
-            dependencies: [
-                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "TestKit", "Verification", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/VerificationTests", swiftSettings: strict),
-        .testTarget(
-            name: "GatewayTests",
-            dependencies: [
-                "Apps", "Contracts", "Gateway", "Messaging", "Runtime", "WireJSON",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            path: "Tests/GatewayTests", swiftSettings: strict),
-        .testTarget(
-            name: "CLITests", dependencies: ["CLI", "Contracts", "Messaging", "WireJSON"], path: "Tests/CLITests",
+            name: "TestKit", dependencies: ["Runtime", "Storage", logging], path: "Tests/TestKit",
             swiftSettings: strict),
-    ],
+        tests("WireJSON", ["TestKit"]),
+        tests("Contracts", ["TestKit", "WireJSON", crypto], resources: [.copy("Golden")]),
+        tests("Messaging", ["CLibrdkafka", "Contracts", logging, metrics, metricsTestKit]),
+        tests("Storage", ["Contracts", "TestKit", grdb, logging]),
+        tests("Observability", ["TestKit", logging, metrics, serviceLifecycle]),
+        tests("Apps", ["Contracts", "WireJSON", crypto, logging]),
+        tests("Runtime", running + ["Messaging", "Observability", logging]),
+        tests("Link", running),
+        tests("User", running + ["Link"]),
+        tests("Sync", running),
+        tests("Verification", running),
+        tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
+        tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
+    ]
+        + service("Link", ["Storage"])
+        + service("User", ["Storage", crypto])
+        + service("Sync", ["Storage", metrics])
+        + service("Verification", ["Storage", "WireJSON", crypto])
+        + service(
+            "Gateway",
+            [
+                "CZlib", "Messaging", "Observability", "WireJSON", crypto, hummingbird, hummingbirdTLS, logging,
+                metrics,
+                serviceLifecycle,
+            ]),
     swiftLanguageModes: [.v6]
 )
