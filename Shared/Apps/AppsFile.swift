@@ -28,9 +28,9 @@ public enum AppsFile {
         _ text: String, reading extent: Extent = .everything, weakSecrets: WeakSecrets = .warn,
         readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
-        let file: File
+        let file: Strict<File>
         do {
-            file = try YAMLDecoder().decode(File.self, from: text)
+            file = try YAMLDecoder().decode(Strict<File>.self, from: text)
         } catch let error as DecodingError {
             throw Problem(explain(error))
         } catch {
