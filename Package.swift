@@ -101,7 +101,8 @@ let package = Package(
         .executableTarget(
             name: "CLI",
             dependencies: [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "Verification", "WireJSON",
+                "Apps", "Contracts", "Link", "Messaging", "Observability", "Runtime", "Storage", "Sync", "User",
+                "Verification", "WireJSON",
                 argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", swiftSettings: strict),
@@ -111,7 +112,9 @@ let package = Package(
             name: "TestKit", dependencies: ["Runtime", "Storage", logging], path: "Tests/TestKit",
             swiftSettings: strict),
         tests("WireJSON", ["TestKit"]),
-        tests("Contracts", ["TestKit", "WireJSON", crypto], resources: [.copy("Golden")]),
+        tests(
+            "Contracts", ["Link", "Runtime", "Sync", "TestKit", "User", "Verification", "WireJSON", crypto],
+            resources: [.copy("Golden")]),
         tests("Messaging", ["CLibrdkafka", "Contracts", logging, metrics, metricsTestKit]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
         tests("Observability", ["TestKit", logging, metrics, serviceLifecycle]),

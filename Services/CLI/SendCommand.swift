@@ -3,10 +3,14 @@
 import ArgumentParser
 import Contracts
 import Foundation
+import Link
 import Logging
 import Messaging
 import Observability
 import Runtime
+import Sync
+import User
+import Verification
 import WireJSON
 
 struct SendCommand: ParsableCommand {
@@ -72,10 +76,15 @@ struct SendCommand: ParsableCommand {
         }
     }
 
+    /// Every command that a service reads.
+    private static let types =
+        LinkService.commandTypes + UserService.commandTypes + SyncService.commandTypes
+        + VerificationService.commandTypes
+
     /// - Returns: the digest of the command too.
     private func record() throws -> (Record, String) {
-        let type = CommandCatalog.fullType(type)
-        guard let service = CommandCatalog.service(of: type) else {
+        let type = CommandType.fullName(type)
+        guard let service = CommandType.service(of: type) else {
             throw ValidationError("\(type) is not a type such as link.request or identity.link.request.v1")
         }
         let value: JSONValue
@@ -85,7 +94,8 @@ struct SendCommand: ParsableCommand {
             throw ValidationError("--data is not JSON: \(error)")
         }
         let topic = deployment.topics.commands(service)
-        let key = partitionKey(app: app, subject: CommandCatalog.partitionSubject(type: type, data: value) ?? id)
+        let known = Self.types.first { $0.name == type }
+        let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id)
         var attributes = EventAttributes(id: id, source: source, type: type, appID: app)
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"

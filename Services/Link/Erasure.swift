@@ -103,7 +103,7 @@ public struct ForgetAnswer: Sendable, Hashable {
         case .succeeded: outcome = .done
         case .pending: outcome = .pending
         case .rejected, .expired:
-            let service = CommandCatalog.service(of: reply.commandType) ?? "other"
+            let service = CommandType.service(of: reply.commandType) ?? "other"
             outcome = .refused(
                 "The \(service) service answered \(reply.reason ?? reply.status.rawValue): \(reply.message ?? "")")
         }

@@ -13,16 +13,16 @@ import WireJSON
             ("logout", .sdk, ["deviceId": "d"], "d"),
             ("check", .verificationCheck, ["userId": "u", "userEmail": "e", "userAuthToken": "t"], "u"),
             ("usage", .admin, [:], "usage"),
-            ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
             ("get-session", .verificationCheck, ["deviceId": "d"], "d"),
             ("review-session", .internal, ["deviceId": "d"], "d"),
+            ("forget", .internal, ["mpids": ["-7"], "userIds": [], "emails": []], "-7"),
         ]
-        let entries = CommandCatalog.entries.filter { CommandCatalog.service(of: $0.type) == "verification" }
-        #expect(entries.map(\.type) == table.map { "identity.verification.\($0.0).v1" })
-        for (entry, row) in zip(entries, table) {
-            #expect(entry.scope == row.1)
-            #expect(CommandCatalog.partitionSubject(type: entry.type, data: row.2) == row.3)
-            #expect(CommandCatalog.fullType("verification.\(row.0)") == entry.type)
+        let types = commandTypes.filter { CommandType.service(of: $0.name) == "verification" }
+        #expect(types.map(\.name) == table.map { "identity.verification.\($0.0).v1" })
+        for (type, row) in zip(types, table) {
+            #expect(type.scope == row.1)
+            #expect(type.partitionSubject(of: row.2) == row.3)
+            #expect(CommandType.fullName("verification.\(row.0)") == type.name)
         }
     }
 

@@ -20,7 +20,7 @@ import WireJSON
         let writer = CommandWriter(topics: Topics(prefix: "p."), keys: DeploymentKeys(internalKeys: [internalKey]))
         let record = try writer.record(
             OutgoingCommand(
-                id: "c-1", type: "identity.link.request.v1", data: data, caller: caller(),
+                id: "c-1", type: CommandType(LinkRequest.self), data: data, caller: caller(),
                 trace: TraceContext(parent: nil, state: nil), expires: expires), now: Timestamp(milliseconds: 0))
         let value = try #require(record.value)
         let header = try #require(record.headers.first { $0.name == "signature" }?.value)
@@ -60,9 +60,17 @@ import WireJSON
         }
     }
 
+    struct Nameless: CommandMessage {
+        static let type = "link.request"
+        static let scope = Scope.userLink
+        var partitionSubject: String { "" }
+        func validate() throws(Rejection) {}
+    }
+
     @Test func aTypeThatNamesNoServiceIsNotTooLarge() {
         let command = OutgoingCommand(
-            id: "c-1", type: "link.request", data: [:], caller: caller(), trace: TraceContext(parent: nil, state: nil))
+            id: "c-1", type: CommandType(Nameless.self), data: [:], caller: caller(),
+            trace: TraceContext(parent: nil, state: nil))
         #expect(throws: UnknownCommand.self) {
             try CommandWriter(topics: Topics(), keys: DeploymentKeys(internalKeys: [])).record(
                 command, now: Timestamp(milliseconds: 0))

@@ -126,9 +126,13 @@ import WireJSON
 
     @Test func knowsItsCommandsAndTheirScopes() throws {
         #expect(SyncService.name == "sync")
-        let scopes = Dictionary(
-            uniqueKeysWithValues: CommandCatalog.entries.filter { $0.type.hasPrefix("identity.sync.") }
-                .map { ($0.type, $0.scope) })
+        let scopes: [String: Scope] = [
+            "identity.sync.identify.v1": .identitySync, "identity.sync.login.v1": .identitySync,
+            "identity.sync.logout.v1": .identitySync, "identity.sync.search.v1": .identitySync,
+            "identity.sync.modify.v1": .identitySync, "identity.sync.alias.v1": .identitySync,
+            "identity.sync.apply-alias.v1": .internal, "identity.sync.get-users.v1": .identitySync,
+            "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
+        ]
         #expect(SyncService.inputs.scopes() == scopes)
     }
 

@@ -11,7 +11,7 @@ import WireJSON
 /// A command that the gateway sends on behalf of somebody whose credential it has checked.
 struct OutgoingCommand: Sendable {
     var id: String
-    var type: String
+    var type: CommandType
     var data: JSONValue
     var caller: Caller
     var trace: TraceContext
@@ -21,7 +21,7 @@ struct OutgoingCommand: Sendable {
     var isDryRun = false
 
     /// What the reply has to name.
-    var digest: String { CommandDigest.text(type: type, data: data) }
+    var digest: String { CommandDigest.text(type: type.name, data: data) }
 }
 
 /// Writes commands as records, signed on behalf of the caller with the gateway's key. Pure.
@@ -39,12 +39,14 @@ struct CommandWriter: Sendable {
     /// - Throws: `CommandTooLarge` when the envelope is larger than services read, `UnknownCommand` when the type names
     ///   no service.
     func record(_ command: OutgoingCommand, now: Timestamp) throws -> Record {
-        guard let service = CommandCatalog.service(of: command.type) else { throw UnknownCommand(type: command.type) }
+        guard let service = CommandType.service(of: command.type.name) else {
+            throw UnknownCommand(type: command.type.name)
+        }
         let topic = topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id
         let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(
-            id: command.id, source: Topics.gatewaySource, type: command.type, appID: command.caller.app.id)
+            id: command.id, source: Topics.gatewaySource, type: command.type.name, appID: command.caller.app.id)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = recordKey
@@ -63,7 +65,7 @@ struct CommandWriter: Sendable {
     /// `nil` when the data says none, or one that an envelope cannot carry as its key: the service must be able to read
     /// the command to refuse it.
     private static func subject(of command: OutgoingCommand) -> String? {
-        CommandCatalog.partitionSubject(type: command.type, data: command.data).flatMap { subject in
+        command.type.partitionSubject(of: command.data).flatMap { subject in
             let isLegal =
                 subject.utf8.count <= EnvelopeReader.maxSubjectBytes
                 && !subject.utf8.contains { $0 < 0x20 || $0 == 0x7F }

@@ -58,9 +58,8 @@ struct Endpoint: Sendable {
 
     /// What a request becomes, and what is made of the reply.
     struct Command: Sendable {
-        /// The message type, and what it asks of the caller's API key. The service that decides the command checks it too.
-        let type: String
-        let scope: Scope
+        /// The message, and what it asks of the caller's API key. The service that decides the command checks that too.
+        let type: CommandType
         let pending: Pending
         let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
         let answer: Answer
@@ -126,7 +125,7 @@ extension Endpoint {
     ) {
         self.init(
             method, path, dialect, by: callers,
-            .command(Command(type: Message.type, scope: Message.scope, pending: pending, read: data, answer: answer)))
+            .command(Command(type: CommandType(Message.self), pending: pending, read: data, answer: answer)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

@@ -32,7 +32,7 @@ extension API {
         note.settings = caller.app.gateway
         // The scope before the body's form, as services check it too (table A5 rows 2 and 3).
         do {
-            try caller.principal.authorize(command.scope)
+            try caller.principal.authorize(command.type.scope)
         } catch {
             throw APIFailure(error)
         }

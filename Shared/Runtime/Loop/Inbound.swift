@@ -149,7 +149,7 @@ struct InboundReader<Service: CommandService> {
         do {
             let (app, principal) = try authenticator.authenticate(record, event.attributes, now: now)
             let misdirection = replies.direct(&event.attributes, app, principal)
-            guard let input, let scope = input.scope else { return .refused(unknownType(event, record)) }
+            guard let input, let scope = input.command?.scope else { return .refused(unknownType(event, record)) }
             do throws(Rejection) {
                 try principal.authorize(scope)
                 if let misdirection { throw misdirection }

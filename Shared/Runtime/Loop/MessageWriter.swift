@@ -250,7 +250,7 @@ struct MessageWriter {
         _ command: any CommandMessage, app: String, _ attributes: EventAttributes
     ) throws -> OutboxRecord {
         func write<Command: CommandMessage>(_ command: Command) throws -> OutboxRecord {
-            guard let service = CommandCatalog.service(of: Command.type) else {
+            guard let service = CommandType.service(of: Command.type) else {
                 throw NoSuchService(description: "the type \(Command.type) names no service")
             }
             var attributes = attributes

@@ -9,8 +9,8 @@ public struct Input<Command: Sendable>: Sendable {
     /// The CloudEvents type.
     public let type: String
     public let source: InputSource
-    /// What the sender of a command must be allowed to do; `nil` for events and replies.
-    public let scope: Scope?
+    /// `nil` for events and replies.
+    public let command: CommandType?
     /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
     public let read: @Sendable (JSONValue) throws -> Command
 
@@ -18,7 +18,7 @@ public struct Input<Command: Sendable>: Sendable {
     public static func command<Message: CommandMessage>(
         _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        Input(type: Message.type, source: .commands, scope: Message.scope) { data in
+        Input(type: Message.type, source: .commands, command: CommandType(Message.self)) { data in
             let message = try WireJSONDecoder().decode(Message.self, from: data)
             try message.validate()
             return command(message)
@@ -29,7 +29,7 @@ public struct Input<Command: Sendable>: Sendable {
     public static func event<Message: EventMessage>(
         _: Message.Type, of service: String, _ command: @escaping @Sendable (Message) -> Command
     ) -> Input {
-        Input(type: Message.type, source: .events(of: service), scope: nil) {
+        Input(type: Message.type, source: .events(of: service), command: nil) {
             command(try WireJSONDecoder().decode(Message.self, from: $0))
         }
     }
@@ -38,7 +38,7 @@ public struct Input<Command: Sendable>: Sendable {
     public static func reply(
         from services: Set<String>, _ command: @escaping @Sendable (ReceivedReply) -> Command
     ) -> Input {
-        Input(type: ReceivedReply.type, source: .replies(from: services), scope: nil) { data in
+        Input(type: ReceivedReply.type, source: .replies(from: services), command: nil) { data in
             guard let reply = ReceivedReply(data) else {
                 throw Rejection(.invalidRequest, "data does not say which command it answers, and how.")
             }
@@ -74,10 +74,15 @@ public enum InputSource: Sendable, Hashable {
     }
 }
 
+extension CommandService {
+    /// The commands that it reads.
+    public static var commandTypes: [CommandType] { inputs.compactMap(\.command) }
+}
+
 extension Array {
     /// What the service knows as its commands, and what their senders must be allowed to do.
     func scopes<Command>() -> [String: Scope] where Element == Input<Command> {
-        reduce(into: [:]) { scopes, input in scopes[input.type] = input.scope }
+        reduce(into: [:]) { scopes, input in scopes[input.type] = input.command?.scope }
     }
 
     /// - Throws: `Rejection` with `UNKNOWN_TYPE`, or what ``Input/read`` throws.

@@ -32,11 +32,12 @@ struct Limits {
         limits.signatures = rate(of: values.count) {
             for value in values { _ = HMAC<SHA256>.authenticationCode(for: value, using: key) }
         }
+        let request = CommandType(LinkRequest.self)
         limits.decoding = rate(of: values.count) {
             for value in values {
                 // The few that are no JSON are part of the work.
                 guard let event = try? EnvelopeReader.read(value: value, headers: []) else { continue }
-                _ = CommandCatalog.partitionSubject(type: event.attributes.type, data: event.data)
+                _ = request.partitionSubject(of: event.data)
             }
         }
         limits.encoding = try encoding()

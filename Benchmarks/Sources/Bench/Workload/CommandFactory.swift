@@ -34,7 +34,7 @@ struct CommandFactory {
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         attributes.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        let topic = topics.commands(CommandCatalog.service(of: Command.type) ?? "")
+        let topic = topics.commands(CommandType.service(of: Command.type) ?? "")
         let seal = Command.scope == .internal ? services : app
         return try seal.record(to: topic, key: Array(key.utf8), attributes, command)
     }
