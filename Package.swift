@@ -54,7 +54,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
         resources: resources, swiftSettings: strict)
 }
 
-/// What the tests of the runtime and of the services need.
+/// What the tests of the services need.
 let running: [Target.Dependency] = ["Apps", "Contracts", "Runtime", "Storage", "TestKit", "WireJSON", crypto]
 
 let package = Package(
@@ -119,7 +119,9 @@ let package = Package(
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
         tests("Observability", ["TestKit", logging, metrics, serviceLifecycle]),
         tests("Apps", ["Contracts", "WireJSON", crypto, logging]),
-        tests("Runtime", running + ["Messaging", "Observability", logging]),
+        tests(
+            "Runtime",
+            ["Apps", "Contracts", "Messaging", "Observability", "Storage", "TestKit", "WireJSON", crypto, logging]),
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
