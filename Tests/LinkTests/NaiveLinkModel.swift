@@ -34,16 +34,16 @@ struct NaiveLinkModel {
     }
 
     /// Tasks that are begun: by the id of the command that was sent, or nil when it was refused.
-    private(set) var begun: [Task: String?] = [:]
-    private var finished: Set<Task> = []
-    private var externalIDs: [String: String] = [:]
-    private var erasedInstalls: [String: [String]] = [:]
+    var begun: [Task: String?] = [:]
+    var finished: Set<Task> = []
+    var externalIDs: [String: String] = [:]
+    var erasedInstalls: [String: [String]] = [:]
     /// The commands that wait, for what, and what they are told then.
-    private var waiting: [(id: String, tasks: Set<Task>, answer: Answer)] = []
+    var waiting: [(id: String, tasks: Set<Task>, answer: Answer)] = []
 
     /// What the last command led to, beside events.
-    private(set) var sent: [String: AnyHashable] = [:]
-    private(set) var settled: [String: Answer] = [:]
+    var sent: [String: AnyHashable] = [:]
+    var settled: [String: Answer] = [:]
 
     /// The erased persons of whom not all is done.
     var unfinished: Set<String> { Set(begun.keys.map(\.user)) }
@@ -111,7 +111,7 @@ struct NaiveLinkModel {
             || externalID.allSatisfy { "-0".contains($0) }
     }
 
-    private func owner(of externalID: String, _ app: String) -> String? {
+    func owner(of externalID: String, _ app: String) -> String? {
         persons.first { $0.value.app == app && $0.value.externalID.map { Array($0.utf8) } == Array(externalID.utf8) }?
             .key
     }
@@ -277,97 +277,5 @@ struct NaiveLinkModel {
                     isLinked: result.externalId != nil, cause: .command, version: row.version + 1)
             ]
         )
-    }
-
-    // MARK: Erasure
-
-    private mutating func erase(_ user: String, app: String, _ id: String, _ forwardID: (Int) -> String) -> Told {
-        guard let person = persons[user], person.app == app else { return (.rejected(.userNotFound), []) }
-        if person.isErased, !unfinished.contains(user) {
-            return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), [])
-        }
-        if count(user) >= 16 { return (.rejected(.throttled), []) }
-        let events = person.isErased ? [] : remove(user)
-        let result = ErasureResult(
-            userId: user, installsRemoved: person.isErased ? 0 : erasedInstalls[user]?.count ?? 0)
-        begin(Task(user: user, service: "user"), forwardID(0))
-        begin(Task(user: user, service: "sync"), forwardID(1))
-        let tasks = Set([Task(user: user, service: "user"), Task(user: user, service: "sync")])
-        waiting.append((id, tasks.subtracting(finished), .erasure(result)))
-        return (.pending, events)
-    }
-
-    private mutating func forget(
-        _ command: ForgetPerson, app: String, _ id: String, _ forwardID: (Int) -> String
-    ) -> Told {
-        var users: [String] = []
-        if let user = command.userId, persons[user]?.app == app { users.append(user) }
-        if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user) { users.append(user) }
-        let before = self
-        var events: [AnyHashable] = []
-        var tasks: Set<Task> = []
-        for (number, user) in users.enumerated() {
-            let task = Task(user: user, service: "user")
-            let isErased = persons[user]?.isErased == true
-            if isErased, !unfinished.contains(user) || finished.contains(task) { continue }
-            if count(user) >= 16 {
-                self = before
-                return (.rejected(.throttled), [])
-            }
-            if !isErased { events += remove(user) }
-            begin(task, forwardID(number))
-            tasks.insert(task)
-        }
-        if tasks.isEmpty { return (.forgotten(ForgottenPersonResult(userId: users.first)), []) }
-        let first = users.first { tasks.contains(Task(user: $0, service: "user")) }
-        waiting.append((id, tasks, .forgotten(ForgottenPersonResult(userId: first))))
-        return (.pending, events)
-    }
-
-    private func count(_ user: String) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
-
-    private mutating func remove(_ user: String) -> [AnyHashable] {
-        externalIDs[user] = persons[user]?.externalID
-        persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
-        let mine = installs.filter { $0.value.user == user }.keys.sorted()
-        erasedInstalls[user] = mine
-        for id in mine {
-            guard let row = installs[id] else { continue }
-            installs[id] = InstallRow(
-                app: row.app, device: Device(kind: .other, platform: "erased"), status: .deleted,
-                version: row.version + 1)
-        }
-        return [UserErased(userId: user)]
-    }
-
-    private mutating func begin(_ task: Task, _ forward: String) {
-        if finished.contains(task) || (begun[task] ?? nil) != nil { return }
-        begun[task] = .some(forward)
-        let externalID = externalIDs[task.user]
-        sent[forward] =
-            task.service == "sync"
-            ? AnyHashable(ForgetProfiles(userId: task.user, externalId: externalID))
-            : AnyHashable(
-                ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
-    }
-
-    private mutating func take(_ answer: ForgetAnswer, app: String) {
-        guard let task = begun.first(where: { $0.value == answer.forward })?.key, persons[task.user]?.app == app
-        else { return }
-        switch answer.outcome {
-        case .pending: break
-        case .refused:
-            begun[task] = .some(nil)
-            for one in waiting where one.tasks.contains(task) { settled[one.id] = .rejected(.serverError) }
-            waiting.removeAll { $0.tasks.contains(task) }
-        case .done:
-            begun[task] = nil
-            finished.insert(task)
-            for place in waiting.indices { waiting[place].tasks.remove(task) }
-            for one in waiting where one.tasks.isEmpty { settled[one.id] = one.answer }
-            waiting.removeAll { $0.tasks.isEmpty }
-            // All is done: the person is as any that was erased long ago.
-            if !unfinished.contains(task.user) { finished = finished.filter { $0.user != task.user } }
-        }
     }
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+
+@testable import Runtime
+@testable import Sync
+
+/// Modify, aliases, links and erasure in the naive model.
+extension NaiveSyncModel {
+    mutating func modify(_ command: ModifyIdentities) throws(Refusal) -> SyncResult {
+        let logins = command.changes.filter { change in
+            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        }
+        if enforces, !isService, !vouches, !logins.isEmpty { throw Refusal(reason: .verificationRequired) }
+        guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
+        if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
+        let before = people
+        var results: [SyncResult.ChangeResult] = []
+        do throws(Refusal) {
+            for change in command.changes where change.newValue.map(isNobodys) != true {
+                results += try set(change, command.mpid)
+            }
+        } catch {
+            people = before
+            throw error
+        }
+        orphan(those: before)
+        guard let profile = person(command.mpid) else { throw Refusal(reason: .internalError) }
+        var answer = result(
+            profile, [], nil, SyncRequest(deviceId: "", knownIdentities: [:]), .named, isSearch: true)
+        answer.changeResults = results
+        return answer
+    }
+
+    private mutating func set(
+        _ change: ModifyIdentities.Change, _ mpid: MPID
+    ) throws(Refusal) -> [SyncResult.ChangeResult] {
+        guard let type = IdentityType(rawValue: change.identityType), let me = person(mpid) else { return [] }
+        let own = me.ids.filter { $0.type == type }
+        let new = change.newValue.map { Identity(type, $0) }
+        let named = change.oldValue.flatMap { old in own.first { same($0, Identity(type, old)) } }
+        var gone: [Identity]
+        if new == nil {
+            gone = named.map { [$0] } ?? own
+        } else if isSingle(type) {
+            gone = own
+        } else {
+            gone = named.map { [$0] } ?? []
+        }
+        var isThere = false
+        if let new {
+            isThere = own.contains(new)
+            gone.removeAll { $0 == new }
+            if !isThere { gone += own.filter { same($0, new) && !gone.contains($0) } }
+        }
+        if gone.isEmpty, new == nil || isThere { return [] }
+        if !own.isEmpty, settings.immutableIdentities.contains(type) { throw Refusal(reason: .validationError) }
+        var touched = [mpid]
+        for id in gone { take(id, from: mpid) }
+        if let new, !isThere {
+            let owners = holders(new)
+            if settings.uniqueIdentities.contains(type) {
+                if !owners.isEmpty, settings.immutableIdentities.contains(type) {
+                    throw Refusal(reason: .validationError)
+                }
+                for owner in owners {
+                    for held in owner.ids where same(held, new) { take(held, from: owner.mpid) }
+                    touched.append(owner.mpid)
+                }
+            } else if owners.count >= settings.limits.profilesPerValue
+                || own.count - gone.count >= settings.limits.valuesPerType
+            {
+                throw Refusal(reason: .limitExceeded)
+            }
+            self.change(mpid) { $0.ids.append(new) }
+        }
+        return touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
+    }
+
+    // MARK: Alias and link
+
+    /// - Returns: whether it is scheduled.
+    mutating func alias(_ command: AliasUsers, id: String, now: Int64) throws(Refusal) -> Bool {
+        guard ["default", "conversion", "link"].contains(settings.strategy.name) else {
+            throw Refusal(reason: .aliasingNotProvisioned)
+        }
+        let earliest = now - Int64(settings.limits.aliasWindowDays) * 24 * 3600 * 1000
+        let start = command.startUnixtimeMs ?? earliest
+        let end = command.endUnixtimeMs ?? now
+        let hour: Int64 = 3600 * 1000
+        guard command.sourceMPID != command.destinationMPID, start <= end, start >= earliest - hour,
+            start <= now + hour, let source = person(command.sourceMPID),
+            let destination = person(command.destinationMPID), !source.isErased, !destination.isErased
+        else { throw Refusal(reason: .aliasError) }
+        if enforces, !isService, !vouches, isKnown(source) || isKnown(destination) {
+            throw Refusal(reason: .verificationRequired)
+        }
+        let window = [start, max(start, min(end, now))]
+        if source.sources > 0 || !destination.windows.isEmpty
+            || source.windows.contains(where: { $0[0] <= window[1] && window[0] <= $0[1] })
+        {
+            return false
+        }
+        let open = source.windows.filter { $0[1] >= earliest - hour }
+        if open.count >= settings.limits.aliasesPerProfile { throw Refusal(reason: .limitExceeded) }
+        change(source.mpid) { $0.windows = open + [window] }
+        change(destination.mpid) { $0.sources += 1 }
+        aliases[id] = [source.mpid, destination.mpid]
+        return true
+    }
+
+    mutating func apply(_ id: String) {
+        guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
+        change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
+    }
+
+    mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
+        guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
+        let id = Identity(.customerID, event.externalId)
+        let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
+        if owners.isEmpty { people.append(Person(mpid: newMPID, ids: [id], first: now, last: now)) }
+        change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
+    }
+
+    // MARK: Erasure
+
+    mutating func erase(_ command: EraseProfile, now: Int64) throws(Refusal) {
+        if let identity = command.identity {
+            let owners = holders(identity)
+            if owners.isEmpty { throw Refusal(reason: .notFoundError) }
+            erase(owners, now)
+        } else {
+            guard let person = person(command.mpid) else { throw Refusal(reason: .notFoundError) }
+            erase([person], now)
+        }
+    }
+
+    mutating func forget(_ command: ForgetProfiles, now: Int64) {
+        erase(
+            people.filter { person in
+                let isCustomer = person.ids.contains { id in
+                    command.externalId.map { same(id, Identity(.customerID, $0)) } == true
+                }
+                return isCustomer || person.user != nil && person.user == command.userId
+            }, now)
+        if let user = command.userId { gone.insert(user) }
+    }
+
+    private mutating func erase(_ persons: [Person], _ now: Int64) {
+        let mpids = persons.map(\.mpid)
+        gone.formUnion(persons.compactMap(\.user))
+        for person in persons where !person.isErased {
+            change(person.mpid) {
+                $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
+            }
+        }
+        let ghosts = Set(people.filter(\.isErased).map(\.mpid))
+        for (name, device) in devices {
+            guard [device.current, device.anonymous].contains(where: { $0.map(mpids.contains) == true }) else {
+                continue
+            }
+            var left = device
+            if let current = device.current, mpids.contains(current) { left.current = nil }
+            if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
+            left.users.removeAll { ghosts.contains($0.mpid) }
+            devices[name] = left == Device() ? nil : left
+        }
+        aliases = aliases.filter { !mpids.contains($0.value[0]) && !mpids.contains($0.value[1]) }
+    }
+}

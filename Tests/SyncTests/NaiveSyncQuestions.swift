@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+
+@testable import Runtime
+@testable import Sync
+
+/// Who is who in the naive model.
+extension NaiveSyncModel {
+    func sent(_ request: SyncRequest) -> [Identity] {
+        IdentityType.allCases.compactMap { type in
+            guard let value = request.knownIdentities[type.rawValue] ?? nil else { return nil }
+            if let vouched = request.vouchedFor, !vouched.contains(type) { return nil }
+            return Identity(type, value)
+        }
+    }
+
+    func same(_ a: Identity, _ b: Identity) -> Bool {
+        guard a.type == b.type else { return false }
+        let capitals = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ".unicodeScalars)
+        let letters = Array("abcdefghijklmnopqrstuvwxyz".unicodeScalars)
+        func bare(_ text: String) -> [Unicode.Scalar] {
+            guard settings.foldedIdentities.contains(a.type) else { return Array(text.unicodeScalars) }
+            return text.unicodeScalars.map { scalar in capitals.firstIndex(of: scalar).map { letters[$0] } ?? scalar }
+        }
+        return bare(a.value) == bare(b.value)
+    }
+
+    func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
+
+    func isNobodys(_ value: String) -> Bool { RandomCommands.nobodies.contains(value) }
+
+    /// What of a request counts.
+    func usable(_ request: SyncRequest, leaving: Bool) throws(Refusal) -> [Identity] {
+        let all = sent(request)
+        if all.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        if isOld { throw Refusal(reason: .profileErased) }
+        return try usable(all, leaving: leaving)
+    }
+
+    func usable(_ all: [Identity], leaving: Bool) throws(Refusal) -> [Identity] {
+        if !leaving {
+            if enforces, !isService, !vouches, all.contains(where: isLogin) {
+                throw Refusal(reason: .verificationRequired)
+            }
+            if all.contains(where: { isLogin($0) && isNobodys($0.value) }) { throw Refusal(reason: .validationError) }
+        }
+        let left = all.filter { isLogin($0) || !isNobodys($0.value) }
+        if left.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        return left.filter { !leaving || !isLogin($0) }
+    }
+
+    func person(_ mpid: MPID?) -> Person? { people.first { $0.mpid == mpid } }
+
+    func isKnown(_ person: Person) -> Bool { person.ids.contains { settings.loginIdentities.contains($0.type) } }
+
+    func holders(_ id: Identity) -> [Person] { people.filter { $0.ids.contains { same($0, id) } } }
+
+    func mayBeFound(_ person: Person, by ids: [Identity]) -> Bool {
+        for types in [settings.loginIdentities, settings.immutableIdentities] {
+            let own = person.ids.filter { types.contains($0.type) }
+            if !own.isEmpty, !own.contains(where: { mine in ids.contains { same($0, mine) } }) { return false }
+        }
+        return settings.joinByLowerRank || !isStranger(person, to: ids)
+    }
+
+    /// Walks down the login identities of the request: who has another value of one, before any that they have in common,
+    /// is somebody else. Who has none in common is not known to be anybody.
+    func isStranger(_ person: Person, to ids: [Identity]) -> Bool {
+        var differs = false
+        for type in settings.priority where settings.loginIdentities.contains(type) {
+            guard let id = ids.first(where: { $0.type == type }) else { continue }
+            let own = person.ids.filter { $0.type == type }
+            if own.contains(where: { same($0, id) }) { return differs }
+            if !own.isEmpty { differs = true }
+        }
+        return false
+    }
+
+    /// Whether somebody would have been found but for a higher-ranked identity.
+    func meetsStranger(_ ids: [Identity]) -> Bool {
+        guard !settings.joinByLowerRank else { return false }
+        var literal = self
+        literal.settings.joinByLowerRank = true
+        return people.contains { person in
+            person.ids.contains { mine in isLogin(mine) && ids.contains { same($0, mine) } }
+                && literal.mayBeFound(person, by: ids) && isStranger(person, to: ids)
+        }
+    }
+
+    /// Keeps only what the best ranked types leave; a type that would leave nobody does not count.
+    func find(_ ids: [Identity], current: MPID?) -> (MPID, SyncRule)? {
+        var left = people.filter { person in
+            mayBeFound(person, by: ids)
+                && ids.contains { id in settings.priority.contains(id.type) && person.ids.contains { same($0, id) } }
+        }
+        for type in settings.priority {
+            guard let id = ids.first(where: { $0.type == type }) else { continue }
+            let kept = left.filter { $0.ids.contains { same($0, id) } }
+            if !kept.isEmpty { left = kept }
+        }
+        guard !left.isEmpty else { return nil }
+        if left.count == 1 { return (left[0].mpid, .matched) }
+        if let current, left.contains(where: { $0.mpid == current }) { return (current, .tieToCurrentUser) }
+        let newest = left.map(\.last).max()
+        let best = left.filter { $0.last == newest }
+        let smallest = best.map(\.mpid).min() ?? left[0].mpid
+        return (smallest, best.count == 1 ? .tieToMostRecent : .tieToSmallest)
+    }
+
+    func findPerson(_ ids: [Identity]) -> (MPID, SyncRule)? {
+        let userID = ids.first { $0.type == .customerID }
+        if let userID, let owner = holders(userID).first { return (owner.mpid, .matched) }
+        guard let email = ids.first(where: { $0.type == .email }) else { return nil }
+        let free = holders(email).filter { person in
+            userID == nil || !person.ids.contains { $0.type == .customerID }
+        }
+        guard let first = free.map(\.first).min() else { return nil }
+        let oldest = free.filter { $0.first == first }.map(\.mpid).min()
+        return oldest.map { ($0, free.count == 1 ? .matched : .tieToOldest) }
+    }
+}
