@@ -1,76 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Contracts
+import Contracts
 
 /// An install as the user service knows it. One without a record is in the state `none`.
-public struct Installation: Codable, Sendable, Hashable {
-    /// Where the install stands (domain.md "User"); the table of all states is in ``UserDecider``.
-    public enum Phase: String, Codable, Sendable, Hashable, CaseIterable {
-        /// The link service is asked for a user.
-        case creating
-        /// The app's linker has its turn.
-        case awaitingLink = "awaiting-link"
-        /// The linker is done; the link service is asked whether that is so.
-        case confirming
+public struct Installation: Sendable, Hashable {
+    /// Where the install stands, with all that is known there and nothing else. What each command is answered in each of
+    /// them: docs/user.md "States".
+    public enum State: Sendable, Hashable {
+        /// A user is on its way.
+        case creating(Creation)
         /// There is a user, and nothing goes on.
-        case present
-        /// The link service is asked to link the user, by an authentication code.
-        case linking
-        /// The link service is asked to take the user off.
-        case resetting
+        case present(Account)
+        /// There is a user for the SDK to use, and its link is on its way.
+        case linking(Account, PendingLink)
+        /// The link service is asked to take off whatever is on the install.
+        case resetting(Reset)
     }
 
-    /// The code that brought the user, or its link: who repeats that command with it gets the same answer.
-    public struct Redeemed: Codable, Sendable, Hashable {
-        var digest: CodeDigest
-        var purpose: InstallSaga.Purpose
-    }
+    public let app: String
+    public let id: String
+    public var state: State
 
-    public var app: String
-    public var id: String
-    public var phase: Phase
-    public var device: Device?
-    public var sdkVersion: String?
-    public var appVersion: String?
-    public var facts: LinkFacts
-    public var redeemed: Redeemed?
-    /// Names the creation that brought what stands here; install tokens are bound to it. Nil in records of versions that
-    /// had none, and where there was only a reset.
-    public var creation: String?
-    /// Nil when the phase is `present`.
-    public var saga: InstallSaga?
-
-    public init(
-        app: String, id: String, phase: Phase, device: Device? = nil, sdkVersion: String? = nil,
-        appVersion: String? = nil, facts: LinkFacts = .nothing, redeemed: Redeemed? = nil, creation: String? = nil,
-        saga: InstallSaga? = nil
-    ) {
+    init(app: String, id: String, _ state: State) {
         self.app = app
         self.id = id
-        self.phase = phase
-        self.device = device
-        self.sdkVersion = sdkVersion
-        self.appVersion = appVersion
-        self.facts = facts
-        self.redeemed = redeemed
-        self.creation = creation
-        self.saga = saga
+        self.state = state
     }
 
-    /// Whether a user is here for the SDK to use: from the end of its creation to the beginning of a reset.
-    public var hasUser: Bool {
-        switch phase {
-        case .present, .linking: true
-        case .awaitingLink, .confirming: saga?.purpose == .link
-        case .creating, .resetting: false
-        }
-    }
-
-    /// When the install's linker has taken too long, while its turn lasts.
-    var deadline: Int64? { phase == .awaitingLink ? saga?.deadline : nil }
+    /// The same install in another state.
+    func with(_ state: State) -> Installation { Installation(app: app, id: id, state) }
 
     public var key: InstallKey { InstallKey(app: app, id: id) }
 }
 
 /// Two apps may use one install id; which of them owns the install is for the link service to say.
 public typealias InstallKey = Scoped<ExactText>
+
+/// How an install came to us: on which device, by which creation.
+public struct Registration: Sendable, Hashable {
+    /// The code that brought the user, or its link: who repeats that command with it gets the same answer.
+    public struct Redeemed: Codable, Sendable, Hashable {
+        public enum Purpose: String, Codable, Sendable, Hashable { case create, link }
+
+        var digest: CodeDigest
+        var purpose: Purpose
+    }
+
+    var device: Device
+    var sdkVersion: String?
+    var appVersion: String?
+    /// Names the creation; install tokens are bound to it. Records of versions before install tokens have none.
+    var creation: String?
+    var redeemed: Redeemed?
+}
+
+/// A user on an install, for the SDK to use: from the end of its creation to the beginning of a reset.
+public struct Account: Sendable, Hashable {
+    var registration: Registration
+    let version: Int64
+    let status: InstallStatus
+    let user: LinkFacts.KnownUser
+
+    var facts: LinkFacts { LinkFacts(version: version, status: status, user: user) }
+}
+
+extension Account {
+    /// - Returns: `nil` when by these facts nobody is on the install.
+    init?(_ registration: Registration, _ facts: LinkFacts) {
+        guard let user = facts.user else { return nil }
+        self.init(registration: registration, version: facts.version, status: facts.status, user: user)
+    }
+}
+
+// MARK: What all states answer
+
+extension Installation {
+    /// What the link service said last.
+    var facts: LinkFacts {
+        switch state {
+        case .creating(let creation): creation.facts
+        case .present(let account), .linking(let account, _): account.facts
+        case .resetting(let reset): reset.facts
+        }
+    }
+
+    /// The same install, by what the link service said last.
+    /// - Returns: `nil` when the user that was here to be used is gone.
+    func knowing(_ facts: LinkFacts) -> Installation? {
+        switch state {
+        case .creating(var creation):
+            creation.facts = facts
+            return with(.creating(creation))
+        case .present(let account): return Account(account.registration, facts).map { with(.present($0)) }
+        case .linking(let account, let link):
+            return Account(account.registration, facts).map { with(.linking($0, link)) }
+        case .resetting(var reset):
+            reset.facts = facts
+            return with(.resetting(reset))
+        }
+    }
+
+    /// The creation that brought what stands here, unless only a reset did, or a version before install tokens.
+    var creation: String? {
+        switch state {
+        case .creating(let creation): creation.registration.creation
+        case .present(let account), .linking(let account, _): account.registration.creation
+        case .resetting(let reset): reset.registration?.creation
+        }
+    }
+
+    /// The command to the link service whose answer comes next, while one is awaited.
+    var forward: String? {
+        switch state {
+        case .creating(let creation): creation.forward
+        case .present: nil
+        case .linking(_, let link): link.forward
+        case .resetting(let reset): reset.forward
+        }
+    }
+
+    /// The code that a creation or a link goes on with.
+    var code: HeldCode? {
+        switch state {
+        case .creating(let creation): creation.code
+        case .linking(_, let link): link.code
+        case .present, .resetting: nil
+        }
+    }
+
+    /// Who waits for a user or its link, or for the end of a creation that failed.
+    var waiting: [Waiting] {
+        switch state {
+        case .creating(let creation): creation.waiting
+        case .present: []
+        case .linking(_, let link): link.waiting
+        case .resetting(let reset): reset.waiting
+        }
+    }
+
+    /// Who waits for a reset.
+    var resets: [Waiting] {
+        switch state {
+        case .creating(let creation): creation.resets
+        case .present: []
+        case .linking(_, let link): link.resets
+        case .resetting(let reset): reset.resets
+        }
+    }
+
+    /// While the app's linker has its turn: who waits for it, and until when.
+    var linkersTurn: (command: Waiting, deadline: Timestamp)? {
+        switch state {
+        case .creating(let creation): creation.deadline.map { (creation.commands.first, $0) }
+        case .linking(_, let link): link.deadline.map { (link.commands.first, $0) }
+        case .present, .resetting: nil
+        }
+    }
+}

@@ -4,31 +4,48 @@ public import Contracts
 
 /// What the link service said about an install. Never more than this is believed of it: replies and events travel on
 /// different topics and overtake each other, and `version` tells which of two is newer.
-public struct LinkFacts: Codable, Sendable, Hashable {
+public struct LinkFacts: Sendable, Hashable {
+    /// A user, as it is on this install.
+    public struct KnownUser: Sendable, Hashable {
+        public var id: String
+        public var isLinked: Bool
+        public var isActive: Bool
+        /// Whether the user came to life on this install.
+        public var isUsersFirst: Bool
+    }
+
     public var version: Int64
-    public var userID: String?
-    public var isLinked: Bool
-    public var isActive: Bool
-    /// Whether the user came to life on this install.
-    public var isUsersFirst: Bool
     public var status: InstallStatus
+    /// Who is on the install, if anybody is.
+    public var user: KnownUser?
 
     /// Older than anything the link service says.
-    public static let nothing = LinkFacts(
-        version: -1, userID: nil, isLinked: false, isActive: false, isUsersFirst: false, status: .enabled)
+    public static let nothing = LinkFacts(version: -1, status: .enabled, user: nil)
+
+    init(version: Int64, status: InstallStatus, user: KnownUser?) {
+        self.version = version
+        self.status = status
+        self.user = user
+    }
 
     public init(
         version: Int64, userID: String?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool, status: InstallStatus
     ) {
         self.version = version
-        self.userID = userID
-        self.isLinked = isLinked
-        self.isActive = isActive
-        self.isUsersFirst = isUsersFirst
         self.status = status
+        user = userID.map {
+            KnownUser(id: $0, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst)
+        }
     }
 
+    public var userID: String? { user?.id }
+    public var isLinked: Bool { user?.isLinked ?? false }
+    public var isActive: Bool { user?.isActive ?? false }
+    public var isUsersFirst: Bool { user?.isUsersFirst ?? false }
     public var isRemoteEnabled: Bool { isActive && status == .enabled }
+
+    /// The newer of the two.
+    func updated(by facts: LinkFacts) -> LinkFacts { facts.version > version ? facts : self }
 }
 
 extension LinkFacts {

@@ -7,85 +7,190 @@ public import Runtime
 /// Decides user commands, and what the link service says. Pure: the same command, state and context give the same
 /// decision.
 ///
-/// Every state, every command, and the answer. `…` means `pending` now and the rest later.
+/// What each command is answered in each state stands in docs/user.md "States", and StateTableTests compares.
 ///
-/// | state | create | link | confirm-link | reset | get |
-/// |---|---|---|---|---|---|
-/// | none | … user | `NO_USER` | `NO_USER` | … done | `NO_USER` |
-/// | creating | `USER_CREATION_IN_PROGRESS` (1) | `USER_CREATION_IN_PROGRESS` | `NO_LINKING_IN_PROGRESS` | … done (2) | `USER_CREATION_IN_PROGRESS` |
-/// | awaiting-link, creation | `USER_CREATION_IN_PROGRESS` | `USER_CREATION_IN_PROGRESS` | … (3) | … done (4) | `USER_CREATION_IN_PROGRESS` |
-/// | confirming, creation | `USER_CREATION_IN_PROGRESS` | `USER_CREATION_IN_PROGRESS` | … (5) | … done (2) | `USER_CREATION_IN_PROGRESS` |
-/// | present, unlinked | `USER_ALREADY_EXISTS` | … user (6) | `NO_LINKING_IN_PROGRESS` | … done | user |
-/// | present, linked | `USER_ALREADY_EXISTS` (7) | `USER_ALREADY_LINKED` (7) | success: user; else `NO_LINKING_IN_PROGRESS` | … done | user |
-/// | linking | `USER_ALREADY_EXISTS` | `USER_LINKING_IN_PROGRESS` (1) | `NO_LINKING_IN_PROGRESS` | … done (2) | user |
-/// | awaiting-link, link | `USER_ALREADY_EXISTS` | `USER_LINKING_IN_PROGRESS` | … (8) | … done (4) | user |
-/// | confirming, link | `USER_ALREADY_EXISTS` | `USER_LINKING_IN_PROGRESS` | … (5) | … done (2) | user |
-/// | resetting | `SDK_RESET_IN_PROGRESS` | `SDK_RESET_IN_PROGRESS` | `SDK_RESET_IN_PROGRESS` | … done | `SDK_RESET_IN_PROGRESS` |
-///
-/// 1. The same code again joins: both commands get the same answer.
-/// 2. What goes on ends first; its commands are told `SDK_RESET_IN_PROGRESS`.
-/// 3. Success: the link service is asked; the user when it knows of the link. Otherwise, and when the app says that it
-///    failed: the install is reset, and both commands are told `APP_SIDE_LINKING_FAILED`.
-/// 4. The command that waits for the linker is told `SDK_RESET_IN_PROGRESS` at once.
-/// 5. Joins the confirmation that goes on.
-/// 6. `USER_DISABLED_REMOTELY` when the platform disabled the install.
-/// 7. The same command again, with the code that brought the user or its link, gets the user.
-/// 8. As 3, but a failure is told at once and leaves the user as it is, unlinked.
-///
-/// `user.forget` ends whatever the state is: all commands that wait are told `USER_ERASED`, a reset is done.
-///
-/// A linker that takes too long expires: the waiting command is told `expired`, a creation is reset.
 /// One command to the link service at most is on its way for an install, except that those about the install itself
 /// may follow each other: they share a key, and with it their order.
-public enum UserDecider {
+public struct UserDecider {
     public typealias Decision = Runtime.Decision<UserState.Change>
 
-    public static func decide(_ command: UserCommand, _ state: UserState, _ context: DecisionContext) -> Decision {
-        if let id = command.installID,
-            let refusal = refusal(of: command, state.install(context.app.id, id), context)
-        {
-            return Decision(.rejected(refusal))
+    let state: UserState
+    let context: DecisionContext
+
+    public init(_ state: UserState, _ context: DecisionContext) {
+        self.state = state
+        self.context = context
+    }
+
+    var app: AppSettings { context.app }
+    var now: Timestamp { context.now }
+
+    /// The door: rules refuse by throwing, and what a refusal tells is added here.
+    public func decide(_ command: UserCommand) -> Decision {
+        if let refusal = refusalOfCaller(command) { return Decision(.rejected(refusal)) }
+        do throws(Rejection) {
+            return try rule(command)
+        } catch {
+            return Decision(.rejected(error), events: told(of: error, command))
         }
-        return switch command {
-        case .requestAuthCode(let request): issueCode(request, state, context)
-        case .create(let command): create(command, state, context)
-        case .link(let command): link(command, state, context)
-        case .confirmLink(let command): confirm(command, state, context)
-        case .reset(let command): reset(command, state, context)
-        case .get(let command): get(command, state, context)
-        case .expireLinker(let command): expire(command, state, context)
-        case .answered(let answer): take(answer, state, context)
-        case .linked(let event): note(event.installId, state, context) { _ in LinkFacts(event) }
-        case .statusChanged(let event): note(event.installId, state, context) { LinkFacts(event, $0) }
-        case .detached(let event): note(event.installId, state, context) { LinkFacts(event, $0) }
-        case .forget(let command): forget(command, state, context)
+    }
+
+    private func rule(_ command: UserCommand) throws(Rejection) -> Decision {
+        switch command {
+        case .requestAuthCode(let request): try issueCode(request)
+        case .create(let command): try create(command)
+        case .link(let command): try link(command)
+        case .confirmLink(let command): try confirm(command)
+        case .reset(let command): try reset(command)
+        case .get(let command): try get(command)
+        case .expireLinker(let command): expire(command)
+        case .answered(let answer): take(answer)
+        case .linked(let event): heard(of: event.installId) { _ in LinkFacts(event) }
+        case .statusChanged(let event): heard(of: event.installId) { LinkFacts(event, $0) }
+        case .detached(let event): heard(of: event.installId) { LinkFacts(event, $0) }
+        case .forget(let command): forget(command)
         }
+    }
+
+    /// A creation that does not begin has failed. One that meets another, or a user, changes nothing: nobody is told.
+    private func told(of refusal: Rejection, _ command: UserCommand) -> [any EventMessage] {
+        guard case .create(let command) = command, install(command.installId) == nil else { return [] }
+        return [UserCreationFailed(installId: command.installId, reason: refusal.reason)]
     }
 
     /// A user token opens the installs of its user, an install token the install that its creation made, and neither any
     /// other. An API key may be told to open none: then it creates users, and that is all.
-    private static func refusal(
-        of command: UserCommand, _ install: Installation?, _ context: DecisionContext
-    ) -> Rejection? {
+    private func refusalOfCaller(_ command: UserCommand) -> Rejection? {
+        guard let id = command.installID else { return nil }
         switch context.principal.kind {
         case .service: return nil
         case .user(let userID):
-            if let own = install?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
+            if let own = install(id)?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
             return Rejection(.userTokenNotAllowed, "This user token is not of the user of this install.")
         case .install(let creation):
-            if let own = install?.creation, ExactText(own) == ExactText(creation) { return nil }
+            if let own = install(id)?.creation, ExactText(own) == ExactText(creation) { return nil }
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
         case .apiKey:
-            if context.app.sdk.keysOpenInstalls { return nil }
+            if app.sdk.keysOpenInstalls { return nil }
             if case .create = command { return nil }
             return Rejection(.userTokenRequired)
         }
     }
 
-    private static func get(_ command: GetUser, _ state: UserState, _ context: DecisionContext) -> Decision {
-        guard let install = state.install(context.app.id, command.installId) else { return .rejected(.noUser) }
-        guard !install.hasUser else { return Decision(outcome(install, context)) }
-        return .rejected(install.phase == .resetting ? .sdkResetInProgress : .userCreationInProgress)
+    private func get(_ command: GetUser) throws(Rejection) -> Decision {
+        switch install(command.installId)?.state {
+        case .none: throw Rejection(.noUser)
+        case .creating: throw Rejection(.userCreationInProgress)
+        case .present(let account), .linking(let account, _): return Decision(user(account, command.installId))
+        case .resetting: throw Rejection(.sdkResetInProgress)
+        }
+    }
+
+    /// What the link service answered, and with it how things go on or end. An answer that nobody waits for any more is
+    /// passed over.
+    private func take(_ answer: LinkAnswer) -> Decision {
+        if case .pending = answer.outcome { return Decision(.noted) }
+        guard let install = state.install(app.id, awaiting: answer.forward) else { return Decision(.noted) }
+        switch install.state {
+        case .creating(let creation):
+            switch creation.step {
+            case .asking(let question): return answered(answer.outcome, question, creation, install)
+            case .awaitingLinker: return Decision(.noted)
+            case .confirming(let confirmation): return confirmed(answer.outcome, confirmation, creation, install)
+            }
+        case .present: return Decision(.noted)
+        case .linking(let account, let link):
+            switch link.step {
+            case .asking: return linked(answer.outcome, account, link, install)
+            case .awaitingLinker: return Decision(.noted)
+            case .confirming: return confirmed(answer.outcome, account, link, install)
+            }
+        case .resetting(let reset): return detached(answer.outcome, reset, install)
+        }
+    }
+
+    // MARK: Installs
+
+    func install(_ id: String) -> Installation? { state.install(app.id, id) }
+
+    func put(_ install: Installation) -> [UserState.Change] {
+        [.install(install)] + (install.facts.userID.map { [.user(id: $0, isErased: false)] } ?? [])
+    }
+
+    // MARK: Answers
+
+    /// The user of the install, with a fresh token.
+    func user(_ account: Account, _ installID: String) -> Outcome {
+        let token = UserToken(
+            app: app.id, userID: account.user.id, installID: installID, issued: now,
+            lifetime: app.sdk.tokenLifetime)
+        return .succeeded(
+            UserResult(
+                userId: account.user.id, installId: installID, isLinked: account.user.isLinked,
+                isRemoteEnabled: account.facts.isRemoteEnabled,
+                token: UserTokenResult(
+                    tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
+                    expiryDate: token.expires.rfc3339),
+                configuration: app.sdk.configuration,
+                installToken: installToken(account.registration.creation, installID)))
+    }
+
+    /// The answer comes later: what goes on, and who has to do something for it.
+    func pending(_ install: Installation) -> Outcome {
+        let isLinkersTurn = install.linkersTurn != nil
+        return .pending(
+            PendingUser(
+                installId: install.id, awaiting: isLinkersTurn ? .linker : .platform,
+                installToken: isLinkersTurn ? installToken(install.creation, install.id) : nil))
+    }
+
+    private func installToken(_ creation: String?, _ installID: String) -> UserTokenResult? {
+        creation.map { creation in
+            let token = InstallToken(
+                app: app.id, installID: installID, creation: creation, issued: now, lifetime: app.sdk.tokenLifetime)
+            return UserTokenResult(
+                tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
+                expiryDate: token.expires.rfc3339)
+        }
+    }
+
+    /// The sender waits, with the install as it is now.
+    func later(
+        _ install: Installation, changes: [UserState.Change] = [], forwards: [Forward] = []
+    ) -> Decision {
+        Decision(pending(install), changes: changes + put(install), forwards: forwards)
+    }
+
+    /// One more command waits for what goes on.
+    /// - Parameter others: how many wait elsewhere for the same.
+    func waitAlong(
+        _ waiting: inout [Waiting], beside others: Int = 0, else reason: ReasonCode = .userCreationInProgress
+    ) throws(Rejection) {
+        guard others + waiting.count < Waiting.most else { throw Rejection(reason) }
+        waiting.append(Waiting(context.command))
+    }
+
+    /// The answer to commands that waited.
+    func answer(_ waiting: [Waiting], _ outcome: Outcome) -> [Settlement] {
+        waiting.map { Settlement($0.key(app: app.id), outcome) }
+    }
+
+    // MARK: Commands to the link service
+
+    /// Decided twice, it is the same command. One decision sends no more than one.
+    var forwardID: String { context.forwardID(0) }
+
+    func forward(_ command: any CommandMessage, expiry: Timestamp? = nil) -> Forward {
+        Forward(id: forwardID, command: command, expiry: expiry)
+    }
+}
+
+extension Failure {
+    var outcome: Outcome {
+        switch self {
+        case .rejected(let reason, let message): .rejected(Rejection(reason, message))
+        case .expired: .expired
+        }
     }
 }

@@ -43,7 +43,7 @@ public struct UserService: CommandService {
         state.load(try store.installs(wanted.installs))
         state.load(try store.installs(awaiting: wanted.forwards))
         state.load(try store.installs(of: wanted.forgotten))
-        wanted.digests.formUnion(state.installs.values.compactMap { $0.saga?.digest })
+        wanted.digests.formUnion(state.installs.values.compactMap { $0.code?.digest })
         wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
         state.load(try store.codes(wanted.digests))
         state.load(try store.codes(of: wanted.externalIDs))
@@ -82,7 +82,7 @@ public struct UserService: CommandService {
     public func decide(
         _ command: UserCommand, _ state: UserState, _ context: DecisionContext
     ) -> Decision<UserState.Change> {
-        UserDecider.decide(command, state, context)
+        UserDecider(state, context).decide(command)
     }
 
     public func save(_ state: UserState, in transaction: any SQLTransaction) throws {
@@ -93,10 +93,9 @@ public struct UserService: CommandService {
         let store = UserStore(transaction: transaction)
         try store.prune(before: Timestamp(milliseconds: now.milliseconds - Self.codesKept), limit: limit)
         return try store.due(now: now, limit: limit).compactMap { install in
-            guard let first = install.saga?.commands.first else { return nil }
+            guard let first = install.linkersTurn?.command else { return nil }
             return DueCommand(
-                app: install.app,
-                id: DerivedID.forward(app: install.app, source: first.source, commandID: first.id, number: 1_000_000),
+                app: install.app, id: DerivedID.linkerExpiry(app: install.app, first),
                 command: ExpireLinker(
                     installId: install.id, commandSource: first.source, commandId: first.id))
         }

@@ -42,7 +42,7 @@ public struct UserState: ServiceState, Sendable {
     /// The install that waits for the answer to the command with this id.
     func install(_ app: String, awaiting forward: String) -> Installation? {
         guard let key = awaited[Scoped(app: app, id: forward)], let install = installs[key],
-            install.saga?.forward.map({ ExactText($0) }) == ExactText(forward)
+            install.forward.map({ ExactText($0) }) == ExactText(forward)
         else { return nil }
         return install
     }
@@ -104,7 +104,7 @@ public struct UserState: ServiceState, Sendable {
     }
 
     private mutating func index(_ install: Installation) {
-        if let forward = install.saga?.forward { awaited[Scoped(app: install.app, id: forward)] = install.key }
+        if let forward = install.forward { awaited[Scoped(app: install.app, id: forward)] = install.key }
     }
 
     private mutating func index(_ code: AuthCode) {

@@ -82,7 +82,7 @@ public struct UserStore {
         try transaction.executeEach(
             "UPDATE installations SET due_at = $3 WHERE app = $1 AND install_id = $2",
             due.map { install in
-                let overdue = now.milliseconds - (install.deadline ?? now.milliseconds)
+                let overdue = now.milliseconds - (install.linkersTurn?.deadline ?? now).milliseconds
                 return [
                     .text(install.app), .text(install.id),
                     .integer(now.milliseconds + DueCommand.pause(overdue: overdue)),
@@ -105,15 +105,18 @@ public struct UserStore {
 
 extension Installation: SQLKeyedRecord {
     public static let table = SQLTable<Installation>("installations")
-    public static var blank: Installation { Installation(app: "", id: "", phase: .present) }
+    public static var blank: Installation {
+        let state = Reset(cause: .commandForUnknown, facts: .nothing, resets: [], forward: "")
+        return Installation(app: "", id: "", .resetting(state))
+    }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.written("app", app, .key)
         try columns.written("install_id", id, .key)
         try columns.written("phase", phase.rawValue)
         try columns.written("user_id", facts.userID)
-        try columns.written("forward_id", saga?.forward)
-        try columns.written("due_at", deadline)
+        try columns.written("forward_id", forward)
+        try columns.written("due_at", linkersTurn?.deadline)
         try columns.json("record", &self)
     }
 }

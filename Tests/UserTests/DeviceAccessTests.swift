@@ -14,12 +14,20 @@ import Testing
         .link(LinkUser(installId: "i1", authCode: "fresh")), .confirmLink(ConfirmLink(installId: "i1", success: true)),
     ]
 
-    private func state(_ phase: Installation.Phase = .present, creation: String? = "life-1") -> UserState {
-        var install = Installation(
-            app: "demo", id: "i1", phase: phase, device: Fixture.phone, facts: Fixture.facts(isLinked: false),
-            creation: creation)
-        if phase != .present { install.saga = InstallSaga(.create, by: .linker) }
-        return UserState(installs: [install], codes: [Fixture.code("fresh", "bert")])
+    private func state(_ state: Installation.State) -> UserState {
+        UserState(installs: [Installation(app: "demo", id: "i1", state)], codes: [Fixture.code("fresh", "bert")])
+    }
+
+    private func state(creation: String? = "life-1") -> UserState {
+        state(.present(Fixture.account(isLinked: false, creation: creation)))
+    }
+
+    private func creating(_ step: Creation.Step, creation: String? = "life-1") -> UserState {
+        state(
+            .creating(
+                Creation(
+                    registration: Registration(device: Fixture.phone, creation: creation), facts: Fixture.facts(),
+                    commands: Beginners(Waiting(Fixture.key("begun"))), step: step)))
     }
 
     private func isRefused(
@@ -32,10 +40,13 @@ import Testing
 
     @Test func anInstallTokenOpensItsInstallInThisLife() {
         for command in Self.commands {
-            for phase in [Installation.Phase.present, .awaitingLink] {
-                #expect(isRefused(command, .install("life-1"), in: state(phase)) == nil)
-                #expect(isRefused(command, .install("life-2"), in: state(phase)) == .userTokenNotAllowed)
-                #expect(isRefused(command, .install(""), in: state(phase, creation: nil)) == .userTokenNotAllowed)
+            let turn = Creation.Step.awaitingLinker(deadline: Fixture.start)
+            for state in [state(), creating(turn)] {
+                #expect(isRefused(command, .install("life-1"), in: state) == nil)
+                #expect(isRefused(command, .install("life-2"), in: state) == .userTokenNotAllowed)
+            }
+            for state in [state(creation: nil), creating(turn, creation: nil)] {
+                #expect(isRefused(command, .install(""), in: state) == .userTokenNotAllowed)
             }
             #expect(isRefused(command, .install("life-1"), in: UserState()) == .userTokenNotAllowed)
         }
@@ -88,22 +99,21 @@ import Testing
         let old = UserDecider.decide(.get(GetUser(installId: "i1")), state(creation: nil), Fixture.context())
         guard case .succeeded(let result as UserResult) = old.outcome else { throw Unexpected() }
         #expect(result.installToken == nil, "a record of an earlier version")
-        guard
-            case .pending(let turn as PendingUser) = UserDecider.pending(
-                try #require(state(.awaitingLink).install("demo", "i1")), Fixture.context())
-        else { throw Unexpected() }
+        func pending(_ state: UserState) throws -> PendingUser {
+            let decider = UserDecider(state, Fixture.context())
+            guard case .pending(let told as PendingUser) = decider.pending(try #require(state.install("demo", "i1")))
+            else { throw Unexpected() }
+            return told
+        }
+        let turn = try pending(creating(.awaitingLinker(deadline: Fixture.start)))
         #expect(turn.awaiting == .linker && turn.installToken != nil)
-        guard
-            case .pending(let wait as PendingUser) = UserDecider.pending(
-                try #require(state(.creating).install("demo", "i1")), Fixture.context())
-        else { throw Unexpected() }
+        let wait = try pending(creating(.asking(.init(want: .user(by: .unlinked), forward: "f1"))))
         #expect(wait.awaiting == .platform && wait.installToken == nil)
     }
 
     /// Who finds a code after its time gets nobody's user for it, also on the install that redeemed it.
     @Test func aRedeemedCodeIsGoodNoLongerThanItsTime() throws {
-        var install = try #require(state().install("demo", "i1"))
-        install.redeemed = .init(digest: CodeDigest(of: "held"), purpose: .create)
+        let install = Fixture.present(Fixture.account(isLinked: false, redeemed: ("held", .create)))
         let again = UserCommand.create(CreateUser(installId: "i1", device: Fixture.phone, authCode: "held"))
         let state = UserState(installs: [install], codes: [Fixture.code("held", use: .used(installID: "i1"))])
         func answer(_ state: UserState, _ minutes: Int64) -> Answer {

@@ -17,8 +17,11 @@ import Testing
             Fixture.context(id: "forget"))
     }
 
-    @Test(arguments: StateTableTests.State.allCases) func endsWhateverGoesOn(_ state: StateTableTests.State) throws {
-        let before = StateTableTests.state(state)
+    @Test(arguments: State.allCases) func endsWhateverGoesOn(_ state: State) throws {
+        for before in state.values { try endsWhateverGoesOn(state, before) }
+    }
+
+    private func endsWhateverGoesOn(_ state: State, _ before: UserState) throws {
         let isKnown = before.install("demo", "i1") != nil
         let decision = forget(before)
         #expect(decision.answer == .forgotten(isKnown ? 1 : 0))
@@ -28,14 +31,18 @@ import Testing
         let event: AnyHashable? =
             switch state {
             case .none: nil
-            case .creatingByCode, .creatingUnlinked, .awaitingCreation, .confirmingCreation, .failing:
+            case .creatingByCode, .creatingUnlinked, .awaitingCreation, .confirmingCreation:
+                UserCreationFailed(installId: "i1", reason: .userErased)
+            case .resetting where before.install("demo", "i1")?.resets == []:
                 UserCreationFailed(installId: "i1", reason: .userErased)
             case .resetting: UserReset(installId: "i1", userId: nil)
             default: UserDeactivated(installId: "i1", userId: nil, cause: .erased)
             }
         #expect(decision.told == (event.map { [$0] } ?? []) + [AnyHashable(UserForgotten(userId: Fixture.userID))])
-        let waits = before.install("demo", "i1")?.saga != nil
-        #expect(decision.settled == (waits ? ["begun": .rejected(.userErased)] : [:]))
+        let install = before.install("demo", "i1")
+        let erased = (install?.waiting ?? []).map { ($0.id, Answer.rejected(.userErased)) }
+        let reset = (install?.resets ?? []).map { ($0.id, Answer.reset) }
+        #expect(decision.settled == Dictionary(uniqueKeysWithValues: erased + reset))
         // What the link service answers to a command that was on its way is passed over.
         let late = LinkAnswer(forward: "f1", outcome: .facts(Fixture.facts(7)))
         let decided = UserDecider.decide(.answered(late), after, Fixture.context(id: "late"))
@@ -44,17 +51,17 @@ import Testing
 
     /// A command that waits for a reset is told that it is done.
     @Test func aResetIsDone() throws {
-        var state = StateTableTests.state(.creatingByCode)
-        state = state.after(UserDecider.decide(StateTableTests.command(.reset), state, Fixture.context(id: "r")))
+        var state = try #require(State.creatingByCode.values.first)
+        state = state.after(UserDecider.decide(Command.reset.value, state, Fixture.context(id: "r")))
         #expect(forget(state).settled == ["begun": .rejected(.userErased), "r": .reset])
     }
 
     /// Which installs are hers the link service says, and what is known here.
     @Test func installsAreFoundByBothNames() throws {
-        let hers = Installation(app: "demo", id: "i1", phase: .present, facts: Fixture.facts())
+        let hers = Fixture.present(Fixture.account())
         let others = [
-            Installation(app: "demo", id: "i2", phase: .present, facts: Fixture.facts(user: "other")),
-            Installation(app: "other", id: "i1", phase: .present, facts: Fixture.facts(user: "other")),
+            Fixture.present(Fixture.account(user: "other"), id: "i2"),
+            Fixture.present(Fixture.account(user: "other"), app: "other"),
         ]
         let state = UserState(installs: [hers] + others)
         for installs in [[], ["i1"], ["i1", "unknown"]] {
@@ -93,25 +100,21 @@ import Testing
     }
 
     @Test func whatComesBackIsTold() throws {
-        let active = Fixture.facts()
-        let disabled = Fixture.facts(2, isActive: false, status: .disabled)
-        let enabled = Fixture.facts(3)
-        var install = Installation(app: "demo", id: "i1", phase: .present, facts: active)
+        let active = Fixture.present(Fixture.account())
+        let disabled = Fixture.present(Fixture.account(2, isActive: false, status: .disabled))
         let deactivated = UserDeactivated(installId: "i1", userId: Fixture.userID, cause: .disabled)
-        #expect(told(disabled, on: install) == [deactivated])
-        install.facts = disabled
-        #expect(told(enabled, on: install) == [UserActivated(installId: "i1", userId: Fixture.userID)])
+        #expect(told(disabled.facts, on: active) == [deactivated])
+        #expect(told(Fixture.facts(3), on: disabled) == [UserActivated(installId: "i1", userId: Fixture.userID)])
         // Enabled, but another install has the user now.
-        #expect(told(Fixture.facts(3, isActive: false), on: install) == [])
-        install.facts = enabled
-        #expect(told(Fixture.facts(4), on: install) == [])
+        #expect(told(Fixture.facts(3, isActive: false), on: disabled) == [])
+        #expect(told(Fixture.facts(4), on: active) == [])
     }
 
     /// A creation's install that has its user yet to come tells of nothing.
     @Test func nothingIsToldBeforeTheUserIsThere() throws {
-        let install = Installation(
-            app: "demo", id: "i1", phase: .awaitingLink, facts: .nothing, saga: InstallSaga(.create, by: .linker))
-        #expect(told(Fixture.facts(3), on: install) == [])
+        for state in [State.creatingByCode, .creatingUnlinked, .awaitingCreation, .confirmingCreation, .resetting] {
+            for install in state.installs.compactMap({ $0 }) { #expect(told(Fixture.facts(3), on: install) == []) }
+        }
     }
 }
 
@@ -128,7 +131,7 @@ import Testing
             let forward = try #require(to.forwards.first?.id)
             return run(.answered(LinkAnswer(forward: forward, outcome: .facts(facts))), "answer to \(forward)")
         }
-        let begun = run(StateTableTests.command(.createByLinker), "create")
+        let begun = run(Command.createByLinker.value, "create")
         let cleaning = try answer(begun, Fixture.facts(4, isLinked: isLinked))
         #expect(cleaning.settled == [:])
         #expect(cleaning.forwards.first?.command as? DetachInstall == DetachInstall(installId: "i1"))
@@ -139,7 +142,7 @@ import Testing
         #expect(told.settled == ["create": .pending(.linker)])
         #expect(state.install("demo", "i1")?.phase == .awaitingLink)
         // The app's linker links, and that is taken for what it is.
-        let confirming = run(StateTableTests.command(.confirmSuccess), "confirm")
+        let confirming = run(Command.confirmSuccess.value, "confirm")
         let done = try answer(confirming, Fixture.facts(6))
         #expect(Set(done.settled.keys) == ["create", "confirm"])
         #expect(state.install("demo", "i1")?.phase == .present)

@@ -51,6 +51,25 @@ enum Fixture {
             status: status)
     }
 
+    static let registration = Registration(device: phone)
+
+    static func account(
+        _ version: Int64 = 1, user: String = userID, isLinked: Bool = true, isActive: Bool = true,
+        status: InstallStatus = .enabled, redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil,
+        creation: String? = nil
+    ) -> Account {
+        var registration = registration
+        registration.creation = creation
+        registration.redeemed = redeemed.map { .init(digest: CodeDigest(of: $0.code), purpose: $0.purpose) }
+        return Account(
+            registration: registration, version: version, status: status,
+            user: .init(id: user, isLinked: isLinked, isActive: isActive, isUsersFirst: true))
+    }
+
+    static func present(_ account: Account, app: String = "demo", id: String = "i1") -> Installation {
+        Installation(app: app, id: id, .present(account))
+    }
+
     static func key(_ id: String) -> CommandKey { CommandKey(app: "demo", source: "test", id: id) }
 }
 
@@ -99,6 +118,12 @@ enum Answer: Hashable, CustomStringConvertible {
         case .forgotten(let count): "forgotten on \(count) installs"
         case .another: "a result of another kind"
         }
+    }
+}
+
+extension UserDecider {
+    static func decide(_ command: UserCommand, _ state: UserState, _ context: DecisionContext) -> Decision {
+        UserDecider(state, context).decide(command)
     }
 }
 

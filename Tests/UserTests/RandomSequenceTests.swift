@@ -222,7 +222,6 @@ enum Invariants {
             try #require(row.facts.isActive == install.isActive, trace)
             try #require(row.facts.status == install.status, trace)
             try #require(row.facts.isLinked == (person?.externalID != nil), trace)
-            try #require(row.saga == nil, trace)
         }
         for row in world.users.installs.values { try #require([.present, .awaitingLink].contains(row.phase), trace) }
         // All that was begun has ended, and of the erased nothing is left but their ids.

@@ -18,17 +18,15 @@ import WireJSON
 
     @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
-        var saga = InstallSaga(.link, by: .code(externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c")))
-        saga.commands = [.init(Fixture.key("a")), .init(Fixture.key("b"))]
-        saga.failure = .rejected(.serverError, "why")
-        saga.forward = "f1"
-        saga.deadline = 7
-        let full = Installation(
-            app: "demo", id: "\u{e9}'\"\\ \u{1F44B}", phase: .linking, device: Fixture.tablet, sdkVersion: "6",
-            appVersion: "1", facts: Fixture.facts(1 << 40),
-            redeemed: .init(digest: CodeDigest(of: "d"), purpose: .create),
-            saga: saga)
-        let bare = Installation(app: "other", id: "i2", phase: .present)
+        var account = Fixture.account(1 << 40, redeemed: ("d", .create))
+        account.registration.device = Fixture.tablet
+        account.registration.sdkVersion = "6"
+        account.registration.appVersion = "1"
+        let code = HeldCode(externalID: "Ren\u{e9} '\"\\", digest: CodeDigest(of: "c"))
+        var link = PendingLink(commands: Beginners(Waiting(Fixture.key("a"))), step: .asking(code, forward: "f1"))
+        link.commands.repeats = [Waiting(Fixture.key("b"))]
+        let full = Installation(app: "demo", id: "\u{e9}'\"\\ \u{1F44B}", .linking(account, link))
+        let bare = Fixture.present(Fixture.account(user: "other"), app: "other", id: "i2")
         let codes = [
             Fixture.code("c", "Ren\u{e9} %_'"), Fixture.code("d", use: .reserved(installID: "i1")),
             Fixture.code("e", use: .used(installID: "i2")),
@@ -128,10 +126,8 @@ import WireJSON
     /// Of an erased user nothing stays in any table but its id.
     @Test(arguments: SQLEngine.allCases) func anErasedUserLeavesItsIDOnly(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
-        let hers = Installation(
-            app: "demo", id: "i1", phase: .present, device: Fixture.tablet, facts: Fixture.facts(),
-            redeemed: .init(digest: CodeDigest(of: "c"), purpose: .create))
-        let foreign = Installation(app: "demo", id: "i2", phase: .present, facts: Fixture.facts(user: "other"))
+        let hers = Fixture.present(Fixture.account(redeemed: ("c", .create)))
+        let foreign = Fixture.present(Fixture.account(user: "other"), id: "i2")
         try store.write(
             [hers, foreign].map { .install($0) }
                 + [
@@ -170,6 +166,10 @@ import WireJSON
         #expect(
             found.first?.command as? ExpireLinker
                 == ExpireLinker(installId: "i1", commandSource: "test", commandId: "c 0"))
+        #expect(
+            found.first?.id
+                == DerivedID.forward(app: "demo", source: "test", commandID: "c 0", number: 1_000_000),
+            "the same as every version before gave")
         #expect(try due(10).isEmpty, "put off")
         #expect(try due(11).map(\.id) == found.map(\.id))
         #expect(try store.count("auth_codes") == 3)

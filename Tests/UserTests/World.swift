@@ -69,9 +69,7 @@ struct World {
     /// Sends what has become due, as the runtime does, some of it twice.
     mutating func sendDue() {
         for install in users.installs.values.sorted(by: { $0.key < $1.key }) {
-            guard let deadline = install.deadline, deadline <= now.milliseconds,
-                let first = install.saga?.commands.first
-            else { continue }
+            guard let (first, deadline) = install.linkersTurn, deadline <= now else { continue }
             let command = ExpireLinker(installId: install.id, commandSource: first.source, commandId: first.id)
             let id = "due \(first.id)"
             publish(

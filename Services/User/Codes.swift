@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Runtime
+
+/// Authentication codes (docs/user.md "Creating and restoring").
+extension UserDecider {
+    /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
+    /// hex.
+    static func newCode(_ context: DecisionContext) -> String {
+        context.secret("auth-code").hex
+    }
+
+    func issueCode(_ request: RequestAuthCode) throws(Rejection) -> Decision {
+        guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }
+        try app.linking.check(externalID: request.externalId)
+        let text = Self.newCode(context)
+        if let known = state.code(CodeDigest(of: text)) {
+            // A command that the journal has forgotten came again: its code stays what it has become.
+            return Decision(.succeeded(result(text, known)))
+        }
+        guard state.outstandingCodes(app.id, request.externalId, now: now) < app.sdk.maxOutstandingCodes else {
+            throw Rejection(.authCodeLimitReached)
+        }
+        let code = AuthCode(
+            digest: CodeDigest(of: text), app: app.id, externalID: request.externalId,
+            expires: Timestamp(milliseconds: now.milliseconds + app.sdk.authCodeLifetime))
+        let event = AuthCodeIssued(externalId: request.externalId, expiresAt: code.expires.rfc3339)
+        return Decision(.succeeded(result(text, code)), changes: [.code(code)], events: [event])
+    }
+
+    private func result(_ text: String, _ code: AuthCode) -> AuthCodeResult {
+        AuthCodeResult(authenticationCode: text, expiresAt: code.expires.rfc3339)
+    }
+
+    /// Takes the code behind what a device shows, if it can be redeemed, for the install that shows it.
+    func reserve(_ text: String, for installID: String) throws(Rejection) -> (HeldCode, UserState.Change) {
+        guard let code = state.code(CodeDigest(of: text)) else { throw Rejection(.authCodeInvalid) }
+        if let refusal = code.refusal(app: app.id, now: now) { throw Rejection(refusal) }
+        let held = HeldCode(externalID: code.externalID, digest: code.digest)
+        return (held, .code(code.with(.reserved(installID: installID))))
+    }
+
+    /// The code that the install's creation or link went on with has done its work.
+    func useCode(of install: Installation) -> [UserState.Change] { setCode(of: install, .used(installID: install.id)) }
+
+    /// The code that the install's creation or link went on with may be shown again.
+    func freeCode(of install: Installation) -> [UserState.Change] { setCode(of: install, .none) }
+
+    private func setCode(of install: Installation, _ use: AuthCode.Use) -> [UserState.Change] {
+        guard let digest = install.code?.digest, let code = state.code(digest) else { return [] }
+        return [.code(code.with(use))]
+    }
+}

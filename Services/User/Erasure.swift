@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Runtime
+
+/// What is left of an erased user: the id, so that news of it that come late bring nothing back.
+extension UserDecider {
+    func forget(_ command: ForgetUser) -> Decision {
+        // The link service has deleted these installs: nothing that goes on there can end otherwise.
+        let named = command.installIds.compactMap { install($0) }
+        let known = state.installs(app.id, of: command.userId)
+        let installs = Set(known + named).sorted { $0.key < $1.key }
+        var decision = Decision(.succeeded(ForgottenUserResult(installsRemoved: installs.count)))
+        for install in installs {
+            let closed = close(install, .userErased)
+            decision.changes += closed.changes
+            decision.events += closed.events
+            decision.settlements += closed.settlements
+        }
+        decision.changes += (command.externalId.map { state.codes(app.id, $0) } ?? []).map { .removeCode($0) }
+        decision.changes.append(.user(id: command.userId, isErased: true))
+        if !state.isErased(command.userId) { decision.events.append(UserForgotten(userId: command.userId)) }
+        return decision
+    }
+
+    /// Why an install has no user any more.
+    enum Loss {
+        case noUser, userErased
+
+        var reason: ReasonCode {
+            switch self {
+            case .noUser: .noUser
+            case .userErased: .userErased
+            }
+        }
+    }
+
+    /// The user is gone, and with it all that went on.
+    func close(_ install: Installation, _ whyLost: Loss, isCodeUsed: Bool = false) -> Decision {
+        Decision(
+            .noted,
+            changes: [.remove(install.key)] + (isCodeUsed ? useCode(of: install) : freeCode(of: install)),
+            events: [ending(install, whyLost)],
+            settlements: answer(install.waiting, .rejected(Rejection(whyLost.reason)))
+                + answer(install.resets, .succeeded(ResetResult(installId: install.id))))
+    }
+
+    private func ending(_ install: Installation, _ whyLost: Loss) -> any EventMessage {
+        switch install.state {
+        case .creating: UserCreationFailed(installId: install.id, reason: whyLost.reason)
+        case .present, .linking:
+            switch whyLost {
+            case .noUser: UserReset(installId: install.id, userId: nil)
+            case .userErased: UserDeactivated(installId: install.id, userId: nil, cause: .erased)
+            }
+        case .resetting(let reset):
+            switch reset.cause {
+            case .command, .commandForUnknown: UserReset(installId: install.id, userId: nil)
+            case .failure: UserCreationFailed(installId: install.id, reason: whyLost.reason)
+            }
+        }
+    }
+}
