@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+
+@testable import Runtime
+@testable import User
+
+/// A reset that the link service refuses.
+@Suite struct ResettingTests {
+    /// The reset is asked for, `news` come, and the link service refuses.
+    private func refused(_ before: UserState, news: Linked?) throws -> (told: UserDecider.Decision, after: UserState) {
+        let begun = UserDecider.decide(Command.reset.value, before, Fixture.context(id: "r"))
+        var state = before.after(begun)
+        if let news { state = state.after(UserDecider.decide(.linked(news), state, Fixture.context(id: "news"))) }
+        let answer = LinkAnswer(
+            forward: try #require(begun.forwards.first?.id), outcome: .rejected(Rejection(.internalError)))
+        let told = UserDecider.decide(.answered(answer), state, Fixture.context(id: "answer"))
+        return (told, state.after(told))
+    }
+
+    @Test func whoWasThereStays() throws {
+        let install = Fixture.present(Fixture.account(redeemed: ("held", .create), creation: "life-1"))
+        let (told, after) = try refused(UserState(installs: [install]), news: nil)
+        #expect(told.settled == ["r": .rejected(.serverError)])
+        #expect(told.told == [])
+        #expect(after.install("demo", "i1") == install)
+    }
+
+    /// The news are of a user that we brought to nobody, and of a device that we do not know.
+    @Test func whereNobodyWasKnownNothingStays() throws {
+        let news = Linked(
+            installId: "i1", externalId: "anna", userId: Fixture.userID, personCreated: true, activeInstallId: "i1",
+            deactivatedInstallIds: [], version: 3)
+        let (told, after) = try refused(UserState(), news: news)
+        #expect(told.settled == ["r": .rejected(.serverError)])
+        #expect(after.install("demo", "i1") == nil)
+    }
+}
