@@ -44,7 +44,7 @@ struct Credential: Sendable {
     var proof: Proof
 }
 
-/// The identity vendor's signature, with the key that it names.
+/// The identity vendor's signature (F23), with the key that it names.
 struct RequestSignature: Sendable {
     var code: [UInt8]
     /// The `Date` text as received.
@@ -103,7 +103,7 @@ struct Credentials: Sendable {
         return try check(String(token[..<dot]), secret: String(token[token.index(after: dot)...]))
     }
 
-    // MARK: The identity vendor's three ways (docs/vendors.md)
+    // MARK: The identity vendor's three ways (F22)
 
     /// - Parameters:
     ///   - operation: what the call is, for keys that are shown alone.

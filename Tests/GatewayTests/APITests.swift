@@ -29,10 +29,9 @@ import WireJSON
         var request = testRequest("/users/auth-code", body: #"{"external_id":"ada"}"#)
         if let key { request.headers[try #require(HTTPField.Name("Idempotency-Key"))] = key }
         var note = AccessNote()
-        let (route, command) = try #require(testCall("POST /users/auth-code"))
         let response = await api.respond(
-            to: request, of: Credential(caller: caller, proof: .held), route: route, command: command,
-            trace: TraceContext(parent: nil, state: nil), note: &note)
+            to: try #require(testCall("POST /users/auth-code", request)),
+            of: Credential(caller: caller, proof: .held), trace: TraceContext(parent: nil, state: nil), note: &note)
         return (response.status, try JSONValue(parsing: response.body)["message"]?.stringValue)
     }
 

@@ -54,10 +54,10 @@ import Testing
 
     /// - Parameter line: such as `POST /v1/login`.
     private func answer(_ api: API, _ line: String, _ request: APIRequest) -> APIFailure? {
-        guard let (route, command) = testCall(line) else { return .invalid("\(line) is no call") }
+        guard let call = testCall(line, request) else { return .invalid("\(line) is no call") }
         var note = AccessNote()
         do throws(APIFailure) {
-            _ = try api.admit(request, route, command, &note)
+            _ = try api.admit(call, &note)
             return nil
         } catch {
             return error
@@ -118,16 +118,16 @@ import Testing
     /// One answer, whether or not there is such a key and whatever it may.
     @Test func aWrongSignatureIsToldNothingAboutTheKey() throws {
         let api = api()
-        let (route, command) = try #require(testCall("POST /v1/login"))
         for key in ["web-key", "backend-key", "nobody"] {
             let wrong = request([
                 "x-mp-key": key, "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
                 "Origin": "https://evil.example",
             ])
+            let call = try #require(testCall("POST /v1/login", wrong))
             var note = AccessNote()
             let failure = #expect(throws: APIFailure.self) {
-                let credential = try api.admit(wrong, route, command, &note)
-                _ = try api.confirm(credential, wrong, route, command, &note)
+                let credential = try api.admit(call, &note)
+                _ = try api.confirm(credential, call, &note)
             }
             #expect(failure?.status == 401 && failure?.message == "The credential does not check out.")
         }
@@ -152,16 +152,16 @@ import Testing
     /// Nobody empties a key's bucket with signatures that are wrong.
     @Test func aWrongSignatureTakesNothingFromTheKey() throws {
         let api = api(wrongCredentials: 0)
-        let (route, command) = try #require(testCall("POST /v1/login"))
         var wrong = request([
             "x-mp-key": "limited-key", "Date": "x", "x-mp-signature": String(repeating: "0", count: 64),
         ])
         wrong.body = Array("{}".utf8)
+        let call = try #require(testCall("POST /v1/login", wrong))
         for _ in 0..<20 {
             var note = AccessNote()
-            let credential = try api.admit(wrong, route, command, &note)
+            let credential = try api.admit(call, &note)
             #expect(note.keyID == nil && note.settings == nil, "nobody has proved to be this key")
-            #expect(throws: APIFailure.self) { try api.confirm(credential, wrong, route, command, &note) }
+            #expect(throws: APIFailure.self) { try api.confirm(credential, call, &note) }
         }
         for _ in 0..<3 { #expect(answer(api, "POST /v1/login", request(secretOfLimited)) == nil) }
         #expect(

@@ -7,7 +7,7 @@ import Foundation
 import Runtime
 import WireJSON
 
-/// The identity vendor's words (docs/vendors.md). Tolerant where its clients differ.
+/// The identity vendor's words (F20 to F29). Tolerant where its clients differ.
 enum IdentityCalls {
     static let memberNames = [
         ("data.knownIdentities", "known_identities"), ("data.previousMPID", "previous_mpid"),
@@ -152,7 +152,7 @@ enum IdentityCalls {
             ])
     }
 
-    /// The same where SDKs ask every time they start, unless the app lets them keep the answer for a while.
+    /// The same where SDKs ask every time they start, unless the app lets them keep the answer for a while (F42).
     @Sendable static func cachedUser(_ outcome: Endpoint.Outcome) -> APIResponse {
         var response = user(outcome)
         if let age = outcome.settings.maxAgeSeconds { response.set("X-MP-Max-Age", String(age)) }
@@ -195,7 +195,7 @@ enum IdentityCalls {
         return response
     }
 
-    /// Both spellings: browsers read `Errors`, Android reads `errors`. Alias is read flat as well.
+    /// Both spellings: browsers read `Errors`, Android reads `errors`. Alias is read flat as well (F27).
     private static func errors(_ failure: APIFailure, _ ref: String, isAlias: Bool) -> JSONValue {
         let code = JSONValue.string(code(failure.code, isAlias: isAlias))
         let message = JSONValue.string(failure.message)

@@ -3,7 +3,7 @@
 import Contracts
 import WireJSON
 
-/// The linking vendor's words (docs/vendors.md).
+/// The linking vendor's words (F1, F2, F4).
 enum LinkingCalls {
     static let memberNames = [("data.externalId", "external_id"), ("data.installId", "install_id")]
 

@@ -12,7 +12,7 @@ extension Endpoint {
             Endpoint("GET", "/openapi.json", .own, by: .anybody, .document)
         ]
 
-    /// The linking vendor's server-to-server calls.
+    /// The linking vendor's server-to-server calls (F1, F4, F5).
     private static let linking = [
         Endpoint(
             "POST", "/v2/users/{install_id}/link", .linking, by: .backend, LinkingCalls.link,
@@ -24,8 +24,8 @@ extension Endpoint {
             { EraseUser(userId: $0.id) }, answer: LinkingCalls.erased),
     ]
 
-    /// Our own calls for devices. The vendor's protocol between SDK and platform is not public, so these say what the
-    /// commands say.
+    /// Our own calls for devices. The vendor's protocol between SDK and platform is not public (F9), so these say
+    /// what the commands say.
     private static let devices = [
         Endpoint(
             "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
@@ -41,7 +41,7 @@ extension Endpoint {
         Endpoint("POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install, { ResetUser(installId: $0.id) }),
     ]
 
-    /// The identity vendor's calls.
+    /// The identity vendor's calls (F20).
     private static let identity = [
         Endpoint(
             "POST", "/v1/identify", .identity, by: .identity(.identify), IdentifyUser.self, data: IdentityCalls.person,
@@ -61,7 +61,7 @@ extension Endpoint {
         Endpoint(
             "POST", "/v1/identity/{api_key}/alias|Alias", .alias, by: .identity(.alias), AliasUsers.self,
             data: IdentityCalls.alias, answer: { _ in APIResponse(status: 202) }),
-        // Of its web SDK, in each of its versions.
+        // Of its web SDK, in each of its versions (F44).
         Endpoint(
             "POST", "/v3|v2|v1/JS/{api_key}/events|Events|forwarding|Forwarding", .own, by: .page, .nothing),
     ]

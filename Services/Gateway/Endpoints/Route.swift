@@ -62,7 +62,7 @@ struct Route: Sendable {
     /// The API key that the path names.
     var apiKey: String? { endpoint.path.idName == "api_key" ? id : nil }
 
-    /// What clients with a domain of their own put in front (docs/vendors.md); not part of what they sign.
+    /// What clients with a domain of their own put in front (F21); not part of what they sign.
     private static let prefixes: Set<Substring> = ["identity", "webevents", "nativeevents"]
 
     /// The path without such a prefix.

@@ -25,41 +25,40 @@ struct API: Sendable {
     let now: @Sendable () -> Timestamp
 
     /// - Parameters:
-    ///   - credential: what ``admit(_:_:_:_:)`` said of the request.
+    ///   - credential: what ``admit(_:_:)`` said of the request.
     ///   - note: collects what the access log says.
     func respond(
-        to request: APIRequest, of credential: Credential, route: Route, command: Endpoint.Command, trace: TraceContext,
-        note: inout AccessNote
+        to call: Call, of credential: Credential, trace: TraceContext, note: inout AccessNote
     ) async -> APIResponse {
         note.ref = CommandID.random()
         do {
-            let caller = try confirm(credential, request, route, command, &note)
-            var response = try await answer(request, caller, route, command, trace, &note)
-            Preference.confirm(in: &response, to: request)
-            if route.endpoint.dialect.isIdentityVendors {
+            let caller = try confirm(credential, call, &note)
+            var response = try await answer(call, caller, trace, &note)
+            Preference.confirm(in: &response, to: call.request)
+            if call.dialect.isIdentityVendors {
                 response.set("X-mp-rate-limit-percentage-used", String(Int((bus.load * 100).rounded(.up))))
             }
             return response
         } catch {
             var failure = error
-            failure.message = route.endpoint.dialect.translated(failure.message)
+            failure.message = call.dialect.translated(failure.message)
             note.code = failure.code
-            var response = route.endpoint.dialect.response(failure, ref: note.ref)
-            Preference.confirm(in: &response, to: request)
+            var response = call.dialect.response(failure, ref: note.ref)
+            Preference.confirm(in: &response, to: call.request)
             return response
         }
     }
 
     private func answer(
-        _ request: APIRequest, _ caller: Caller, _ route: Route, _ command: Endpoint.Command, _ trace: TraceContext,
-        _ note: inout AccessNote
+        _ call: Call, _ caller: Caller, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws(APIFailure) -> APIResponse {
-        let body = try Self.object(request.body)
-        let data = try command.read(RequestContent(id: route.id, body: body))
+        let command = call.command
+        let body = try Self.object(call.request.body)
+        let data = try command.read(RequestContent(id: call.route.id, body: body))
         let acceptsPending = command.pending.isAnswer(to: body)
-        let isDryRun = try route.endpoint.dialect.isDryRun(body) || Preference.isDryRun(request)
+        let isDryRun = try call.dialect.isDryRun(body) || Preference.isDryRun(call.request)
         // A dry run takes no key: the request itself may come later under it.
-        let key = isDryRun ? nil : try Self.idempotencyKey(request)
+        let key = isDryRun ? nil : try Self.idempotencyKey(call.request)
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }

@@ -7,49 +7,43 @@ import Runtime
 
 /// What is looked at before a request's body is read: who sends it, whether that may be, and whether it is too much.
 extension API {
-    /// - Parameter request: without its body.
+    /// - Parameter call: without the body.
     /// - Throws: why the rest of it is not wanted.
-    func admit(
-        _ request: APIRequest, _ route: Route, _ command: Endpoint.Command, _ note: inout AccessNote
-    ) throws(APIFailure) -> Credential {
+    func admit(_ call: Call, _ note: inout AccessNote) throws(APIFailure) -> Credential {
         let apps = bus.apps
-        let named = Credentials.namedKey(request, route).flatMap { apps.key($0) }
-        if Credentials.showsSecret(request) { try limits.checkGuessing(request.client) }
-        let credential = try counted(request, named?.key.id) { () throws(APIFailure) in
-            try authenticate(request, route, apps)
+        let named = Credentials.namedKey(call.request, call.route).flatMap { apps.key($0) }
+        if Credentials.showsSecret(call.request) { try limits.checkGuessing(call.request.client) }
+        let credential = try counted(call.request, named?.key.id) { () throws(APIFailure) in
+            try authenticate(call, apps)
         }
         // What a signature proves is not known yet: until then it is told nothing about the key that it names.
-        if case .signature = credential.proof {} else { try permit(credential.caller, request, route, command, &note) }
-        try takeShares(credential, request, route.endpoint.callers)
+        if case .signature = credential.proof {} else { try permit(credential.caller, call, &note) }
+        try takeShares(credential, call)
         return credential
     }
 
-    private func permit(
-        _ caller: Caller, _ request: APIRequest, _ route: Route, _ command: Endpoint.Command, _ note: inout AccessNote
-    ) throws(APIFailure) {
+    private func permit(_ caller: Caller, _ call: Call, _ note: inout AccessNote) throws(APIFailure) {
         note.app = caller.app.id
         if case .apiKey(let id) = caller.principal.kind { note.keyID = id }
         note.settings = caller.app.gateway
-        // The scope before the body's form, as services check it too (table A5 rows 2 and 3).
+        // The scope before the body's form, as services check it too (L2 and L3).
         do {
-            try caller.principal.authorize(command.type.scope)
+            try caller.principal.authorize(call.command.type.scope)
         } catch {
             throw APIFailure(error)
         }
-        guard caller.app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
-        if case .apiKey = caller.principal.kind, route.endpoint.callers == .install {
+        guard caller.app.gateway.admits(origin: call.request.header("Origin")) else { throw .originNotAllowed }
+        if case .apiKey = caller.principal.kind, call.callers == .install {
             throw APIFailure(Rejection(.userTokenRequired))
         }
     }
 
     /// The address first: who sends too much takes nothing from others with the same key.
-    private func takeShares(
-        _ credential: Credential, _ request: APIRequest, _ callers: Endpoint.Callers
-    ) throws(APIFailure) {
+    private func takeShares(_ credential: Credential, _ call: Call) throws(APIFailure) {
         let app = credential.caller.app
-        var isAnybodys = callers.areMany
+        var isAnybodys = call.callers.areMany
         if case .none = credential.proof { isAnybodys = true }
-        if isAnybodys { try limits.takeAddress(request.client, of: app) }
+        if isAnybodys { try limits.takeAddress(call.request.client, of: app) }
         guard case .apiKey(let id) = credential.caller.principal.kind else { return }
         switch credential.proof {
         case .held: try limits.takeKey(id, isProved: true, of: app)
@@ -74,27 +68,24 @@ extension API {
 
     /// The rest of the credential, which the body was needed for.
     func confirm(
-        _ credential: Credential, _ request: APIRequest, _ route: Route, _ command: Endpoint.Command,
-        _ note: inout AccessNote
+        _ credential: Credential, _ call: Call, _ note: inout AccessNote
     ) throws(APIFailure) -> Caller {
         guard case .signature(let signature) = credential.proof else { return credential.caller }
         let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
-        let caller = try counted(request, signature.key.id) { () throws(APIFailure) in
-            try credentials.confirm(credential, request)
+        let caller = try counted(call.request, signature.key.id) { () throws(APIFailure) in
+            try credentials.confirm(credential, call.request)
         }
-        try permit(caller, request, route, command, &note)
+        try permit(caller, call, &note)
         try limits.takeKey(signature.key.id, isProved: true, of: caller.app)
         return caller
     }
 
-    private func authenticate(
-        _ request: APIRequest, _ route: Route, _ apps: AppDirectory
-    ) throws(APIFailure) -> Credential {
+    private func authenticate(_ call: Call, _ apps: AppDirectory) throws(APIFailure) -> Credential {
         let credentials = Credentials(apps: apps, secrets: secrets, now: now())
-        return switch route.endpoint.callers {
-        case .identity(let operation): try credentials.identity(request, operation, pathKey: route.apiKey)
-        case .device, .install: try credentials.device(request)
-        case .app, .backend, .page, .anybody: try credentials.bearer(request)
+        return switch call.callers {
+        case .identity(let operation): try credentials.identity(call.request, operation, pathKey: call.route.apiKey)
+        case .device, .install: try credentials.device(call.request)
+        case .app, .backend, .page, .anybody: try credentials.bearer(call.request)
         }
     }
 

@@ -4,7 +4,7 @@ import Apps
 import HTTPTypes
 import Runtime
 
-/// Lets browsers on other origins call (docs/vendors.md). Credentials that a browser adds by itself are not used,
+/// Lets browsers on other origins call (F41). Credentials that a browser adds by itself are not used,
 /// so every origin may, unless the app names its own.
 enum CORS {
     /// - Parameter settings: of the app that the path names; `nil` when it names none. Then the request itself is refused.

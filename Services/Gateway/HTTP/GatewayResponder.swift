@@ -105,7 +105,7 @@ struct GatewayResponder: HTTPResponder {
     private func answer(
         _ request: Request, _ route: Route, _ client: Client, _ trace: TraceContext, _ note: inout AccessNote
     ) async throws -> APIResponse {
-        var apiRequest = APIRequest(
+        let apiRequest = APIRequest(
             method: request.method.rawValue, path: request.uri.path, query: request.uri.query,
             headers: request.headers, client: client)
         var response: APIResponse
@@ -117,10 +117,10 @@ struct GatewayResponder: HTTPResponder {
                 return APIResponse(status: 202)
             }
             // A stranger's body is not read.
-            let credential = try api.admit(apiRequest, route, command, &note)
-            apiRequest.body = try await bodies.read(request)
-            response = await api.respond(
-                to: apiRequest, of: credential, route: route, command: command, trace: trace, note: &note)
+            var call = Call(request: apiRequest, route: route, command: command)
+            let credential = try api.admit(call, &note)
+            call.request.body = try await bodies.read(request)
+            response = await api.respond(to: call, of: credential, trace: trace, note: &note)
         } catch let failure as APIFailure {
             note.ref = CommandID.random()
             note.code = failure.code

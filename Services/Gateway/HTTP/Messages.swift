@@ -20,6 +20,16 @@ struct APIRequest: Sendable {
     }
 }
 
+/// A request for an endpoint that sends a command.
+struct Call: Sendable {
+    var request: APIRequest
+    let route: Route
+    let command: Endpoint.Command
+
+    var callers: Endpoint.Callers { route.endpoint.callers }
+    var dialect: Dialect { route.endpoint.dialect }
+}
+
 struct APIResponse: Sendable {
     var status: Int
     var headers: HTTPFields
