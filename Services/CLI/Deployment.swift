@@ -12,6 +12,9 @@ import Runtime
 /// Which deployment a command talks to: the one `identitybus up` runs under `--data-dir`, or whatever the environment
 /// names.
 struct Deployment: ParsableArguments {
+    /// Those with a store of their own.
+    static let services = ["link", "user", "sync", "verification"]
+
     @Option(help: "The folder of the deployment that `identitybus up` runs.")
     var dataDir = ".identitybus"
 
@@ -63,10 +66,7 @@ struct Deployment: ParsableArguments {
             }
             return key
         }
-        let directory = try appDirectory()
-        guard let settings = directory[app] else {
-            throw ValidationError("\(appsPath) has no app \(app); it has \(directory.ids.joined(separator: ", "))")
-        }
+        let settings = try self.app(app)
         guard let key = settings.keys[keyID] else {
             let known = (settings.keys.keys.sorted() + [Signature.internalKeyID]).joined(separator: ", ")
             throw ValidationError("app \(app) has no key \(keyID); it has \(known)")
@@ -80,6 +80,15 @@ struct Deployment: ParsableArguments {
             return topics.replies
         }
         return topics.prefix + own
+    }
+
+    /// - Throws: `ValidationError` when the apps file has no such app.
+    func app(_ id: String) throws -> AppSettings {
+        let directory = try appDirectory()
+        guard let app = directory[id] else {
+            throw ValidationError("\(appsPath) has no app \(id); it has \(directory.ids.joined(separator: ", "))")
+        }
+        return app
     }
 
     /// The apps of the apps file.

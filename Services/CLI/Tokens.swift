@@ -126,14 +126,7 @@ struct LoginOptions: ParsableArguments {
         return directory.ids.compactMap { directory[$0] }
     }
 
-    func app() throws -> AppSettings {
-        let directory = try deployment.appDirectory()
-        guard let app = directory[appID] else {
-            throw ValidationError(
-                "\(deployment.appsPath) has no app \(appID); it has \(directory.ids.joined(separator: ", "))")
-        }
-        return app
-    }
+    func app() throws -> AppSettings { try deployment.app(appID) }
 
     func hasFullPrivacy(_ settings: VerificationSettings) -> Bool { fullPrivacy || settings.fullPrivacy }
 

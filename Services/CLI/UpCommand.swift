@@ -22,7 +22,6 @@ struct UpCommand: ParsableCommand {
     @Flag(help: "Start the broker and no service.")
     var brokerOnly = false
 
-    private static let services = ["link", "user", "sync", "verification"]
     private static let gateway = "gateway"
     /// The variable that names the file into which the gateway writes where its API is served.
     private static let gatewayReport = "IDENTITYBUS_GATEWAY_FILE"
@@ -73,7 +72,7 @@ struct UpCommand: ParsableCommand {
         let folder = "\(deployment.dataDir)/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let gatewayEnvironment = try gatewayEnvironment(environment)
-        return (Self.services + [Self.gateway]).map { name in
+        return (Deployment.services + [Self.gateway]).map { name in
             var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
             if name == Self.gateway { reports[Self.gatewayReport] = deployment.gatewayFile }
             return ChildService(
@@ -114,7 +113,7 @@ struct UpCommand: ParsableCommand {
         // The address is not known before the broker runs; any will do to read the other settings.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         let gatewayReplies = deployment.topics.replies(to: Self.gateway)
-        let specs = try (Self.services + [Self.gateway]).flatMap { name in
+        let specs = try (Deployment.services + [Self.gateway]).flatMap { name in
             try ServiceConfiguration(environment: environment, service: name)
                 .topicSpecs(for: name, reading: [.replies(from: [])])
                 .filter { name != Self.gateway || $0.name == gatewayReplies }

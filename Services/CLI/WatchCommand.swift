@@ -136,11 +136,12 @@ struct RecordLine {
         return "\(time)  \(name)  \(attributes.appID ?? "-")  \(pairs(event.data))"
     }
 
-    private static func short(_ type: String) -> String {
+    static func short(_ type: String) -> String {
         type.hasPrefix("identity.") && type.hasSuffix(".v1") ? String(type.dropFirst(9).dropLast(3)) : type
     }
 
-    private func pairs(_ value: JSONValue) -> String {
+    /// `a=1 b=[..]`: an object's members on one line.
+    func pairs(_ value: JSONValue) -> String {
         let value = shown(value)
         guard let object = value.objectValue else { return Self.text(value.serialized()) }
         return object.members.map { "\($0.name)=\($0.value.stringValue ?? Self.text($0.value.serialized()))" }

@@ -44,7 +44,7 @@ struct JournalStory {
         let outcome = try row.text(4) + (try row.optionalText(5).map { " \($0)" } ?? "")
         let sender = "\(try row.optionalText(6) ?? "?") \(try row.optionalText(7) ?? "?")"
         var lines = [
-            "\(Timestamp(milliseconds: time).rfc3339)  \(service)  \(Self.short(try row.text(3)))  \(outcome)  from \(sender)"
+            "\(Timestamp(milliseconds: time).rfc3339)  \(service)  \(RecordLine.short(try row.text(3)))  \(outcome)  from \(sender)"
         ]
         for message in (try? OutboxCodec.decode(row.blob(8))) ?? [] {
             switch message.role {
@@ -53,9 +53,10 @@ struct JournalStory {
             case .event, .command:
                 if let value = message.value, let event = try? EnvelopeReader.read(value: value, headers: []) {
                     let verb = message.role == .event ? "event   " : "sent    "
-                    lines.append("    \(verb) \(Self.short(event.attributes.type))  \(members(event.data))")
+                    lines.append(
+                        "    \(verb) \(RecordLine.short(event.attributes.type))  \(RecordLine().pairs(event.data))")
                 }
-            case .deadLetter: lines.append("    set aside as a dead letter")
+            case .deadLetter: lines.append("    became a dead letter")
             case .confidentialReply: lines.append("    answered with a secret, which is not shown")
             }
         }
@@ -69,26 +70,7 @@ struct JournalStory {
 
     private func answer(_ reply: JSONValue) -> String? {
         guard let reply = ReceivedReply(reply) else { return nil }
-        let result = reply.result.map(members) ?? ""
+        let result = reply.result.map { RecordLine().pairs($0) } ?? ""
         return [reply.message, result.isEmpty ? nil : result].compactMap { $0 }.joined(separator: "  ")
-    }
-
-    /// `a=1 b=[..]`: an object's members on one line.
-    private func members(_ value: JSONValue) -> String {
-        guard case .object(let object) = SecretMembers.replaced(in: value, by: "\u{2039}hidden\u{203A}") else {
-            return ""
-        }
-        return object.members.map { member in
-            if case .string(let text) = member.value { return "\(member.name)=\(text)" }
-            return
-                "\(member.name)=\(String(decoding: (try? WireJSONEncoder().encode(member.value)) ?? [], as: UTF8.self))"
-        }.joined(separator: " ")
-    }
-
-    private static func short(_ type: String) -> String {
-        var type = Substring(type)
-        if type.hasPrefix("identity.") { type = type.dropFirst("identity.".count) }
-        if type.hasSuffix(".v1") { type = type.dropLast(".v1".count) }
-        return String(type)
     }
 }

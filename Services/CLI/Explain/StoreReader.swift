@@ -8,8 +8,6 @@ import Storage
 
 /// Reads one service's store beside the running service, and never writes.
 struct StoreReader {
-    static let services = ["link", "user", "sync", "verification"]
-
     private enum Engine {
         case sqlite(DatabaseQueue)
         case postgresql(any SQLDatabase)
@@ -21,7 +19,7 @@ struct StoreReader {
     /// The stores there are: those of $DATABASE_URL, else the files in the folder.
     static func all(dataDirectory: String) throws -> [StoreReader] {
         let url = ProcessInfo.processInfo.environment["DATABASE_URL"] ?? ""
-        return try services.compactMap { service in
+        return try Deployment.services.compactMap { service in
             if !url.isEmpty {
                 let reader = StoreReader(
                     service: service,
