@@ -91,7 +91,7 @@ extension Installation: Codable {
 extension StoredInstallation {
     /// The record contradicts itself. No version ever wrote such a one: it is a defect, or was changed by hand.
     private func unreadable(_ problem: String) -> StorageError {
-        StorageError(kind: .invalid, message: "installation \(id) of app \(app): \(phase.rawValue) \(problem)")
+        StorageError(kind: .invalid, message: "an installation is \(phase.rawValue) \(problem)")
     }
 
     private func required<Value>(_ value: Value?, _ name: String) throws(StorageError) -> Value {
@@ -132,7 +132,7 @@ extension StoredInstallation {
                 registration: try registration(), commands: try beginners(saga), confirmations: saga.confirmations,
                 failure: try required(saga.failure, "failure"))
             return try resetting(.failure(failed), saga)
-        default: throw unreadable("in order to \(saga.purpose.rawValue), by \(saga.means)")
+        default: throw unreadable("in order to \(saga.purpose.rawValue), by other means")
         }
     }
 

@@ -340,10 +340,13 @@ import WireJSON
             ),
             ("creating unlinked", #""forward":"f1","#, "", "creating without a command that is answered"),
             ("creating unlinked", #"[{"source":"test","id":"c1"}]"#, "[]", "creating without a command that began it"),
-            ("creating unlinked", "unlinked", "linker", "creating in order to create, by linker"),
+            ("creating unlinked", "unlinked", "linker", "creating in order to create, by other means"),
             ("awaiting the linker", #""deadline":1800000060000,"#, "", "awaiting-link without a deadline"),
             ("failing, expired", #""failure":{"expired":{}},"#, "", "resetting without a failure"),
-            ("resetting a user", #""phase":"resetting""#, #""phase":"present""#, "present in order to reset, by none"),
+            (
+                "resetting a user", #""phase":"resetting""#, #""phase":"present""#,
+                "present in order to reset, by other means"
+            ),
         ]
         for (name, part, other, problem) in wrong {
             let row = try #require(Self.rows.first { $0.name == name })
@@ -352,7 +355,7 @@ import WireJSON
             let error = #expect(throws: StorageError.self) {
                 try WireJSONDecoder().decode(Installation.self, from: Array(json.utf8))
             }
-            #expect(error?.message == "installation i1 of app demo: \(problem)")
+            #expect(error?.message == "an installation is \(problem)")
         }
     }
 }
