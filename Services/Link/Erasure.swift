@@ -14,7 +14,7 @@ public struct Erasure: Codable, Sendable, Hashable {
         case untold
         /// It was sent the command with this id.
         case asked(forward: String)
-        /// It refused. Whoever erases the person again has it asked again.
+        /// It refused. Whoever erases the person again has it asked again (L41).
         case refused
         case done
 
@@ -56,7 +56,7 @@ public struct Erasure: Codable, Sendable, Hashable {
         }
     }
 
-    /// More than this many commands do not wait for one erasure.
+    /// More than this many commands do not wait for one erasure (L40).
     static let maxWaiting = 16
 
     public var app: String
@@ -118,6 +118,7 @@ public struct ForgetAnswer: Sendable, Hashable {
 /// Every decision about an erasure that is under way writes the person's tombstone too, so that two of them meet although
 /// the erasure's row goes in the end (docs/decisions/0003-isolation.md).
 extension LinkDecider {
+    /// L39, L42.
     func erase(_ command: EraseUser) throws(Rejection) -> Decision {
         // Another app's user is not found, rather than refused: its existence is nobody else's business.
         guard let person = state.person(userID: command.userId), person.app == app.id else {
@@ -136,7 +137,7 @@ extension LinkDecider {
         return decision
     }
 
-    /// The sync service, which asks, need not be told.
+    /// The sync service, which asks, need not be told (L43).
     func forget(_ command: ForgetPerson) throws(Rejection) -> Decision {
         let persons = persons(command)
         let begun = persons.enumerated().compactMap { number, person in

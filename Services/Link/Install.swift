@@ -3,14 +3,14 @@
 public import Contracts
 
 /// An install as the link service knows it. Install ids are unique across apps, so that an install of another app can
-/// be told from an unknown one (table A5 rows 5 and 6).
+/// be told from an unknown one (L5, L6).
 public struct Install: Sendable, Hashable {
     /// What the install is to its person. Kept per install, so that a broken "at most one active" can be seen.
     public enum Activity: String, Sendable, Hashable, CaseIterable {
         /// No person is on the install.
         case none
         case active
-        /// A tablet that was linked while a phone had the person; it was never active (seed 001).
+        /// A tablet that was linked while a phone had the person; it was never active (L22).
         case standby
         /// Was active until the person moved to another install.
         case deactivated
@@ -60,7 +60,7 @@ public struct Install: Sendable, Hashable {
         return install
     }
 
-    /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person.
+    /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person (L36, L37).
     public var tombstone: Install {
         Install(
             id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version + 1)

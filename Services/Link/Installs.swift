@@ -4,11 +4,12 @@ import Apps
 import Contracts
 import Runtime
 
-/// Registering, reading, detaching, and the platform's word on installs. The numbers are rows of docs/link.md.
+/// Registering, reading, detaching, and the platform's word on installs. docs/link.md.
 extension LinkDecider {
+    /// L28, L29.
     func register(_ command: RegisterInstall) throws(Rejection) -> Decision {
-        let known = try known(command.installId)  // 6
-        if let known { try checkStatus(of: known) }  // 7
+        let known = try known(command.installId)  // L6
+        if let known { try checkStatus(of: known) }  // L7
         var install = known ?? Install(id: command.installId, app: app.id, device: command.device)
         install.device = command.device
         var isNews = known?.device != command.device
@@ -21,21 +22,23 @@ extension LinkDecider {
         }
         let opens = install.userID == nil && !install.isOpen
         guard isNews || opens else { return Decision(.succeeded(result(install))) }
-        install.isOpen = install.userID == nil
+        install.isOpen = install.userID == nil  // L27
         let event = InstallRegistered(installId: install.id, device: install.device, userId: install.userID)
         return Decision(
             .succeeded(result(install)), changes: [.install(install)] + changes, events: isNews ? [event] : [])
     }
 
+    /// L33.
     func query(_ query: QueryInstall) throws(Rejection) -> Decision {
-        Decision(.succeeded(result(try found(query.installId))))  // 5, 6
+        Decision(.succeeded(result(try found(query.installId))))  // L5, L6
     }
 
+    /// L24, L32.
     func detach(_ command: DetachInstall) throws(Rejection) -> Decision {
-        let install = try found(command.installId)  // 5, 6
+        let install = try found(command.installId)  // L5, L6
         guard install.status != .deleted else { throw Rejection(.installDeleted) }
         guard let userID = install.userID else {
-            // No linker is awaited any longer (7a).
+            // No linker is awaited any longer (L7a).
             var closed = install
             closed.isOpen = false
             return Decision(.succeeded(result(install)), changes: install.isOpen ? [.install(closed)] : [])
@@ -46,8 +49,9 @@ extension LinkDecider {
             events: [InstallDetached(installId: install.id, userId: userID, version: detached.version)])
     }
 
+    /// L26.
     func setStatus(_ command: SetInstallStatus) throws(Rejection) -> Decision {
-        var install = try found(command.installId)  // 5, 6
+        var install = try found(command.installId)  // L5, L6
         guard install.status != command.status else { return Decision(.succeeded(result(install))) }
         guard install.status != .deleted else { throw Rejection(.installDeleted) }
         install.status = command.status
@@ -61,6 +65,7 @@ extension LinkDecider {
     }
 
     /// What an install is to its person from the platform's word on: nobody's active one unless it is enabled.
+    /// L23, L25.
     private func activity(of install: Install) -> Install.Activity {
         switch (install.status, install.activity) {
         case (.disabled, .active): return .suspended

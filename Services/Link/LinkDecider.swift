@@ -8,7 +8,7 @@ public import Runtime
 ///
 /// Every decision that changes anything writes each row that it relied on, the person's above all: two replicas that
 /// decide about the same person at once then write the same row, and one of them decides again
-/// (docs/decisions/0003-isolation.md).
+/// (docs/decisions/0003-isolation.md, L19).
 public struct LinkDecider {
     public typealias Decision = Runtime.Decision<LinkState.Change>
 
@@ -25,7 +25,7 @@ public struct LinkDecider {
         do throws(Rejection) {
             return try rule(command)
         } catch {
-            let refused = command.linkedInstallID.map { LinkRefused(installId: $0, reason: error.reason) }
+            let refused = command.linkedInstallID.map { LinkRefused(installId: $0, reason: error.reason) }  // L16
             return Decision(.rejected(error), events: refused.map { [$0] } ?? [])
         }
     }
@@ -48,20 +48,20 @@ public struct LinkDecider {
 
     var app: AppSettings { context.app }
 
-    /// The install with this id, if there is one (docs/link.md row 6).
+    /// The install with this id, if there is one (L6).
     func known(_ installID: String) throws(Rejection) -> Install? {
         guard let install = state.install(installID) else { return nil }
-        guard install.app == app.id else { throw Rejection(.installDoesNotBelongToApp) }  // 6
+        guard install.app == app.id else { throw Rejection(.installDoesNotBelongToApp) }  // L6
         return install
     }
 
-    /// The install with this id (docs/link.md rows 5 and 6).
+    /// The install with this id (L5, L6).
     func found(_ installID: String) throws(Rejection) -> Install {
-        guard let install = try known(installID) else { throw Rejection(.installNotFound) }  // 5
+        guard let install = try known(installID) else { throw Rejection(.installNotFound) }  // L5
         return install
     }
 
-    /// docs/link.md row 7.
+    /// L7.
     func checkStatus(of install: Install) throws(Rejection) {
         switch install.status {
         case .enabled: break

@@ -5,7 +5,7 @@ import Contracts
 public import Runtime
 public import Storage
 
-/// Link requests: install -> external id -> user, and which install of a user is active (seeds 000, 002). Erasing a user
+/// Link requests: install -> external id -> user, and which install of a user is active (docs/link.md). Erasing a user
 /// begins here: the user and the sync service are told.
 public struct LinkService: CommandService {
     public static let name = "link"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A person: the user id the platform gave, and the external id once it is linked. (app, external id) -> user id is
-/// 1:1 (domain.md "Link").
+/// 1:1 (L18).
 public struct Person: Sendable, Hashable {
     /// 24 lower-case hex characters.
     public var userID: String
@@ -18,5 +18,6 @@ public struct Person: Sendable, Hashable {
         self.isErased = isErased
     }
 
+    /// L38.
     public var tombstone: Person { Person(userID: userID, app: app, isErased: true) }
 }

@@ -13,6 +13,7 @@ extension SyncDecider {
     func alias(_ command: AliasUsers) throws(Rejection) -> Decision {
         let now = context.now.milliseconds
         guard settings.strategy.allowsAlias else {
+            // S39
             throw Rejection(.aliasingNotProvisioned, "The strategy \(settings.strategy.name) does not allow aliases.")
         }
         guard command.sourceMPID != command.destinationMPID else {
@@ -20,7 +21,7 @@ extension SyncDecider {
         }
         let window = try window(command, now)
         guard var source = state.profile(app, command.sourceMPID), !source.isErased else {
-            throw Rejection(.aliasError, "The source MPID does not exist.")
+            throw Rejection(.aliasError, "The source MPID does not exist.")  // S41
         }
         guard var destination = state.profile(app, command.destinationMPID), !destination.isErased else {
             throw Rejection(.aliasError, "The destination MPID does not exist.")
@@ -37,7 +38,7 @@ extension SyncDecider {
         }
         let reach = now - Int64(settings.limits.aliasWindowDays) * 86_400_000 - Self.clockTolerance
         let open = source.aliasWindows.filter { $0.upperBound >= reach }
-        guard open.count < settings.limits.aliasesPerProfile else {
+        guard open.count < settings.limits.aliasesPerProfile else {  // S64
             throw Rejection(.limitExceeded, "Too many aliases out of one profile (limit: aliasesPerProfile).")
         }
         // No new window can overlap the others.
@@ -53,6 +54,7 @@ extension SyncDecider {
             changes: [.profile(source), .profile(destination), .alias(record)])
     }
 
+    /// S42.
     private func window(_ command: AliasUsers, _ now: Int64) throws(Rejection) -> ClosedRange<Int64> {
         let days = settings.limits.aliasWindowDays
         let earliest = now - Int64(days) * 86_400_000
@@ -69,7 +71,7 @@ extension SyncDecider {
         return start...max(start, min(end, now))
     }
 
-    /// Why an alias is accepted and comes to nothing.
+    /// Why an alias is accepted and comes to nothing (S44).
     private func dropRule(
         _ source: Profile, _ destination: Profile, _ window: ClosedRange<Int64>
     ) -> AliasDropped.Rule? {
@@ -79,12 +81,12 @@ extension SyncDecider {
         return nil
     }
 
-    /// The time of an alias has come. One that is not here was applied before.
+    /// The time of an alias has come. One that is not here was applied before (S40).
     func applyAlias(_ command: ApplyAlias) -> Decision {
         guard let alias = state.aliases[AliasRecord.Key(app: app, id: command.aliasId)],
             let source = state.profile(app, alias.source), var destination = state.profile(app, alias.destination)
         else { return Decision(.noted) }
-        destination.aliasedSince = min(destination.countsSince, source.countsSince)
+        destination.aliasedSince = min(destination.countsSince, source.countsSince)  // S43, F40
         let event = Aliased(
             aliasId: alias.key.id.text, sourceMPID: alias.source, destinationMPID: alias.destination,
             startUnixtimeMs: alias.window.lowerBound, endUnixtimeMs: alias.window.upperBound, scope: alias.reach,

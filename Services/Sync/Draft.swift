@@ -65,7 +65,7 @@ struct Draft: IdentityIndex {
 
     mutating func put(_ profile: Profile) { profiles[profile.mpid] = profile }
 
-    /// Writes the rows of these values, because the decision relied on who holds them.
+    /// Writes the rows of these values, because the decision relied on who holds them (S68).
     mutating func touch(_ identities: [Identity]) {
         for identity in identities {
             let key = key(identity)
@@ -85,7 +85,7 @@ struct Draft: IdentityIndex {
     // MARK: What holds a command up
 
     /// The identities that may be somebody's. Of the others a login identity refuses the command, since its sender means
-    /// a person; any other is passed over, since a device cannot help what its system gives out.
+    /// a person; any other is passed over, since a device cannot help what its system gives out (S51, S52).
     /// - Parameter ignoringLogins: a logout looks at no login identity.
     /// - Throws: `VALIDATION_ERROR`.
     mutating func sift(_ identities: [Identity], ignoringLogins: Bool) throws(Rejection) -> [Identity] {
@@ -108,7 +108,7 @@ struct Draft: IdentityIndex {
         decision(.rejected(Rejection(.lookupError, "knownIdentities names nobody.")))
     }
 
-    /// Takes a token of the device.
+    /// Takes a token of the device (S65).
     /// - Throws: `THROTTLED`.
     func throttle(_ device: inout DeviceRecord) throws(Rejection) {
         let limits = settings.throttle
@@ -168,7 +168,7 @@ struct Draft: IdentityIndex {
         note(mpid, reason) { $0.added.append(identity) }
     }
 
-    /// Says once that many profiles have the value, before the limit takes it from anybody.
+    /// S62. Says once that many profiles have the value, before the limit takes it from anybody.
     mutating func warn(_ identity: Identity) {
         let key = key(identity)
         guard !settings.uniqueIdentities.contains(identity.type), var entry = entry(key), !entry.isTold else { return }
@@ -229,7 +229,7 @@ struct Draft: IdentityIndex {
         }
     }
 
-    /// Profiles that had identities and end without any are orphans now.
+    /// Profiles that had identities and end without any are orphans now (S32).
     mutating func settleOrphans() {
         var seen: Set<MPID> = []
         orphans = orphans.filter { orphan in
@@ -261,7 +261,7 @@ struct Draft: IdentityIndex {
 
     private var changes: [SyncState.Change] {
         profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
-            // A value that nobody has leaves nothing behind, its bucket included.
+            // A value that nobody has leaves nothing behind, its bucket included (S67).
             + entries.values.sorted { $0.key < $1.key }.map {
                 .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)
             }

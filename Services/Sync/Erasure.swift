@@ -45,10 +45,11 @@ extension ForwardAnswer {
 
 /// Erasing somebody: here at once, in the other services by commands that each of them answers.
 extension SyncDecider {
+    /// S53.
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
         var profiles: [Profile] = []
         if let mpid = command.mpid {
-            // One that is erased already is erased again: the first time may have failed elsewhere.
+            // One that is erased already is erased again: the first time may have failed elsewhere (S56).
             profiles = [mpid].compactMap { state.profile(app, $0) }
         } else if let identity = command.identity {
             guard !settings.nobody.contains(identity.value) else { throw Self.namesNobody(identity.type) }
@@ -98,6 +99,7 @@ extension SyncDecider {
         return persons
     }
 
+    /// S55.
     private func begin(
         _ profiles: [Profile], _ cause: SyncCause, _ persons: [ForgetPerson], customerIDs: [String]
     ) -> Decision {
@@ -165,7 +167,7 @@ extension SyncDecider {
 }
 
 extension Draft {
-    /// Leaves the MPID. No event says what the profile had.
+    /// Leaves the MPID. No event says what the profile had (S54, S59).
     mutating func erase(_ profile: Profile) {
         for key in Set(profile.identities.flatMap(everyKey)).sorted() {
             release(key, profile.mpid)

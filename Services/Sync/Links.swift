@@ -8,9 +8,10 @@ import Storage
 /// What the link service tells.
 extension SyncDecider {
     /// The profile whose customer id is the link's external id keeps the link's user id, so that one can be found from
-    /// the other.
+    /// the other (S46).
     func linked(_ event: Linked) throws(Rejection) -> Decision {
         let user = ForgottenUser(app: app, id: event.userId)
+        // S58
         guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId),
             !madeAnErasedProfile
         else { return Decision(.noted) }

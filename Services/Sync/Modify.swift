@@ -43,7 +43,7 @@ extension SyncDecider {
     }
 
     /// The devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
-    /// current user was relied on.
+    /// current user was relied on (S38).
     private func tellDevices(_ draft: inout Draft) {
         let switched = draft.switched
         guard !switched.isEmpty else { return }
@@ -62,8 +62,8 @@ extension SyncDecider {
     }
 
     /// Sets or removes one identity. `oldValue` is advisory: where it is held it says which value goes; where it is not,
-    /// all values of a single-valued type go, and all of the type when the change is a removal.
-    /// - Returns: the profiles that changed: this one, and the one that lost a unique value to it.
+    /// all values of a single-valued type go, and all of the type when the change is a removal (S34, S35).
+    /// - Returns: the profiles that changed: this one, and the one that lost a unique value to it (F34).
     private func set(
         _ type: IdentityType, _ change: ModifyIdentities.Change, of mpid: MPID, _ draft: inout Draft
     ) throws(Rejection) -> [MPID] {
@@ -85,7 +85,7 @@ extension SyncDecider {
         let isSet = new.map { profile.identities.contains($0) } ?? true
         if isSet, leaving.isEmpty { return [] }
         if settings.immutableIdentities.contains(type), !present.isEmpty {
-            throw Rejection(.validationError, "\(type.rawValue) is immutable and cannot be changed once set.")
+            throw Rejection(.validationError, "\(type.rawValue) is immutable and cannot be changed once set.")  // S37
         }
         draft.remove(leaving, from: mpid, .modified)
         guard let new, !isSet else { return [mpid] }
@@ -97,7 +97,7 @@ extension SyncDecider {
                     throw Rejection(.validationError, "\(type.rawValue) is immutable and belongs to another profile.")
                 }
                 guard let held = draft.profile(other)?.held(new, settings) else { continue }
-                draft.remove([held], from: other, .taken, takenBy: mpid)
+                draft.remove([held], from: other, .taken, takenBy: mpid)  // S36
                 touched.append(other)
             }
         } else {

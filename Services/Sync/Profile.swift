@@ -54,12 +54,12 @@ public struct Profile: Sendable, Hashable {
         return identities.first { $0.type == identity.type && settings.folded($0) == value }
     }
 
-    /// Known: has a login identity. All others are anonymous.
+    /// Known: has a login identity. All others are anonymous (S6).
     func isKnown(_ settings: SyncSettings) -> Bool {
         identities.contains { settings.loginIdentities.contains($0.type) }
     }
 
-    /// Whether nothing can find this profile again (``SyncResult/isEphemeral``).
+    /// Whether nothing can find this profile again (``SyncResult/isEphemeral``) (S17).
     func isEphemeral(_ settings: SyncSettings) -> Bool {
         settings.strategy.logout != .returnToDevices
             && !identities.contains { settings.priority.contains($0.type) }
@@ -67,7 +67,7 @@ public struct Profile: Sendable, Hashable {
 }
 
 extension SyncSettings {
-    /// What an identity is compared by.
+    /// What an identity is compared by (S12).
     func folded(_ identity: Identity) -> ExactText {
         ExactText(foldedIdentities.contains(identity.type) ? identity.value.asciiLowercased : identity.value)
     }

@@ -5,6 +5,7 @@ import Runtime
 
 /// What is asked without moving anything.
 extension SyncDecider {
+    /// S45.
     func search(_ request: SyncRequest) throws(Rejection) -> Decision {
         guard !request.identities.isEmpty else { throw Rejection(.lookupError) }
         try requireVouching(for: request.identities)
@@ -13,7 +14,7 @@ extension SyncDecider {
         guard !identities.isEmpty else { return draft.nothingNamed }
         var device = draft.device(request.deviceId)
         try draft.throttle(&device)
-        // What nobody has needs no row: whoever tries values is held up by the device.
+        // What nobody has needs no row: whoever tries values is held up by the device (S66).
         try draft.throttle(identities.filter { !draft.holders(of: $0).isEmpty })
         if device.bucket != nil { draft.put(device) }
         let resolver = Resolver(settings: settings, index: draft, current: device.current)
@@ -28,6 +29,7 @@ extension SyncDecider {
                     mpid: profile.mpid, isLoggedIn: profile.isKnown(settings),
                     isEphemeral: profile.isEphemeral(settings),
                     matchedIdentities: profile.matched(identities, settings),
+                    // S11
                     previousMismatch: request.previousMPID.map { $0 != device.current }, context: request.context,
                     rule: match.rule)))
     }

@@ -10,7 +10,7 @@ protocol IdentityIndex {
     func profile(_ mpid: MPID) -> Profile?
 }
 
-/// Finds the profile that a set of identities means (facts/idsync.md 3.2). One function for all strategies. Pure.
+/// Finds the profile that a set of identities means (F33, F36). One function for all strategies. Pure.
 struct Resolver {
     struct Match {
         var profile: Profile
@@ -24,7 +24,7 @@ struct Resolver {
     /// The device's current user, which wins ties.
     var current: MPID?
 
-    /// Down the identity priority: each type narrows the candidates, and one that would leave none is passed over.
+    /// Down the identity priority: each type narrows the candidates, and one that would leave none is passed over (S5).
     func match(_ identities: [Identity]) -> Match? {
         var candidates: [Profile]?
         for type in settings.priority {
@@ -44,7 +44,7 @@ struct Resolver {
         return candidates.map(pick)
     }
 
-    /// A search under immutable identities needs one of them (facts/idsync.md 3.3).
+    /// A search under immutable identities needs one of them (S7, F37).
     func search(_ identities: [Identity]) -> Match? {
         if !settings.immutableIdentities.isEmpty, !settings.searchByAnyIdentity,
             !identities.contains(where: { settings.immutableIdentities.contains($0.type) })
@@ -55,7 +55,7 @@ struct Resolver {
             ? matchPerson(identities) ?? matchAnonymous(identities) : match(identities)
     }
 
-    // MARK: The user id first, then the e-mail (facts/linking-and-verification.md B1.3)
+    // MARK: The user id first, then the e-mail (S28, S29, F51)
 
     /// The known profile that a customer id or an e-mail means: by e-mail only one without a customer id, if the request
     /// has one.
@@ -93,7 +93,7 @@ struct Resolver {
     }
 
     /// Whether the profile has only a lower-ranked login identity in common with the request, and another value than it
-    /// of a higher-ranked one: a stranger's e-mail must not make anybody that stranger.
+    /// of a higher-ranked one: a stranger's e-mail must not make anybody that stranger (S9).
     private func isSomebodyElse(_ profile: Profile, _ identities: [Identity]) -> Bool {
         let named = settings.logins(identities)
         guard let best = named.filter({ profile.holds($0, settings) }).map({ settings.rank($0.type) }).min() else {
@@ -123,7 +123,7 @@ struct Resolver {
         return identities.contains { types.contains($0.type) && profile.holds($0, settings) }
     }
 
-    /// The device's current user, else the one seen last, else the smallest MPID (domain.md "Sync").
+    /// The device's current user, else the one seen last, else the smallest MPID (S8).
     private func pick(_ candidates: [Profile]) -> Match {
         guard candidates.count > 1 else { return Match(profile: candidates[0], rule: .matched) }
         if let profile = candidates.first(where: { $0.mpid == current }) {

@@ -61,7 +61,7 @@ public struct DeviceRecord: Sendable, Hashable {
     public var current: MPID?
     /// The last current user that was anonymous, as long as it is.
     public var anonymous: MPID?
-    /// Newest last-seen first; the current user stands first.
+    /// Newest last-seen first; the current user stands first (S19).
     public var users: [SeenUser] = []
     public var bucket: TokenBucket?
 
@@ -70,7 +70,7 @@ public struct DeviceRecord: Sendable, Hashable {
     /// Nobody was seen on it, as far as is known.
     var isUnused: Bool { current == nil && anonymous == nil && users.isEmpty }
 
-    /// The device has this user now.
+    /// The device has this user now (S13).
     mutating func move(to mpid: MPID, now: Int64, remembering limit: Int) {
         if let current, let index = users.firstIndex(where: { $0.mpid == current }) { users[index].lastSeen = now }
         var user = SeenUser(mpid: mpid, firstSeen: now, lastSeen: now)

@@ -71,7 +71,7 @@ public enum SyncCommand: Sendable, Hashable {
         }
     }
 
-    /// Whether the command may make a profile, whose MPID then comes from the command's id.
+    /// Whether the command may make a profile, whose MPID then comes from the command's id (S33).
     var mayCreateProfile: Bool {
         switch self {
         case .move, .linked: true
@@ -106,7 +106,7 @@ public enum SyncCommand: Sendable, Hashable {
 }
 
 extension SyncRequest {
-    /// What is left after taking away `null` values and what nobody vouched for.
+    /// What is left after taking away `null` values and what nobody vouched for (S3, S20).
     var identities: [Identity] {
         knownIdentities.compactMap { name, value in
             guard let type = IdentityType(rawValue: name), let value, vouchedFor?.contains(type) != false else {

@@ -44,13 +44,14 @@ public struct SyncDecider {
     var app: String { context.app.id }
     var settings: SyncSettings { context.app.sync }
 
-    /// In an app that enforces verification, login identities are the word of the verification service or of the app's
+    /// S47. In an app that enforces verification, login identities are the word of the verification service or of the app's
     /// backend; a device's own word is worth nothing.
     var mayVouch: Bool {
         context.app.verification.mode != .enforce || context.principal.kind == .service
             || context.principal.scopes.contains(.identityVouch)
     }
 
+    /// S48.
     /// - Throws: `VERIFICATION_REQUIRED`.
     func requireVouching(for identities: [Identity]) throws(Rejection) {
         guard !settings.logins(identities).isEmpty, !mayVouch else { return }

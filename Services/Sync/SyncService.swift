@@ -6,7 +6,7 @@ import Metrics
 public import Runtime
 public import Storage
 
-/// Identity sync: sets of identities become profiles, and every device has its current user (seed 003).
+/// Identity sync: sets of identities become profiles, and every device has its current user (docs/sync.md).
 public struct SyncService: CommandService {
     public static let name = "sync"
     public static let migrations = SyncStore.migrations

@@ -9,9 +9,9 @@ extension SyncDecider {
     func move(_ operation: SyncCommand.Operation, _ request: SyncRequest) throws(Rejection) -> Decision {
         // Best match has no known users: its logins and logouts are identifies.
         let isLogout = operation == .logout && settings.strategy.logout != .identify
-        let mayBeEmpty = isLogout && context.principal.kind == .service
+        let mayBeEmpty = isLogout && context.principal.kind == .service  // S18
         guard mayBeEmpty || !request.identities.isEmpty else { throw Rejection(.lookupError) }
-        guard !madeAnErasedProfile else { throw Rejection(.profileErased) }
+        guard !madeAnErasedProfile else { throw Rejection(.profileErased) }  // S57
         if !isLogout { try requireVouching(for: request.identities) }
         var draft = Draft(state, context, operation.cause)
         let named = try draft.sift(request.identities, ignoringLogins: isLogout)
@@ -109,7 +109,7 @@ extension SyncDecider {
 
     // MARK: What it is given
 
-    /// A login whose every login identity was left out for a limit's sake would be no login.
+    /// A login whose every login identity was left out for a limit's sake would be no login (S63).
     /// - Throws: `LIMIT_EXCEEDED`.
     private func requireLogin(_ identities: [Identity], of mpid: MPID, _ draft: Draft) throws(Rejection) {
         guard let profile = draft.profile(mpid), let type = draft.leftOut.min(),
@@ -119,7 +119,7 @@ extension SyncDecider {
             .limitExceeded, "Too many profiles have this \(type.rawValue) (limit: profilesPerValue).")
     }
 
-    /// The device's anonymous user goes: nothing finds it any more, and the device forgets it.
+    /// The device's anonymous user goes: nothing finds it any more, and the device forgets it (S21).
     private func clearAnonymous(of device: inout DeviceRecord, _ draft: inout Draft, but mpid: MPID) {
         guard let anonymous = device.anonymous, anonymous != mpid else { return }
         device.anonymous = nil
@@ -132,7 +132,7 @@ extension SyncDecider {
 
 extension Draft {
     /// Gives a profile the identities of an identify, login or link: a unique value stays with whoever has it, and what a
-    /// limit has no room for is left out.
+    /// limit has no room for is left out (S30, S31).
     mutating func attach(_ identities: [Identity], to mpid: MPID) {
         for identity in identities.sorted(by: {
             (settings.rank($0.type), $0.type) < (settings.rank($1.type), $1.type)
@@ -144,7 +144,7 @@ extension Draft {
             let isReplaced = settings.isSingleValued(identity.type) && !present.isEmpty
             if isReplaced, settings.immutableIdentities.contains(identity.type) { continue }
             let isLogin = settings.loginIdentities.contains(identity.type)
-            let excess = isReplaced ? 0 : present.count - settings.limits.valuesPerType + 1
+            let excess = isReplaced ? 0 : present.count - settings.limits.valuesPerType + 1  // S60
             guard makeRoom(for: identity, beside: mpid), excess <= 0 || !isLogin else {
                 if isLogin { leftOut.insert(identity.type) }
                 continue
@@ -160,7 +160,7 @@ extension Draft {
     }
 
     /// Keeps a value that profiles share at its limit: anonymous ones give it up, those seen longest ago first. A person
-    /// gives nothing up for it.
+    /// gives nothing up for it (S61).
     /// - Returns: whether there is room now.
     private mutating func makeRoom(for identity: Identity, beside mpid: MPID) -> Bool {
         let holders = holders(of: identity).filter { $0 != mpid }
@@ -178,7 +178,7 @@ extension Draft {
 }
 
 extension Profile {
-    /// What of the request the profile matched, see ``SyncResult/matchedIdentities``.
+    /// What of the request the profile matched, see ``SyncResult/matchedIdentities`` (S16).
     func matched(_ identities: [Identity], _ settings: SyncSettings) -> [String: String] {
         let isKnown = isKnown(settings)
         var matched: [String: String] = [:]

@@ -2,15 +2,15 @@
 
 public import Contracts
 
-/// All that is ever stored of an authentication code, and what it is looked up by. How long a look-up takes tells
+/// All that is ever stored of an authentication code (U6), and what it is looked up by. How long a look-up takes tells
 /// something about the digest at most, which tells nothing about the code.
 public typealias CodeDigest = TextDigest
 
-/// An authentication code that was given out (seed 001).
+/// An authentication code that was given out (U3 to U5).
 public struct AuthCode: Sendable, Hashable {
     public enum Use: Sendable, Hashable {
         case none
-        /// An install's creation or link goes on with it; free again unless that succeeds.
+        /// An install's creation or link goes on with it; free again unless that succeeds (U7).
         case reserved(installID: String)
         case used(installID: String)
     }

@@ -7,11 +7,12 @@ import Runtime
 /// Authentication codes (docs/user.md "Creating and restoring").
 extension UserDecider {
     /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
-    /// hex.
+    /// hex (U2).
     static func newCode(_ context: DecisionContext) -> String {
         context.secret("auth-code").hex
     }
 
+    /// U11.
     func issueCode(_ request: RequestAuthCode) throws(Rejection) -> Decision {
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }
         try app.linking.check(externalID: request.externalId)
@@ -21,7 +22,7 @@ extension UserDecider {
             return Decision(.succeeded(result(text, known)))
         }
         guard state.outstandingCodes(app.id, request.externalId, now: now) < app.sdk.maxOutstandingCodes else {
-            throw Rejection(.authCodeLimitReached)
+            throw Rejection(.authCodeLimitReached)  // U10
         }
         let code = AuthCode(
             digest: CodeDigest(of: text), app: app.id, externalID: request.externalId,

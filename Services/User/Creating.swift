@@ -21,7 +21,7 @@ extension UserDecider {
             // No longer than the code could be redeemed: who finds it later gets nothing for it.
             guard let digest, account.registration.redeemed == .init(digest: digest, purpose: .create),
                 let code = state.code(digest), code.expires > now
-            else { throw Rejection(.userAlreadyExists) }
+            else { throw Rejection(.userAlreadyExists) }  // U12
             return Decision(user(account, install.id))
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
@@ -33,7 +33,7 @@ extension UserDecider {
             return begin(command, .user(by: .code(code)), changes: [reserved])
         }
         guard let secret = command.appSecret, app.sdk.appSecret?.matches(secret) == true else {
-            throw Rejection(.appSecretInvalid)
+            throw Rejection(.appSecretInvalid)  // U23
         }
         guard command.linking == .linker else { return begin(command, .user(by: .unlinked)) }
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }
@@ -93,7 +93,7 @@ extension UserDecider {
     ) -> Decision {
         switch answer {
         case .facts(let facts):
-            // A user without a code is a new one; what is linked was left from an earlier life.
+            // A user without a code is a new one; what is linked was left from an earlier life (U21).
             let isLeftover = creation.code == nil && facts.isLinked
             guard isLeftover, question.attempt == .first else { return arrive(facts, creation, install) }
             return detachFirst(question, creation, install)
@@ -157,11 +157,11 @@ extension UserDecider {
         guard let user = facts.user else { return [] }
         return user.isUsersFirst
             ? [
-                UserCreated(
+                UserCreated(  // U13
                     installId: installID, userId: user.id, isLinked: user.isLinked,
                     isRemoteEnabled: facts.isRemoteEnabled)
             ]
-            : [UserRestored(installId: installID, userId: user.id, isRemoteEnabled: facts.isRemoteEnabled)]
+            : [UserRestored(installId: installID, userId: user.id, isRemoteEnabled: facts.isRemoteEnabled)]  // U14
     }
 
     /// The link service has changed nothing: a creation leaves no trace.

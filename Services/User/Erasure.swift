@@ -6,6 +6,7 @@ import Runtime
 
 /// What is left of an erased user: the id, so that news of it that come late bring nothing back.
 extension UserDecider {
+    /// U34, U35.
     func forget(_ command: ForgetUser) -> Decision {
         // The link service has deleted these installs: nothing that goes on there can end otherwise.
         let named = command.installIds.compactMap { install($0) }
@@ -19,7 +20,7 @@ extension UserDecider {
             decision.settlements += closed.settlements
         }
         decision.changes += (command.externalId.map { state.codes(app.id, $0) } ?? []).map { .removeCode($0) }
-        decision.changes.append(.user(id: command.userId, isErased: true))
+        decision.changes.append(.user(id: command.userId, isErased: true))  // U36
         if !state.isErased(command.userId) { decision.events.append(UserForgotten(userId: command.userId)) }
         return decision
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+public import Contracts
 
 /// An install as the user service knows it. One without a record is in the state `none`.
 public struct Installation: Sendable, Hashable {
     /// Where the install stands, with all that is known there and nothing else. What each command is answered in each of
-    /// them: docs/user.md "States".
+    /// them: docs/user.md "States", U50 to U67.
     public enum State: Sendable, Hashable {
         /// A user is on its way.
         case creating(Creation)
@@ -38,7 +38,7 @@ public typealias InstallKey = Scoped<ExactText>
 
 /// How an install came to us: on which device, by which creation.
 public struct Registration: Sendable, Hashable {
-    /// The code that brought the user, or its link: who repeats that command with it gets the same answer.
+    /// The code that brought the user, or its link: who repeats that command with it gets the same answer (U8).
     public struct Redeemed: Codable, Sendable, Hashable {
         public enum Purpose: String, Codable, Sendable, Hashable { case create, link }
 

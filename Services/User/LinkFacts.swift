@@ -42,6 +42,7 @@ public struct LinkFacts: Sendable, Hashable {
     public var isLinked: Bool { user?.isLinked ?? false }
     public var isActive: Bool { user?.isActive ?? false }
     public var isUsersFirst: Bool { user?.isUsersFirst ?? false }
+    /// U16.
     public var isRemoteEnabled: Bool { isActive && status == .enabled }
 
     /// The newer of the two.

@@ -12,7 +12,7 @@ extension UserDecider {
         // We keep no record of the install: what it went through is asked for when it creates a user.
         guard let install = install(installID) else { return Decision(.noted) }
         let facts = read(install.facts)
-        guard facts.version > install.facts.version else { return Decision(.noted) }
+        guard facts.version > install.facts.version else { return Decision(.noted) }  // U32
         guard let changed = install.knowing(facts) else { return close(install, .noUser) }
         // Where the link service's answer is awaited, that will tell.
         let isAwaited = [.creating, .resetting].contains(changed.phase)
@@ -31,18 +31,18 @@ extension UserDecider {
     func changes(from before: LinkFacts, to after: LinkFacts, _ installID: String) -> [any EventMessage] {
         guard after.version > before.version, let userID = after.userID else { return [] }
         var events: [any EventMessage] = []
-        if after.isLinked, !before.isLinked { events.append(UserLinked(installId: installID, userId: userID)) }
+        if after.isLinked, !before.isLinked { events.append(UserLinked(installId: installID, userId: userID)) }  // U28
         if before.isRemoteEnabled, !after.isRemoteEnabled {
             let cause: UserDeactivated.Cause =
                 switch after.status {
-                case .enabled: .superseded
+                case .enabled: .superseded  // U15
                 case .disabled: .disabled
                 case .deleted: .deleted
                 }
             events.append(UserDeactivated(installId: installID, userId: userID, cause: cause))
         }
         if !before.isRemoteEnabled, after.isRemoteEnabled {
-            events.append(UserActivated(installId: installID, userId: userID))
+            events.append(UserActivated(installId: installID, userId: userID))  // U31
         }
         return events
     }

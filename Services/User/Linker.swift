@@ -126,7 +126,7 @@ extension UserDecider {
         }
     }
 
-    /// The linker has taken too long, unless nobody waits for it any more.
+    /// The linker has taken too long, unless nobody waits for it any more (U20).
     func expire(_ command: ExpireLinker) -> Decision {
         let isOverdue = { (waiting: Waiting, deadline: Timestamp?) in
             deadline != nil && ExactText(waiting.source) == ExactText(command.commandSource)

@@ -6,6 +6,7 @@ import Runtime
 
 /// Linking the unlinked user of an install later: by an authentication code, or with the app's linker.
 extension UserDecider {
+    /// U25, U26.
     func link(_ command: LinkUser) throws(Rejection) -> Decision {
         guard let install = install(command.installId) else { throw Rejection(.noUser) }
         switch install.state {
@@ -76,7 +77,7 @@ extension UserDecider {
             settlements: answer(waiting.waiting, user(account, install.id)))
     }
 
-    /// The link service has changed nothing: the user stays unlinked.
+    /// The link service has changed nothing: the user stays unlinked (U27).
     func fail(_ failure: Failure, _ account: Account, _ waiting: Installation) -> Decision {
         guard waiting.resets.isEmpty else { return yieldToReset(account.registration, waiting) }
         return Decision(

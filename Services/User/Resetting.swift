@@ -7,6 +7,7 @@ import Runtime
 /// Resetting: on command, and behind a creation that failed. The link service is asked to take off whatever is on the
 /// install; that does not expire, because a reset that began is done.
 extension UserDecider {
+    /// U29, U30.
     func reset(_ command: ResetUser) throws(Rejection) -> Decision {
         let wait = Waiting(context.command)
         guard let install = install(command.installId) else {
@@ -97,7 +98,7 @@ extension UserDecider {
         return (install, decision)
     }
 
-    /// A creation fails, and must leave nothing behind: then all who wait are told of `failure`.
+    /// A creation fails, and must leave nothing behind: then all who wait are told of `failure` (U19).
     func detach(
         _ creation: Creation, confirmedBy confirmations: [Waiting] = [], because failure: Failure,
         _ waiting: Installation

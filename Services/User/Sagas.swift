@@ -5,7 +5,7 @@ import Storage
 
 /// A command that waits for its final answer, within the install's app.
 public struct Waiting: Codable, Sendable, Hashable {
-    /// More than this many commands do not wait for one thing.
+    /// More than this many commands do not wait for one thing (U68).
     static let most = 16
 
     var source: String
@@ -70,7 +70,7 @@ public struct Creation: Sendable, Hashable {
     public enum Means: Sendable, Hashable {
         /// The user behind an authentication code.
         case code(HeldCode)
-        /// A new user, linked to nobody.
+        /// A new user, linked to nobody (U22).
         case unlinked
     }
 
@@ -223,7 +223,7 @@ public enum Failure: Codable, Sendable, Hashable {
         if case .rejected(let reason, _) = self { reason } else { nil }
     }
 
-    /// What the SDK is told when the link service refuses. Reasons about the SDK's own doing are passed on.
+    /// What the SDK is told when the link service refuses. Reasons about the SDK's own doing are passed on (U33).
     init(_ rejection: Rejection) {
         switch rejection.reason {
         case .userLinkingNotConfigured, .installDoesNotBelongToApp, .installDeleted, .installDisabled,

@@ -7,7 +7,7 @@ public import Runtime
 /// Decides user commands, and what the link service says. Pure: the same command, state and context give the same
 /// decision.
 ///
-/// What each command is answered in each state stands in docs/user.md "States", and StateTableTests compares.
+/// What each command is answered in each state stands in docs/user.md "States", U50 to U67, and StateTableTests compares.
 ///
 /// One command to the link service at most is on its way for an install, except that those about the install itself
 /// may follow each other: they share a key, and with it their order.
@@ -64,15 +64,15 @@ public struct UserDecider {
         guard let id = command.installID else { return nil }
         switch context.principal.kind {
         case .service: return nil
-        case .user(let userID):
+        case .user(let userID):  // U38
             if let own = install(id)?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
             return Rejection(.userTokenNotAllowed, "This user token is not of the user of this install.")
-        case .install(let creation):
+        case .install(let creation):  // U40
             if let own = install(id)?.creation, ExactText(own) == ExactText(creation) { return nil }
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
         case .apiKey:
-            if app.sdk.keysOpenInstalls { return nil }
+            if app.sdk.keysOpenInstalls { return nil }  // U43
             if case .create = command { return nil }
             return Rejection(.userTokenRequired)
         }
@@ -132,7 +132,7 @@ public struct UserDecider {
                 token: UserTokenResult(
                     tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
                     expiryDate: token.expires.rfc3339),
-                configuration: app.sdk.configuration,
+                configuration: app.sdk.configuration,  // U24
                 installToken: installToken(account.registration.creation, installID)))
     }
 

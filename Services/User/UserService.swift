@@ -6,7 +6,7 @@ import Crypto
 public import Runtime
 public import Storage
 
-/// User creation, restoration, linking and reset (seeds 001, 002). Owns authentication codes and what goes on with an
+/// User creation, restoration, linking and reset (docs/user.md). Owns authentication codes and what goes on with an
 /// install; every fact about links is asked of the link service.
 public struct UserService: CommandService {
     public static let name = "user"

@@ -19,7 +19,7 @@ struct Claim {
     /// What the session will rest on, if the login is let through.
     func standing(_ mode: VerificationSettings.Mode, since now: Timestamp) -> Standing {
         switch (mode, problem, key) {
-        case (.off, _, _): Standing(.unchecked, since: now)
+        case (.off, _, _): Standing(.unchecked, since: now)  // V23
         case (_, nil, let key?): Standing(.key(mark: key.mark(method)), keyID: key.shownID, since: now)
         default: Standing(.unverified, since: now)
         }
@@ -38,11 +38,12 @@ struct Claim {
         case .valid(let keyID):
             claim.key = settings.keys.first { ExactText($0.id) == ExactText(keyID) }
             // Only where nobody gets in otherwise: mode `report` takes everybody for whom `off` would take them.
+            // V24, V26, V30.
             if settings.mode == .enforce {
                 claim.claimant = .success(.user(SignedMessage.covered(identifiers, settings.signedFields)))
             }
-        case .notProvided: claim.problem = Rejection(.authTokenNotProvided)
-        case .invalid: claim.problem = Rejection(.invalidAuthToken)
+        case .notProvided: claim.problem = Rejection(.authTokenNotProvided)  // V27
+        case .invalid: claim.problem = Rejection(.invalidAuthToken)  // V28
         }
         return claim
     }
@@ -57,7 +58,7 @@ struct Claim {
                 try token.claimant(
                     fullPrivacy: settings.fullPrivacy || login.fullPrivacy == true, nobody: settings.nobody))
         } catch {
-            let problem = claim.problem ?? error
+            let problem = claim.problem ?? error  // V20
             (claim.claimant, claim.problem, claim.key) = (.failure(problem), problem, nil)
         }
         return claim
@@ -104,13 +105,14 @@ public enum Claimant: Sendable, Hashable {
         {
             self = .anonymous(problem)
         } else if userID == nil, email == nil {
-            self = .anonymous(fullPrivacy ? .fullPrivacyWithoutUserId : .noIdentifier)
+            self = .anonymous(fullPrivacy ? .fullPrivacyWithoutUserId : .noIdentifier)  // V5
         } else {
             let name = fullPrivacy ? nil : name.flatMap(Self.shortened)
             self = .user(Identifiers(userID: userID, email: email, name: name))
         }
     }
 
+    /// V3.
     static func problem(ofUserID text: String, _ nobody: NobodyValues) -> AnonymousReason? {
         if text.hasOuterWhiteSpace { return .userIdOuterWhiteSpace }
         if text.unicodeScalars.count > 750 { return .userIdTooLong }
@@ -124,7 +126,7 @@ public enum Claimant: Sendable, Hashable {
         return EmailAddress.isValid(text) ? nil : .userEmailInvalid
     }
 
-    /// At most 255 code points, no character torn apart, no control characters.
+    /// At most 255 code points, no character torn apart, no control characters (V4).
     private static func shortened(_ name: String) -> String? {
         var short = ""
         var length = 0
@@ -138,7 +140,7 @@ public enum Claimant: Sendable, Hashable {
 }
 
 extension String {
-    /// Empty after trimming.
+    /// Empty after trimming (V2).
     var isBlank: Bool { unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 
     var hasOuterWhiteSpace: Bool {

@@ -5,7 +5,7 @@ public import Contracts
 import Runtime
 import Storage
 
-/// What verifications are counted by, within an app. Without a reason the login passed.
+/// What verifications are counted by, within an app. Without a reason the login passed (V52).
 public struct Tally: Sendable, Hashable {
     public var method: VerificationMethod
     public var keyID: String?

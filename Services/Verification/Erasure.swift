@@ -8,7 +8,7 @@ import Storage
 /// docs/verification.md "Erasing".
 extension VerificationDecider {
     /// Sessions of these users go, and logins of theirs that are on their way end. A device with other logins on their
-    /// way keeps a row, so that these are shown in their order; it says nothing of who was there.
+    /// way keeps a row, so that these are shown in their order; it says nothing of who was there (V53).
     func forget(_ command: ForgetSessions) -> Decision {
         let app = context.app
         let userIDs = Set(command.userIds.map { PersonDigest(of: $0, .customerID, app.sync) })

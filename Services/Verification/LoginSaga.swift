@@ -42,7 +42,7 @@ public struct LoginSaga: Sendable, Hashable {
 }
 
 /// The digest of an identifier, as the sync service compares it: enough to find a login that is on its way, and no clear
-/// text in the table.
+/// text in the table (V55).
 public typealias PersonDigest = TextDigest
 
 extension PersonDigest {

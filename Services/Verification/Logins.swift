@@ -17,13 +17,14 @@ extension VerificationDecider {
         var session = next(deviceID, &decision)
         switch (claim.problem, claim.claimant) {
         case (let problem?, _) where settings.mode == .enforce, (_, .failure(let problem)):
+            // V29. The current user stays (V38).
             decision.events += session.show(.unverified, mayFileIssues: false, cause: .refusal)
             decision.changes.append(.session(session))
             decision.outcome = .rejected(problem.carrying(Self.unverified))
-        case (_, .success(.anonymous(let reason))) where session.hasLogin:
+        case (_, .success(.anonymous(let reason))) where session.hasLogin:  // V22
             // Whoever is on the device is logged out by it.
             forward(logout(session, because: reason), session, &decision)
-        case (_, .success(.anonymous(let reason))):
+        case (_, .success(.anonymous(let reason))):  // V7, V22, V41
             decision.events += session.show(.anonymous, mayFileIssues: true, cause: .login)
             decision.changes.append(.session(session))
             decision.outcome = .succeeded(
@@ -43,7 +44,7 @@ extension VerificationDecider {
         return decision
     }
 
-    /// What a login's token is worth, without a login.
+    /// V51. What a login's token is worth, without a login.
     func check(_ check: VerificationCheck) throws(Rejection) -> Decision {
         let claimant = Claimant(
             userID: check.userId, email: check.userEmail, fullPrivacy: settings.fullPrivacy, nobody: settings.nobody)
@@ -73,7 +74,7 @@ extension VerificationDecider {
         case (_, nil, .success(.user)):
             event = VerificationVerified(deviceId: deviceID, method: claim.method, keyId: claim.keyID)
         case (.report, let problem?, _):
-            event = UnverifiedObserved(deviceId: deviceID, method: claim.method, reason: problem.reason)
+            event = UnverifiedObserved(deviceId: deviceID, method: claim.method, reason: problem.reason)  // V25
         case (.enforce, let problem?, _):
             event = VerificationFailed(deviceId: deviceID, method: claim.method, reason: problem.reason)
         }
@@ -95,7 +96,7 @@ extension VerificationDecider {
         if let email = identifiers.email { identities["email"] = email }
         let request = SyncRequest(
             deviceId: session.deviceID, knownIdentities: identities, name: identifiers.name,
-            clearAnonymousUser: settings.clearAnonymousUserOnLogin ? true : nil)
+            clearAnonymousUser: settings.clearAnonymousUserOnLogin ? true : nil)  // V40
         let standing = claim.standing(settings.mode, since: context.now)
         let result = VerificationResult(state: standing.state, mayFileIssues: true, keyId: standing.keyID)
         let saga = LoginSaga(
@@ -112,10 +113,11 @@ extension VerificationDecider {
             forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .logout,
             number: session.number, result: result)
         let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
-        // Whoever asked for it has gone and does not ask again, so it has to happen, however late.
+        // Whoever asked for it has gone and does not ask again, so it has to happen, however late (V35).
         return (saga, Forward(id: saga.forwardID, command: LogOutUser(request)))
     }
 
+    /// V6.
     private func forward(_ begun: (saga: LoginSaga, forward: Forward), _ session: Session, _ decision: inout Decision) {
         decision.outcome = .pending(nil)
         decision.changes += [.session(session), .began(begun.saga)]
@@ -132,7 +134,7 @@ extension VerificationDecider {
             switch answer.outcome {
             case .pending: return Decision(.noted)
             case .expired: end = .expired
-            case .rejected(let rejection): throw rejection
+            case .rejected(let rejection): throw rejection  // V32
             case .found(let mpid): end = .succeeded(try finish(saga, mpid, &decision))
             }
         } catch {
@@ -149,7 +151,7 @@ extension VerificationDecider {
         _ saga: LoginSaga, _ mpid: MPID, _ decision: inout Decision
     ) throws(Rejection) -> VerificationResult {
         let isErased = state.isErased(app: context.app.id, mpid)
-        if saga.kind == .login, isErased { throw Self.erased }
+        if saga.kind == .login, isErased { throw Self.erased }  // V54
         // A row that is gone was an erased user's; the device's other logins are not.
         var session =
             state.session(app: context.app.id, deviceID: saga.deviceID)

@@ -20,7 +20,7 @@ public struct Session: Sendable, Hashable {
     public var number: Int64
     /// The number of the one whose state the session shows. What comes back for a lower number has been overtaken.
     public var shown: Int64
-    /// The number of the last login or logout that the sync service has done: ``mpid`` comes from it.
+    /// The number of the last login or logout that the sync service has done: ``mpid`` comes from it (V37).
     public var moved: Int64
     /// A login was forwarded to the sync service and no logout has been done since, so the device may have a user there.
     public var hasLogin: Bool
@@ -47,7 +47,7 @@ public struct Session: Sendable, Hashable {
 
 /// What can happen to a session. Each returns the events that tell of it: none when nothing is different.
 extension Session {
-    /// Ends what the session's standing allowed when that is gone by the settings of now.
+    /// Ends what the session's standing allowed when that is gone by the settings of now (V47).
     mutating func review(_ settings: VerificationSettings, at now: Timestamp) -> [any EventMessage] {
         guard let standing, let reason = settings.reasonToEnd(standing, at: now) else { return [] }
         let mayStay = settings.mode != .enforce
@@ -61,7 +61,7 @@ extension Session {
         ]
     }
 
-    /// A command that is not forwarded shows its state: an anonymous login where nobody is, or a refused one.
+    /// A command that is not forwarded shows its state: an anonymous login where nobody is, or a refused one (V36).
     mutating func show(
         _ state: VerificationState, mayFileIssues: Bool, cause: SessionChanged.Cause
     ) -> [any EventMessage] {
@@ -71,7 +71,7 @@ extension Session {
         return [SessionChanged(deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: cause)]
     }
 
-    /// The sync service has done logout `number`: the one who was there is gone.
+    /// The sync service has done logout `number`: the one who was there is gone (V33).
     mutating func logOut(number: Int64) -> [any EventMessage] {
         guard number > moved else { return [] }
         let (before, isFirst) = (self, shown == 0)
@@ -87,7 +87,7 @@ extension Session {
     }
 
     /// The sync service has found the user of login `number`: whoever was there goes first. A refused login that came
-    /// after it keeps the session `unverified`, but the user is there.
+    /// after it keeps the session `unverified`, but the user is there (V34, V39).
     mutating func logIn(
         _ user: MPID, number: Int64, state: VerificationState, mayFileIssues: Bool, standing: Standing?
     ) -> [any EventMessage] {
@@ -120,7 +120,7 @@ extension Session {
         if !isKept || shown <= moved { (state, mayFileIssues, standing) = (.anonymous, true, nil) }
         return [
             SessionChanged(
-                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .ended, reason: .erased,
+                deviceId: deviceID, state: state, mayFileIssues: mayFileIssues, cause: .ended, reason: .erased,  // V45
                 mpid: user)
         ]
     }
@@ -129,6 +129,7 @@ extension Session {
 // MARK: Looking at a session
 
 extension VerificationDecider {
+    /// V50.
     func show(_ command: GetSession) -> Decision {
         var session = session(command.deviceId)
         var decision = reviewed(&session)

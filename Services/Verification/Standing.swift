@@ -14,7 +14,7 @@ public struct Standing: Sendable, Hashable {
         case unchecked
         /// Let through by mode `report` or `off`, although nobody vouched.
         case unverified
-        /// Verified before this service remembered by which key.
+        /// Verified before this service remembered by which key (V49).
         case unknown
     }
 
@@ -62,7 +62,7 @@ extension Standing.Basis {
 
 extension VerificationSettings.Key {
     /// Tells the secret and what it is for, not the id: another secret under the same id is another key. 56 bits of an
-    /// HMAC; every token that the key makes tells as much about the secret.
+    /// HMAC; every token that the key makes tells as much about the secret (V48).
     func mark(_ method: VerificationMethod) -> Int64 {
         let text = "identitybus verification key v1 \(method.rawValue)"
         let code = HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: secret)
@@ -83,10 +83,10 @@ extension VerificationSettings {
     /// Why a session may not stand on this any longer.
     func reasonToEnd(_ standing: Standing, at now: Timestamp) -> SessionChanged.Reason? {
         if let sessionLifetime, let since = standing.since, since.milliseconds + sessionLifetime <= now.milliseconds {
-            return .sessionExpired
+            return .sessionExpired  // V44
         }
         guard !standingBases(at: now).contains(standing.basis.number) else { return nil }
-        if case .key = standing.basis { return .keyGone }
-        return .verificationRequired
+        if case .key = standing.basis { return .keyGone }  // V42
+        return .verificationRequired  // V43
     }
 }

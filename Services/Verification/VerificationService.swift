@@ -77,7 +77,7 @@ public struct VerificationService: CommandService {
 
     // MARK: What becomes due
 
-    /// How often sessions are looked for that may not go on, in milliseconds.
+    /// How often sessions are looked for that may not go on, in milliseconds (V46).
     static let reviewEvery: Int64 = 5000
     /// How long a session that was found is left alone, so that what is decided late is not sent again and again.
     static let reviewPause: Int64 = 30_000

@@ -31,7 +31,7 @@ public struct AppSettings: Sendable {
         self.replies = replies
     }
 
-    /// How installs are linked (domain.md "Link").
+    /// How installs are linked (docs/link.md).
     public struct Linking: Sendable {
         public var isEnabled: Bool
         /// External ids that are refused because an upstream bug sends them for many people.
@@ -42,7 +42,7 @@ public struct AppSettings: Sendable {
             self.nobody = nobody
         }
 
-        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody.
+        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).
         public func check(externalID: String) throws(Rejection) {
             let scalars = externalID.unicodeScalars
             if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
@@ -55,7 +55,7 @@ public struct AppSettings: Sendable {
     }
 }
 
-/// A credential of an app (facts/linking-and-verification.md A3). Its description never shows the secret.
+/// A credential of an app (F6). Its description never shows the secret.
 public struct APIKey: Sendable, CustomStringConvertible {
     public var id: String
     public var secret: SymmetricKey

@@ -6,7 +6,7 @@ import Foundation
 import WireJSON
 import Yams
 
-/// Reads `config/apps.yaml` (design/contracts.md). Every mistake is one line that names the app and the member.
+/// Reads `config/apps.yaml`. Every mistake is one line that names the app and the member.
 ///
 /// The sections `sdk`, `sync`, `verification` and `gateway` are read by the types of these names.
 public enum AppsFile {

@@ -7,7 +7,7 @@ public import Logging
 /// The apps file on disk and the version of it that is in force. Confined to the loop's thread.
 ///
 /// The file is read again whenever its bytes changed; an invalid new version is refused with one clear log line and
-/// the old one stays in force (design/contracts.md "config/apps.yaml").
+/// the old one stays in force (docs/operations.md).
 public final class AppsSource {
     private let path: String
     private let extent: AppsFile.Extent
@@ -64,7 +64,7 @@ public final class AppsSource {
             if lastProblem != error.description {
                 lastProblem = error.description
                 logger.error(
-                    "apps file refused, the previous version stays in force", metadata: ["problem": "\(error)"])
+                    "apps file refused; the previous version stays in force", metadata: ["problem": "\(error)"])
             }
             return false
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Values that name nobody: what upstream bugs, and devices whose owner does not want to be known, send for many people.
-/// Taken for an identity, one of them would make all these people one person.
+/// Taken for an identity, one of them would make all these people one person (S49).
 public struct NobodyValues: Sendable, Hashable {
     /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two.
     public let words: Set<String>
@@ -24,6 +24,7 @@ public struct NobodyValues: Sendable, Hashable {
         ignoresCase = true
     }
 
+    /// S50.
     /// - Parameter words: in place of the default ones.
     public init(_ words: Set<String>) {
         self.words = words

@@ -11,7 +11,7 @@ public enum WeakSecrets: String, Sendable, CaseIterable {
     case refuse
 }
 
-/// A secret of the apps file and what it is for.
+/// A secret of the apps file and what it is for (V21, V58).
 public struct SecretUse {
     enum Purpose {
         /// Of a key of `keys`.

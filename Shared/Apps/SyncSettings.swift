@@ -15,13 +15,12 @@ public struct SyncSettings: Sendable, Hashable {
     public var immutableIdentities: Set<IdentityType>
     /// Compared without regard to upper and lower case of ASCII. A change applies to what is stored from then on.
     public var foldedIdentities: Set<IdentityType>
-    /// Whether a search finds profiles without one of their immutable identities (facts/idsync.md 3.3 leaves it open;
-    /// the vendor's table says no).
+    /// Whether a search finds profiles without one of their immutable identities (S7, F37).
     public var searchByAnyIdentity: Bool
     /// Whether links of the link service make their mark on the profile whose customer id is the external id.
     public var fromLinks: Bool
     /// Whether a login identity also finds a profile that has another value of a higher-ranked one, which is replaced
-    /// then. Otherwise that profile is somebody else's.
+    /// then. Otherwise that profile is somebody else's (S10).
     public var joinByLowerRank: Bool
     /// What is no identity: refused as a login identity, passed over as another.
     public var nobody = NobodyValues.standard
@@ -73,7 +72,7 @@ public struct SyncSettings: Sendable, Hashable {
         self.throttle = throttle
     }
 
-    /// The vendor's two published lists as one (facts/idsync.md 3.1).
+    /// The vendor's two published lists as one (F32).
     public static let defaultPriority: [IdentityType] = [
         .customerID, .mobileNumber, .email, .other, .facebook, .google, .twitter, .microsoft, .yahoo, .iosIDFA,
         .iosIDFV, .androidAAID, .fireAID, .androidUUID, .ampID, .rokuAID, .rokuPublisherID, .microsoftPublisherID,
@@ -155,7 +154,7 @@ extension SyncSettings {
         return settings
     }
 
-    /// What holds when the app says nothing (facts/idsync.md 3.1).
+    /// What holds when the app says nothing (F32).
     static func defaults(of strategy: SyncStrategy) -> SyncSettings {
         let person: Set<IdentityType> = [.customerID, .email]
         switch strategy {
@@ -174,7 +173,7 @@ extension SyncSettings {
         var types: [IdentityType] = []
         for name in names {
             guard let type = IdentityType(rawValue: name) else {
-                throw AppsFile.Problem("\(place): \(name) is no identity type, such as customerid or email")
+                throw AppsFile.Problem("\(place): \(name) is not an identity type, such as customerid or email")
             }
             guard !types.contains(type) else { throw AppsFile.Problem("\(place): lists \(name) twice") }
             types.append(type)
@@ -233,13 +232,13 @@ extension SyncSettings {
     }
 }
 
-/// What tells one strategy from another (facts/idsync.md 3.1): data, so that one resolver serves all.
+/// What tells one strategy from another (F32): data, so that one resolver serves all.
 public struct SyncStrategy: Sendable, Hashable {
     /// How a profile is found.
     public enum Lookup: Sendable, Hashable {
         /// Down the app's identity priority.
         case priority
-        /// The customer id first, then the e-mail (domain.md "Verification").
+        /// The customer id first, then the e-mail (S27).
         case userIDThenEmail
     }
 
@@ -268,15 +267,20 @@ public struct SyncStrategy: Sendable, Hashable {
     public var logout: Logout
     public var allowsAlias: Bool
 
+    /// S22.
     public static let `default` = SyncStrategy(
         name: "default", lookup: .priority, newLogin: .convertAnonymous, logout: .createAnonymous, allowsAlias: true)
+    /// S23.
     public static let conversion = SyncStrategy(
         name: "conversion", lookup: .priority, newLogin: .convertAnonymous, logout: .createAnonymous,
         allowsAlias: true)
+    /// S24.
     public static let link = SyncStrategy(
         name: "link", lookup: .priority, newLogin: .createProfile, logout: .createAnonymous, allowsAlias: true)
+    /// S25.
     public static let isolation = SyncStrategy(
         name: "isolation", lookup: .priority, newLogin: .createProfile, logout: .returnToMatching, allowsAlias: false)
+    /// S26.
     public static let bestMatch = SyncStrategy(
         name: "bestMatch", lookup: .priority, newLogin: .convertAnonymous, logout: .identify, allowsAlias: false)
     public static let userIDThenEmail = SyncStrategy(

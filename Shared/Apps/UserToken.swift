@@ -5,7 +5,7 @@ public import Crypto
 import WireJSON
 
 /// What an SDK shows to speak for its user: a JWT (HS256) that any JWT library reads. Issued by the user service,
-/// checked by the gateway.
+/// checked by the gateway (U37, F7).
 public struct UserToken: Sendable, Hashable {
     public var app: String
     public var userID: String
@@ -59,7 +59,7 @@ public struct UserToken: Sendable, Hashable {
 
 /// What a device shows to speak for its install, also while there is no user on it yet: a JWT (HS256) that is no user
 /// token and is never taken for one: it has another type, another key and no `sub`. Issued by the user service, checked
-/// by the gateway.
+/// by the gateway (U39).
 public struct InstallToken: Sendable, Hashable {
     public var app: String
     public var installID: String

@@ -3,7 +3,7 @@
 public import Contracts
 public import Crypto
 
-/// The section `verification` of an app, for the verification service (domain.md "Verification").
+/// The section `verification` of an app, for the verification service (docs/verification.md).
 public struct VerificationSettings: Sendable {
     public enum Mode: String, WireEnum {
         /// Tokens are ignored.
@@ -42,6 +42,7 @@ public struct VerificationSettings: Sendable {
             self.retireAt = retireAt
         }
 
+        /// V56.
         public func isLive(at now: Timestamp) -> Bool { retireAt.map { now < $0 } ?? true }
 
         /// The id as replies, events and counters show it.

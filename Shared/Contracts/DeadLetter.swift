@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a dead letter adds to the original key, value and headers (design/contracts.md "Dead letters").
+/// What a dead letter adds to the original key, value and headers (docs/contracts.md "Dead letters").
 public struct DeadLetter: Sendable, Hashable {
     public enum Step: String, Sendable, Hashable {
         case decode, authenticate, decide, publish

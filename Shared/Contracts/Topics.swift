@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Topic names (design/architecture.md section 5): `identity.<service>.commands.v1`, `.events.v1`, `.dlq.v1`, and
+/// Topic names (docs/contracts.md "Topics"): `identity.<service>.commands.v1`, `.events.v1`, `.dlq.v1`, and
 /// `identity.replies.v1`. A prefix (`TOPIC_PREFIX`) keeps runs that share a broker apart.
 public struct Topics: Sendable, Hashable {
     public var prefix: String

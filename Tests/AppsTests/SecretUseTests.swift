@@ -55,6 +55,7 @@ import Testing
         ),
     ]
 
+    /// V21, V58.
     @Test(arguments: shared) func noSecretHasTwoPurposes(_ text: String, _ places: [String]) throws {
         let problem = try #require(throws: AppsFile.Problem.self) { try parse(text) }
         for place in places { #expect(problem.description.contains(place), "\(problem)") }

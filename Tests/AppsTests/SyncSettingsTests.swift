@@ -55,7 +55,7 @@ import Testing
         ("{strategy: default, priority: [email]}", ["fixed", "priority"]),
         ("{strategy: link, priority: []}", ["priority is empty"]),
         ("{strategy: link, priority: [email, email]}", ["email twice"]),
-        ("{strategy: link, priority: [e-mail]}", ["e-mail is no identity type"]),
+        ("{strategy: link, priority: [e-mail]}", ["e-mail is not an identity type"]),
         ("{strategy: link, priority: [email]}", ["login identity customerid", "priority"]),
         ("{strategy: link, immutableIdentities: [ios_idfv]}", ["immutable identity ios_idfv"]),
         ("{strategy: link, immutableIdentities: [email]}", ["first in priority"]),

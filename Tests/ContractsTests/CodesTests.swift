@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// facts A2.1: to the letter.
+    /// F2: to the letter.
     @Test func theVendorsMessages() {
         let table: [(ReasonCode, String)] = [
             (.installDoesNotBelongToApp, "Install does not belong to this application."),

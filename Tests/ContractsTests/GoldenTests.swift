@@ -262,7 +262,7 @@ import WireJSON
         }
     }
 
-    /// Additive changes only (design/contracts.md): members that are not known yet are ignored.
+    /// Additive changes only (docs/contracts.md): members that are not known yet are ignored.
     @Test func unknownMembersAreIgnored() throws {
         let data: JSONValue = [
             "installId": "i1", "externalId": "anna", "added": ["later": true], "device": "ignored here",

@@ -214,7 +214,7 @@ extension ValidationTests {
             DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: "c\($0)", counter: 0)
         }
         #expect(Set(ids).count == ids.count)
-        // Clients compare the low 32 bits only (facts/idsync.md 1.4); each half looks random, signs are balanced.
+        // Clients compare the low 32 bits only (F26); each half looks random, signs are balanced.
         #expect(Set(ids.map { Int32(truncatingIfNeeded: $0.value) }).count > ids.count - 10)
         #expect(Set(ids.map { Int32(truncatingIfNeeded: $0.value >> 32) }).count > ids.count - 10)
         #expect((9_500...10_500).contains(ids.count { $0.value < 0 }))

@@ -5,7 +5,7 @@ import WireJSON
 
 @testable import Contracts
 
-/// The limits of every command (design/contracts.md "Limits").
+/// The limits of every command (docs/contracts.md "Limits").
 @Suite struct ValidationTests {
     /// A command made with one text in one place.
     struct Place: Sendable, CustomTestStringConvertible {

@@ -50,7 +50,7 @@ import WireJSON
         #expect(throws: Never.self) { try VerificationCheck(userEmail: "a@b.c", userAuthToken: "t").validate() }
     }
 
-    /// Numbers are not taken for text (facts B1.1); null is the same as absent.
+    /// Numbers are not taken for text (F50); null is the same as absent.
     @Test func membersAreText() throws {
         let null: JSONValue = ["deviceId": "d", "userId": nil, "userEmail": nil]
         #expect(try WireJSONDecoder().decode(VerificationLogin.self, from: null) == VerificationLogin(deviceId: "d"))

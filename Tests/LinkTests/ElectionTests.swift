@@ -12,19 +12,19 @@ import Testing
     /// Row 13 of docs/link.md for every two devices: the phone stays when a tablet comes, and only then.
     static let rows = Row.rows(
         """
-        13 | new, old u1=anna               | request new anna -> new active u1=anna, old deactivated u1=anna; linked new, superseded old
-        13 | new, old tablet u1=anna        | request new anna -> new active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
-        13 | new, old other u1=anna         | request new anna -> new active u1=anna, old other deactivated u1=anna; linked new, superseded old
-        13 | new tablet, old u1=anna        | request new anna -> new tablet standby u1=anna; linked new
-        13 | new tablet, old tablet u1=anna | request new anna -> new tablet active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
-        13 | new tablet, old other u1=anna  | request new anna -> new tablet active u1=anna, old other deactivated u1=anna; linked new, superseded old
-        13 | new other, old u1=anna         | request new anna -> new other active u1=anna, old deactivated u1=anna; linked new, superseded old
-        13 | new other, old tablet u1=anna  | request new anna -> new other active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
-        13 | new other, old other u1=anna   | request new anna -> new other active u1=anna, old other deactivated u1=anna; linked new, superseded old
-        13 the first one | new, u1=anna        | request new anna -> new active u1=anna; linked new
-        13 the first one | new tablet, u1=anna | request new anna -> new tablet active u1=anna; linked new
-        13 the first one | new other, u1=anna  | request new anna -> new other active u1=anna; linked new
-        13 standby stays | new, phone u1=anna, tab tablet standby u1=anna | request new anna -> new active u1=anna, phone deactivated u1=anna; linked new, superseded phone
+        L13 | new, old u1=anna               | request new anna -> new active u1=anna, old deactivated u1=anna; linked new, superseded old
+        L13 | new, old tablet u1=anna        | request new anna -> new active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        L13 | new, old other u1=anna         | request new anna -> new active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        L13 | new tablet, old u1=anna        | request new anna -> new tablet standby u1=anna; linked new
+        L13 | new tablet, old tablet u1=anna | request new anna -> new tablet active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        L13 | new tablet, old other u1=anna  | request new anna -> new tablet active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        L13 | new other, old u1=anna         | request new anna -> new other active u1=anna, old deactivated u1=anna; linked new, superseded old
+        L13 | new other, old tablet u1=anna  | request new anna -> new other active u1=anna, old tablet deactivated u1=anna; linked new, superseded old
+        L13 | new other, old other u1=anna   | request new anna -> new other active u1=anna, old other deactivated u1=anna; linked new, superseded old
+        L13 the first one | new, u1=anna        | request new anna -> new active u1=anna; linked new
+        L13 the first one | new tablet, u1=anna | request new anna -> new tablet active u1=anna; linked new
+        L13 the first one | new other, u1=anna  | request new anna -> new other active u1=anna; linked new
+        L13 standby stays | new, phone u1=anna, tab tablet standby u1=anna | request new anna -> new active u1=anna, phone deactivated u1=anna; linked new, superseded phone
         """)
 
     @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }

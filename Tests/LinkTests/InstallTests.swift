@@ -18,21 +18,21 @@ import Testing
         again             | i1 u1                 | register i1 none -> unchanged
         again             | i1 u1                 | register i1 new -> unchanged
         another device    | i1 u1=anna            | register i1 tablet none -> i1 tablet active u1=anna; registered i1
-        7a opens it again | i1 closed             | register i1 none -> i1
-        6                 | i1 of other           | register i1 new -> INSTALL_DOES_NOT_BELONG_TO_APP
-        7                 | i1 disabled           | register i1 new -> INSTALL_DISABLED
-        7                 | i1 deleted            | register i1 new -> INSTALL_DELETED
+        L7a opens it again | i1 closed             | register i1 none -> i1
+        L6                 | i1 of other           | register i1 new -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L7                 | i1 disabled           | register i1 new -> INSTALL_DISABLED
+        L7                 | i1 deleted            | register i1 new -> INSTALL_DELETED
         query             | i1 u1=anna            | query i1 -> unchanged
         query             | i1 deleted            | query i1 -> unchanged
-        5                 | -                     | query i1 -> INSTALL_NOT_FOUND
-        6                 | i1 of other           | query i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L5                 | -                     | query i1 -> INSTALL_NOT_FOUND
+        L6                 | i1 of other           | query i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
         detach            | i1 u1=anna            | detach i1 -> i1 closed; detached i1
         detach            | i1 disabled u1        | detach i1 -> i1 disabled closed; detached i1
         nobody is there   | i1 closed             | detach i1 -> unchanged
-        7a closes it      | i1, real u1=anna      | detach i1 -> i1 closed
-        5                 | -                     | detach i1 -> INSTALL_NOT_FOUND
-        6                 | i1 of other           | detach i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
-        7                 | i1 deleted            | detach i1 -> INSTALL_DELETED
+        L7a closes it      | i1, real u1=anna      | detach i1 -> i1 closed
+        L5                 | -                     | detach i1 -> INSTALL_NOT_FOUND
+        L6                 | i1 of other           | detach i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L7                 | i1 deleted            | detach i1 -> INSTALL_DELETED
         disable           | i1 u1=anna            | set i1 disabled -> i1 disabled suspended u1=anna; status i1
         delete            | i1 u1=anna            | set i1 deleted -> i1 deleted deactivated u1=anna; status i1
         enable            | i1 disabled suspended u1=anna | set i1 enabled -> i1 active u1=anna; status i1
@@ -42,8 +42,8 @@ import Testing
         the same          | i1                    | set i1 enabled -> unchanged
         the same          | i1 disabled           | set i1 disabled -> unchanged
         the same          | i1 deleted            | set i1 deleted -> unchanged
-        5                 | -                     | set i1 disabled -> INSTALL_NOT_FOUND
-        6                 | i1 of other           | set i1 disabled -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L5                 | -                     | set i1 disabled -> INSTALL_NOT_FOUND
+        L6                 | i1 of other           | set i1 disabled -> INSTALL_DOES_NOT_BELONG_TO_APP
         """)
 
     @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }

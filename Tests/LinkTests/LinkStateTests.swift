@@ -54,7 +54,7 @@ import Testing
         #expect(state.person(app: "demo", externalID: "bert") == nil)
     }
 
-    /// Ids are bytes (domain.md "Link"): Swift's own `==` takes these two for one.
+    /// Ids are bytes (L17): Swift's own `==` takes these two for one.
     @Test func idsThatLookAlikeAreDifferent() {
         var state = LinkState(
             installs: [Fixture.install("\u{e9}", .phone), Fixture.install("e\u{301}", .tablet)],

@@ -59,13 +59,13 @@ struct NaiveLinkModel {
         switch command {
         case .request(let request):
             return linking(request.installId) { model in
-                if Self.isBad(request.externalId) { return .refuse(.invalidRequest) }  // 3
-                if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }  // 4
-                guard let row = model.installs[request.installId] else { return .refuse(.installNotFound) }  // 5
-                if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // 6
-                if row.status == .deleted { return .refuse(.installDeleted) }  // 7
+                if Self.isBad(request.externalId) { return .refuse(.invalidRequest) }  // L3
+                if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }  // L4
+                guard let row = model.installs[request.installId] else { return .refuse(.installNotFound) }  // L5
+                if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // L6
+                if row.status == .deleted { return .refuse(.installDeleted) }  // L7
                 if row.status == .disabled { return .refuse(.installDisabled) }
-                if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // 7a
+                if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // L7a
                 return model.rows8To15(request.installId, row, request.externalId, app, newUser)
             }
         case .establish(let command):
@@ -125,24 +125,24 @@ struct NaiveLinkModel {
     ) -> Step {
         let owner = owner(of: externalID, app)
         if let user = row.user, let mine = persons[user]?.externalID {
-            if Array(mine.utf8) != Array(externalID.utf8) { return .refuse(.installLinkedToOtherUser) }  // 8
+            if Array(mine.utf8) != Array(externalID.utf8) { return .refuse(.installLinkedToOtherUser) }  // L8
             let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
             let mayWait = row.device.kind == .tablet && !phones.isEmpty
             if row.activity == .standby, !mayWait { return give(id, row, to: user, externalID, isNew: false) }
-            if row.activity == .deactivated { return .refuse(.installDeactivated) }  // 10
-            return .done(  // 9
+            if row.activity == .deactivated { return .refuse(.installDeactivated) }  // L10
+            return .done(  // L9
                 LinkResult(
                     userId: user, installId: id, isActive: row.activity == .active, personCreated: false,
                     version: row.version), [])
         }
         if let user = row.user {
-            if owner != nil { return .refuse(.cannotLinkExistingPersonToOtherPerson) }  // 15
-            persons[user]?.externalID = externalID  // 14
+            if owner != nil { return .refuse(.cannotLinkExistingPersonToOtherPerson) }  // L15
+            persons[user]?.externalID = externalID  // L14
             return give(id, row, to: user, externalID, isNew: false)
         }
-        if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // 11, 13
+        if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // L11, L13
         if let taken = persons[newUser] { return .refuse(taken.isErased ? .userErased : .idReused) }
-        persons[newUser] = PersonRow(app: app, externalID: externalID)  // 12
+        persons[newUser] = PersonRow(app: app, externalID: externalID)  // L12
         return give(id, row, to: newUser, externalID, isNew: true)
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Runtime
 
-/// Who sent a record (facts A5 rows 1 and 2; architecture.md section 7).
+/// Who sent a record (L1, L2, docs/contracts.md "Signature").
 @Suite struct AuthenticatorTests {
     private func reason(
         _ record: KafkaRecord, _ attributes: EventAttributes, _ authenticator: Authenticator = Fixture.authenticator(),

@@ -57,7 +57,7 @@ import WireJSON
         let next = try #require(world.login(["customerid": "anna"], on: "d2"))
         #expect(next.mpid != mpid && next.rule == .created)
         #expect(world.identities(next.mpid) == [Identity(.customerID, "anna")])
-        // The link service's word of before comes too late.
+        // The link service's word of before comes too late (S58).
         world.run(link("user-1", "anna"))
         #expect(world.profile(next.mpid)?.userID == nil)
     }

@@ -21,6 +21,7 @@ import Testing
         (world.last?.events ?? []).compactMap { $0 as? ValueTooCommon }
     }
 
+    /// S61.
     @Test func anonymousProfilesGiveAValueUpBeforeAnybody() {
         let world = World(limited(.conversion, to: 2, unique: [.customerID, .email]))
         let made = (0..<3).compactMap { _ in world.logout(["ios_idfv": "1"])?.mpid }
@@ -53,7 +54,7 @@ import Testing
         #expect(made.map { world.identities($0).contains(Identity(.email, "shared")) } == [true, true, false])
     }
 
-    /// A login that would come to nothing else is refused.
+    /// A login that would come to nothing else is refused (S63).
     @Test func aLoginByNothingButAFullValueIsRefused() throws {
         var settings = limited(.link, to: 2, unique: [.customerID])
         settings.immutableIdentities = [.customerID]
@@ -73,6 +74,7 @@ import Testing
         #expect(try world.modify(world.current(), "email", from: nil, to: "shared") == .rejected(.limitExceeded))
     }
 
+    /// S62.
     @Test func aValueThatIsTooCommonIsToldOnceBeforeTheLimitTakesAnything() {
         let world = World(limited(.conversion, to: 6, unique: [.customerID, .email]))
         var told: [[ValueTooCommon]] = []
@@ -111,6 +113,7 @@ import Testing
         }
     }
 
+    /// S64.
     @Test func onlyWindowsThatAnAliasStillReachesCount() throws {
         var settings = SyncSettings.worked(.link)
         settings.limits.aliasesPerProfile = 2

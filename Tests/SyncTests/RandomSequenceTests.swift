@@ -15,6 +15,7 @@ import Testing
     private static let sequences: UInt64 = 1000
     private static let length = 60
 
+    /// S60.
     @Test func deciderAndModelAgree() throws {
         var rules: [SyncRule: Int] = [:]
         var reasons: [ReasonCode: Int] = [:]

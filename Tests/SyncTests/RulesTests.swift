@@ -27,6 +27,7 @@ import Testing
         Tie(current: nil, seen: [1: 30, -2: 30, 3: 20], winner: -2, rule: .tieToSmallest),
     ]
 
+    /// S8.
     @Test(arguments: ties) func tiesAmongAnonymousProfiles(_ tie: Tie) throws {
         let world = World(.worked(.link))
         for (mpid, seen) in tie.seen.sorted(by: { $0.key < $1.key }) {
@@ -68,6 +69,7 @@ import Testing
             """)
     }
 
+    /// S30.
     @Test func aUniqueValueOfSomebodyElseStaysThere() {
         World(.worked(.conversion)).story(
             """
@@ -221,6 +223,7 @@ import Testing
 
     // MARK: Ephemeral
 
+    /// S17.
     @Test func ephemeralIsWhatNothingCanFindAgain() throws {
         let world = World(.worked(.conversion))
         #expect(world.identify(["push_token": "t"])?.isEphemeral == true)

@@ -165,7 +165,7 @@ import Testing
         #expect(world.state.profiles.values.allSatisfy { !$0.isKnown(world.settings) })
     }
 
-    /// Conversion with fixed settings.
+    /// Conversion with fixed settings (S22).
     @Test func defaultStrategy() {
         World(SyncSettings()).story(
             """

@@ -154,6 +154,7 @@ import Testing
 
     // MARK: All at once: whatever the order, nothing is lost, doubled or half done
 
+    /// U32.
     @Test func nothingIsHalfDone() throws {
         var crashes = 0
         var present = 0

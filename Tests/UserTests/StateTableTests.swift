@@ -7,7 +7,7 @@ import Testing
 @testable import Runtime
 @testable import User
 
-/// The table in docs/user.md "States" (U50 to U59, U69 to U71), every state and every command of it.
+/// The table in docs/user.md "States" (U50 to U59, U69 to U71), every state and every command of it (U50 to U67).
 @Suite struct StateTableTests {
     /// The page's tables: the grid, and the words for reasons.
     struct Page {

@@ -27,7 +27,7 @@ import Testing
         var testDescription: String { "\(userID ?? "-") \(email ?? "-")" }
     }
 
-    /// facts/linking-and-verification.md B3.3.
+    /// F55.
     static let vectors = [
         Vector(
             userID: "captain_planet", base64: "0YXx/SAmWmwcgIqAjMdsomnTjPwnxVzMyRflSGFBRDU=",
@@ -56,6 +56,7 @@ import Testing
         Vector(email: "victim123a@evil.io", base64: "plEleacK8pLqFYpfehFcqsO8jifXCdRGk2gd9SeIm2o="),
     ]
 
+    /// V10.
     @Test(arguments: vectors) func vendorVectors(_ vector: Vector) {
         let url = vector.base64.replacing("+", with: "-").replacing("/", with: "_")
         var spellings = [vector.base64, url, String(vector.base64.dropLast()), String(url.dropLast())]
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    /// The published vector of another vendor: key `secret`, text `Message` (facts B3.3).
+    /// The published vector of another vendor: key `secret`, text `Message` (F55).
     @Test func foreignVector() {
         let settings = Fixture.settings(keys: [Fixture.key("k", "secret")])
         #expect(verify("qnR8UCqJggD55PohusaBNviGoOJ67HC6Btry4qXLVZc=", "Message", nil, settings) == .valid(keyID: "k"))
@@ -125,6 +126,7 @@ import Testing
 
     // MARK: Keys
 
+    /// V31.
     @Test func everyLiveKeyVerifies() {
         #expect(verify(Fixture.token("anna"), "anna", nil) == .valid(keyID: "k1"))
         #expect(verify(Fixture.token("anna", "second_secret_key_0123456789"), "anna", nil) == .valid(keyID: "k2"))
@@ -200,7 +202,7 @@ import Testing
         #expect(SignedMessage.covered(both, .email) == Identifiers(email: "e@x.io", name: "n"))
     }
 
-    // MARK: The concatenation attack (facts B3.2)
+    // MARK: The concatenation attack (V14)
 
     /// Somebody owns the e-mail address `victim123a@evil.io` and has its token. Each row is what they may try with it.
     static let attacks: [(userID: String?, email: String?)] = [
@@ -232,7 +234,7 @@ import Testing
         #expect(passes == (fields == .userId && attack.userID == "victim123a@evil.io"))
     }
 
-    /// (`1`, `23a@evil.io`) and (`123`, `a@evil.io`), as domain.md has it.
+    /// (`1`, `23a@evil.io`) and (`123`, `a@evil.io`) (V14).
     @Test func delimitedTellsThemApart() {
         #expect(verify(Fixture.token("123a@evil.io"), "1", "23a@evil.io") == .valid(keyID: "k1"))
         #expect(verify(Fixture.token("123a@evil.io"), "123", "a@evil.io") == .valid(keyID: "k1"))

@@ -18,7 +18,7 @@ import Testing
         .user(Identifiers(userID: userID, email: email))
     }
 
-    /// facts B1.1 and the first rows of B1.3.
+    /// V1, V2, V3, V5.
     static let rows = [
         Row(expected: .anonymous(.noIdentifier)), Row(userID: "", email: "", expected: .anonymous(.noIdentifier)),
         Row(userID: " \t\n", email: "  ", expected: .anonymous(.noIdentifier)),
@@ -72,6 +72,7 @@ import Testing
         return user.name
     }
 
+    /// V4.
     @Test func names() {
         #expect(name(nil) == nil)
         #expect(name(" ") == nil)

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// facts B4.1.
+    /// F59.
     static let vector =
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpZGVudGl0aWVzIjpbeyJpZGVudGlmaWVyIjoidWlkIiwidmFsdWUiOiJjYXB0YWluX3"
         + "BsYW5ldCJ9LHsiaWRlbnRpZmllciI6ImVtYWlsIiwidmFsdWUiOiJjYXB0YWluQGV4YW1wbGUuY29tIn1dLCJpYXQiOjE3MDAwMDAwMDB9"

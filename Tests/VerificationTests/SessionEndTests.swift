@@ -23,6 +23,7 @@ import Testing
 
     // MARK: Keys
 
+    /// V47.
     @Test func aKeyThatIsTakenAway() {
         var world = world()
         #expect(world.review().told == [])
@@ -73,7 +74,7 @@ import Testing
         #expect(world.review().told == ["session ended keyGone unverified! 1"])
     }
 
-    /// Another id for the same secret is the same key; so is a single identity token secret that becomes a list.
+    /// Another id for the same secret is the same key; so is a single identity token secret that becomes a list (V48).
     @Test func anotherIdForTheSameSecret() {
         var world = world()
         let jwt = Fixture.jwt(Fixture.payload(Fixture.uid))
@@ -246,7 +247,7 @@ import Testing
         #expect(try due(after: 5003) == 0)
     }
 
-    /// Sessions of the version before: verified ones live on, the others fall under the mode.
+    /// Sessions of the version before: verified ones live on, the others fall under the mode (V49).
     @Test(arguments: [SQLEngine.sqlite, .postgresql]) func sessionsFromBefore(_ engine: SQLEngine) throws {
         let store = try VerificationTestStore(engine, upTo: 100)
         try store.database.transaction { transaction in

@@ -159,6 +159,7 @@ import WireJSON
         #expect(world.answer(again, mpid: -5).told == [])
     }
 
+    /// V36.
     @Test func anAnonymousLoginLogsOut() {
         var world = World()
         let anna = world.vouched("anna")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
 import Apps
+import Contracts
 
 /// The measurements of one service on one engine.
 struct Bench {

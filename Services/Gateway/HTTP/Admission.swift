@@ -34,7 +34,7 @@ extension API {
         }
         guard caller.app.gateway.admits(origin: call.request.header("Origin")) else { throw .originNotAllowed }
         if case .apiKey = caller.principal.kind, call.callers == .install {
-            throw APIFailure(Rejection(.userTokenRequired))
+            throw APIFailure(Rejection(.userTokenRequired))  // U41
         }
     }
 

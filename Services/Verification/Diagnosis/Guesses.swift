@@ -151,5 +151,6 @@ struct FunctionGuess: Sendable {
         },
     ]
 
+    /// V9.
     private static func bytes(of key: SymmetricKey) -> [UInt8] { key.withUnsafeBytes { Array($0) } }
 }

@@ -7,7 +7,7 @@ import Foundation
 import Runtime
 
 /// Says why a `userAuthToken` does not pass. For operators only, who know the secrets anyway: to outsiders it would
-/// say how close a guess is.
+/// say how close a guess is (V57).
 ///
 /// Tries the usual mistakes of a backend, one by one and together: what is signed, with which secret, by which
 /// function, and how it is written down.

@@ -15,7 +15,7 @@ public enum AuthToken {
     }
 
     /// Pure. Every live key is tried to the end, whether the token's form is right, one has matched, or not, so that
-    /// the time taken does not tell.
+    /// the time taken does not tell (V31).
     public static func verify(
         _ token: String?, of identifiers: Identifiers, _ settings: VerificationSettings, fullPrivacy: Bool,
         now: Timestamp
@@ -33,7 +33,7 @@ public enum AuthToken {
         return match.map { .valid(keyID: $0) } ?? .invalid
     }
 
-    /// The token that passes: base64, standard alphabet, padded.
+    /// The token that passes: base64, standard alphabet, padded (V8).
     /// - Returns: `nil` when the policy signs a field that is not there.
     public static func make(
         for identifiers: Identifiers, key: VerificationSettings.Key, _ fields: VerificationSettings.SignedFields,
@@ -46,7 +46,7 @@ public enum AuthToken {
     private static let noCode = [UInt8](repeating: 0, count: SHA256.byteCount)
 
     /// The 32 bytes that a token stands for: base64 with either alphabet, padded or not, or hex of either case.
-    /// `nil` for everything else, white space around it included.
+    /// `nil` for everything else, white space around it included (V10).
     static func code(of token: String) -> [UInt8]? {
         let text = Array(token.utf8)
         switch text.count {
@@ -116,17 +116,18 @@ public enum SignedMessage {
         of identifiers: Identifiers, _ fields: VerificationSettings.SignedFields, fullPrivacy: Bool
     ) -> [UInt8]? {
         switch (fields, identifiers.userID, identifiers.email) {
-        case (.vendor, let userID, let email): Array((userID ?? "").utf8) + Array((email ?? "").utf8)
-        case (.userId, let userID?, _): Array(userID.utf8)
-        case (.email, _, let email?): Array(email.utf8)
+        case (.vendor, let userID, let email): Array((userID ?? "").utf8) + Array((email ?? "").utf8)  // V14
+        case (.userId, let userID?, _): Array(userID.utf8)  // V12
+        case (.email, _, let email?): Array(email.utf8)  // V13
+        // V11
         case (.delimited, let userID?, let email?): Array(userID.utf8) + [UInt8(ascii: "\n")] + Array(email.utf8)
         // The vendor signs the user id alone then; it has no line feed, so it is nobody else's message.
-        case (.delimited, let userID?, nil): fullPrivacy ? Array(userID.utf8) : nil
+        case (.delimited, let userID?, nil): fullPrivacy ? Array(userID.utf8) : nil  // V15
         case (.userId, nil, _), (.email, _, nil), (.delimited, nil, _): nil
         }
     }
 
-    /// The identifiers that the signature covers. The others may not be used.
+    /// The identifiers that the signature covers. The others may not be used (V16).
     public static func covered(
         _ identifiers: Identifiers, _ fields: VerificationSettings.SignedFields
     ) -> Identifiers {

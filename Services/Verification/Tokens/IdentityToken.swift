@@ -6,7 +6,7 @@ public import Crypto
 import Runtime
 import WireJSON
 
-/// An identity token (JWT) of the vendor's identity system (facts/linking-and-verification.md B4.1): read, not yet
+/// An identity token (JWT) of the vendor's identity system (F59): read, not yet
 /// believed.
 public struct IdentityToken: Sendable {
     let payload: JSONObject
@@ -21,7 +21,7 @@ public struct IdentityToken: Sendable {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw Self.malformed("must have three parts") }
         let header = try Self.object(parts[0], "header")
-        guard header["alg"]?.stringValue == "HS256" else { throw Self.malformed("has an alg other than HS256") }
+        guard header["alg"]?.stringValue == "HS256" else { throw Self.malformed("has an alg other than HS256") }  // V17
         if let type = header["typ"], type.stringValue?.uppercased() != "JWT" {
             throw Self.malformed("has a typ other than JWT")
         }
@@ -52,6 +52,7 @@ public struct IdentityToken: Sendable {
         return match
     }
 
+    /// V18.
     private func checkAge(_ now: Timestamp) throws(Rejection) {
         guard let issued = payload["iat"]?.int64Value else { throw Rejection(.iatIsMandatory) }
         let seconds = now.milliseconds / 1000

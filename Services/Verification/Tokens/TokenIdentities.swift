@@ -3,7 +3,7 @@
 import Contracts
 import WireJSON
 
-/// The `identities` of an identity token, checked (facts/linking-and-verification.md B4.1, B4.3).
+/// The `identities` of an identity token, checked (V19, F59, F60).
 struct TokenIdentities {
     /// What the vendor can name somebody by. The first value of each counts; only one uid is allowed.
     enum Identifier: String, CaseIterable {

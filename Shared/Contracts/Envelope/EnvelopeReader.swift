@@ -5,7 +5,7 @@ public import WireJSON
 /// Reads a Kafka record's value and headers as a CloudEvent, in structured mode (the whole envelope in the value) or
 /// binary mode (`ce_*` headers, the data in the value). Pure and safe on any input: every refusal is a named reason.
 public enum EnvelopeReader {
-    /// Bytes of a message's value (design/contracts.md "Limits").
+    /// Bytes of a message's value (docs/contracts.md "Limits").
     public static let maxBytes = 256 * 1024
     public static let maxDepth = 32
     /// UTF-8 bytes of an attribute, apart from `subject` (an external id may be one) and `tracestate` (W3C).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, seed 001).
+/// The device an install lives on. Only `kind` takes part in decisions (phones are preferred to tablets, L22).
 public struct Device: Codable, Sendable, Hashable {
     public enum Kind: String, WireEnum {
         case phone, tablet, other

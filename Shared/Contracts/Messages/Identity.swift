@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The kinds of identity there are, by their wire names (facts/idsync.md 2.1). Which of them mark a login, are unique
+/// The kinds of identity there are, by their wire names (F30). Which of them mark a login, are unique
 /// or cannot change is a setting of each app.
 public enum IdentityType: String, WireEnum, Comparable {
     case customerID = "customerid"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The app's backend asks to link an install to one of its users (seed 000). Result: ``LinkResult``.
+/// The app's backend asks to link an install to one of its users (docs/link.md, F1). Result: ``LinkResult``.
 public struct LinkRequest: CommandMessage {
     public static let type = "identity.link.request.v1"
     public static let scope = Scope.userLink
     public var installId: String
-    /// Exact bytes: nothing is trimmed or folded (domain.md "Link").
+    /// Exact bytes: nothing is trimmed or folded (L17).
     public var externalId: String
 
     public init(installId: String, externalId: String) {
@@ -56,7 +56,7 @@ public struct EstablishLink: CommandMessage {
     public enum Mode: String, WireEnum {
         /// A creation: an external id that is known is restored on this install.
         case create
-        /// `linkUser`: only to an external id that is new to the platform (seed 002).
+        /// `linkUser`: only to an external id that is new to the platform (L31).
         case linkExistingUser = "link-existing-user"
     }
 
@@ -94,7 +94,7 @@ public struct QueryInstall: CommandMessage {
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
 
-/// Takes the person off the install (`reset` on the device, seed 002). Nothing else is promoted. Result:
+/// Takes the person off the install (`reset` on the device, L32). Nothing else is promoted. Result:
 /// ``InstallResult``.
 public struct DetachInstall: CommandMessage {
     public static let type = "identity.link.detach-install.v1"

@@ -25,7 +25,7 @@ public struct Linked: EventMessage {
     /// The install that is active from now on; another than `installId` when a phone kept the person.
     public var activeInstallId: String
     public var deactivatedInstallIds: [String]
-    /// Counts the changes of the install, see ``LinkResult/version``.
+    /// Counts the changes of the install, see ``LinkResult/version`` (L34).
     public var version: Int64
 
     public init(

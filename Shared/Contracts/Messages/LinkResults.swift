@@ -15,7 +15,7 @@ public struct LinkResult: CommandResult {
     /// 24 lower-case hex characters.
     public var userId: String
     public var installId: String
-    /// False when a phone keeps the person and this tablet is linked but not active (seed 001).
+    /// False when a phone keeps the person and this tablet is linked but not active (L22).
     public var isActive: Bool
     public var personCreated: Bool
     /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
@@ -38,7 +38,7 @@ public struct InstallResult: CommandResult {
     public var externalId: String?
     public var status: InstallStatus
     public var isActive: Bool
-    /// Whether the user came to life on this install, rather than being restored on it.
+    /// Whether the user came to life on this install, rather than being restored on it (L35).
     public var isUsersFirst: Bool
     /// Counts the changes of the install, see ``LinkResult/version``.
     public var version: Int64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A profile's id: a signed 64-bit number, never 0. Written as a string, because JSON numbers lose digits beyond 53 bits
-/// in many languages; read from a string or a whole number, exactly (facts/idsync.md 1.3, 4).
+/// in many languages; read from a string or a whole number, exactly (S1, F26).
 public struct MPID: Sendable, Hashable, Comparable, CustomStringConvertible {
     public let value: Int64
 
@@ -61,7 +61,7 @@ extension MPID: Codable {
     }
 }
 
-/// The MPID that a client had before: `null` and 0 both mean that it had none (facts/idsync.md 1.3, 5.5).
+/// The MPID that a client had before: `null` and 0 both mean that it had none (F24).
 struct OptionalMPID: Decodable {
     var mpid: MPID?
 

@@ -2,7 +2,7 @@
 
 /// Why a command was rejected: stable codes that programs may act on. A code is never renamed or reused.
 ///
-/// Link codes are the vendor's (facts/linking-and-verification.md A2.1, A5); the others are ours.
+/// Link codes are the vendor's (F2, F3); the others are ours.
 public enum ReasonCode: String, WireEnum {
     // Any command
     case unauthenticated = "UNAUTHENTICATED"
@@ -29,7 +29,7 @@ public enum ReasonCode: String, WireEnum {
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
 
-    // User (names of the SDK's failure reasons where it has one, facts A4.1)
+    // User (names of the SDK's failure reasons where it has one, F8)
     case noUser = "NO_USER"
     case userAlreadyExists = "USER_ALREADY_EXISTS"
     case userAlreadyLinked = "USER_ALREADY_LINKED"
@@ -60,7 +60,7 @@ public enum ReasonCode: String, WireEnum {
     /// The MPID was erased; it is never used again.
     case profileErased = "PROFILE_ERASED"
 
-    // Verification (facts/linking-and-verification.md B3.5 and B4.3, in the vendor's spelling)
+    // Verification (F57, F60: the vendor's spelling)
     case authTokenNotProvided = "AuthTokenNotProvided"
     case invalidAuthToken = "InvalidAuthToken"
     case invalidIdentityToken = "INVALID_IDENTITY_TOKEN"
@@ -70,7 +70,7 @@ public enum ReasonCode: String, WireEnum {
     case uidOrEmailIsMandatory = "UID_OR_EMAIL_IS_MANDATORY"
     case iatIsMandatory = "IAT_IS_MANDATORY"
 
-    /// The HTTP status that says the same (domain.md "Link").
+    /// The HTTP status that says the same.
     public var httpStatus: Int {
         switch self {
         case .unauthenticated: 401
@@ -130,7 +130,7 @@ public enum ReasonCode: String, WireEnum {
         case .sdkResetInProgress: "This install is being reset."
         case .userDisabledRemotely: "The platform disabled this install."
         case .appSideLinkingFailed: "Linking did not succeed; try again."
-        case .authCodeInvalid, .authCodeExpired, .authCodeUsed:
+        case .authCodeInvalid, .authCodeExpired, .authCodeUsed:  // U9
             // One message: what is known about a code is not for whoever tries codes.
             "The authentication code is not accepted; request a new one."
         case .authCodeLimitReached:

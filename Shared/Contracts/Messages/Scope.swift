@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an API key may ask for (design/contracts.md "Commands"). The vendor writes its scopes in two spellings
-/// (facts A3: `user.link`, `USER_LINK`); both are read.
+/// What an API key may ask for (the services' pages in docs). The vendor writes its scopes in two spellings
+/// (F6: `user.link`, `USER_LINK`); both are read.
 public enum Scope: String, Sendable, Hashable, CaseIterable {
     case userLink = "user.link"
     case userDelete = "user.delete"

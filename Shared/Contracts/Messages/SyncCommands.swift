@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What identify, login, logout and search say: the identities of the user to move *to* (seed 003).
+/// What identify, login, logout and search say: the identities of the user to move *to* (S13, F43).
 public struct SyncRequest: Codable, Sendable, Hashable {
     public enum Environment: String, WireEnum { case production, development }
 
@@ -177,7 +177,7 @@ public struct ModifyIdentities: CommandMessage {
     }
 }
 
-/// Carries what a source profile did over to a destination, after a delay (facts/idsync.md 4). Result: ``AliasResult``.
+/// Carries what a source profile did over to a destination, after a delay (S39, F39). Result: ``AliasResult``.
 public struct AliasUsers: CommandMessage {
     public static let type = "identity.sync.alias.v1"
     public static let scope = Scope.identitySync

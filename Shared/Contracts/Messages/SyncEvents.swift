@@ -16,6 +16,7 @@ public struct ProfileCreated: EventMessage {
     public var mpid: MPID
     public var cause: SyncCause
     public var rule: SyncRule
+    /// S15.
     public var isLoggedIn: Bool
     public var identities: [Identity]
 
@@ -144,7 +145,7 @@ public struct Aliased: EventMessage {
     public var subject: String { destinationMPID.description }
 }
 
-/// An alias was accepted and will not be applied (facts/idsync.md 4: "silently dropped").
+/// An alias was accepted and will not be applied (S44).
 public struct AliasDropped: EventMessage {
     public static let type = "identity.sync.alias-dropped.v1"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The app's backend asks for a code that lets a device create, or restore, the user behind an external id (seed 001
-/// "Requesting an Authentication Code"). Result: ``AuthCodeResult``.
+/// The app's backend asks for a code that lets a device create, or restore, the user behind an external id
+/// (U1, F4). Result: ``AuthCodeResult``.
 public struct RequestAuthCode: CommandMessage {
     public static let type = "identity.user.request-auth-code.v1"
     public static let scope = Scope.userLink
-    /// Exact bytes: nothing is trimmed or folded (domain.md "Link").
+    /// Exact bytes: nothing is trimmed or folded (L17).
     public var externalId: String
 
     public init(externalId: String) { self.externalId = externalId }
@@ -15,7 +15,7 @@ public struct RequestAuthCode: CommandMessage {
     public func validate() throws(Rejection) { try Validation.identityValue(externalId, "externalId") }
 }
 
-/// What an app does about linking when it has no authentication code (seed 002).
+/// What an app does about linking when it has no authentication code (U17, U22).
 public enum Linking: String, WireEnum {
     /// The app's linker asks its backend to link the install.
     case linker
@@ -23,7 +23,7 @@ public enum Linking: String, WireEnum {
     case none
 }
 
-/// The SDK creates the device's user (seed 002 "SENTUserCreationOptions"), in one of three ways: with `authCode`; with
+/// The SDK creates the device's user (docs/user.md), in one of three ways: with `authCode`; with
 /// `appSecret` and `linking: linker`; with `appSecret` and `linking: none`.
 ///
 /// Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
@@ -69,7 +69,7 @@ public struct CreateUser: CommandMessage {
 }
 
 /// The SDK links the device's unlinked user: with `authCode`, or with `linking: linker`. Only to an external id that
-/// is new to the platform (seed 002). Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
+/// is new to the platform (U26). Answered `pending` first, with a ``PendingUser``. Result: ``UserResult``.
 public struct LinkUser: CommandMessage {
     public static let type = "identity.user.link.v1"
     public static let scope = Scope.sdk
@@ -94,7 +94,7 @@ public struct LinkUser: CommandMessage {
     }
 }
 
-/// What the app's linker came to (seed 002, step 4). Success is believed only when the platform's own record says the
+/// What the app's linker came to (U18, F10). Success is believed only when the platform's own record says the
 /// same. Answered `pending` first. Result: ``UserResult``.
 public struct ConfirmLink: CommandMessage {
     public static let type = "identity.user.confirm-link.v1"
@@ -112,7 +112,7 @@ public struct ConfirmLink: CommandMessage {
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
 
-/// Takes the user off the device (seed 001 "Multi-User Support"); the platform keeps it. Answered `pending` first.
+/// Takes the user off the device (U29); the platform keeps it. Answered `pending` first.
 /// Result: ``ResetResult``.
 public struct ResetUser: CommandMessage {
     public static let type = "identity.user.reset.v1"

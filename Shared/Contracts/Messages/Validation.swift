@@ -2,7 +2,7 @@
 
 /// Checks shared by the commands.
 enum Validation {
-    /// Install, device and user ids: 1 to 255 UTF-8 bytes, no control characters (design/contracts.md "Limits").
+    /// Install, device and user ids: 1 to 255 UTF-8 bytes, no control characters (docs/contracts.md "Limits").
     static func id(_ text: String, _ member: String) throws(Rejection) {
         guard !text.isEmpty, text.utf8.count <= 255 else {
             throw Rejection(.invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to 255 are allowed.")
@@ -30,7 +30,8 @@ enum Validation {
 
     static func identityType(_ name: String, _ member: String) throws(Rejection) {
         guard IdentityType(rawValue: name) != nil else {
-            throw Rejection(.validationError, "data.\(member): \(String(name.prefix(40))) is no identity type.")
+            // S4
+            throw Rejection(.validationError, "data.\(member): \(String(name.prefix(40))) is not an identity type.")
         }
     }
 

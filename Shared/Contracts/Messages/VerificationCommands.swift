@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A device logs somebody in (seed 004). Without an identifier, or with one that is not valid, the user is anonymous.
+/// A device logs somebody in (V1). Without an identifier, or with one that is not valid, the user is anonymous.
 /// Result: ``VerificationResult``; `pending` until the sync service has found the user.
 public struct VerificationLogin: CommandMessage {
     public static let type = "identity.verification.login.v1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known about who uses a device (domain.md "Verification").
+/// What is known about who uses a device (docs/verification.md).
 public enum VerificationState: String, WireEnum {
     case anonymous
     /// The app's backend vouched for the user.
@@ -11,7 +11,7 @@ public enum VerificationState: String, WireEnum {
     case unchecked
 }
 
-/// Why a login with identifiers, or without, is an anonymous one (seed 004).
+/// Why a login with identifiers, or without, is an anonymous one (V3).
 public enum AnonymousReason: String, WireEnum {
     case noIdentifier
     case userIdOuterWhiteSpace, userIdTooLong, userIdControlCharacter

@@ -8,7 +8,7 @@ public import Crypto
 /// aliases) are keyed by a salt that only the service's store knows, so that nobody outside can tell them beforehand, or
 /// find them for a command that stands in a log.
 public enum DerivedID {
-    /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key.
+    /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
     public static func user(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
         code(salt, domain("user-id", app, source, commandID)).prefix(12).hex
     }
@@ -29,7 +29,7 @@ public enum DerivedID {
     }
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
-    /// them. `counter` numbers the attempts, for the day that a number is taken already.
+    /// them. `counter` numbers the attempts, for the day that a number is taken already (S2).
     public static func mpid(salt: SymmetricKey, app: String, source: String, commandID: String, counter: Int) -> MPID {
         var counter = counter
         while true {

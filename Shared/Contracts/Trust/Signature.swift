@@ -3,8 +3,8 @@
 public import Crypto
 import Foundation
 
-/// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>` (architecture.md
-/// section 7). The secret itself never travels.
+/// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>`
+/// (docs/contracts.md "Signature"). The secret itself never travels.
 public struct Signature: Sendable, Hashable {
     public var keyID: String
     public var code: [UInt8]

@@ -49,7 +49,7 @@ public struct EnvironmentSettings {
         guard let text = text(variable) else { return fallback }
         guard let value = Value(rawValue: text.lowercased()) else {
             throw ConfigurationProblem(
-                variable, "is none of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
+                variable, "is not one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return value
     }

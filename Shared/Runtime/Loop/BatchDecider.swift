@@ -160,7 +160,7 @@ struct BatchDecider<Service: CommandService> {
         return entry(command, "dry-run", decision.outcome.reason, [reply])
     }
 
-    /// The same command again: the same reply, to where this one asks for it, and no other effect.
+    /// The same command again: the same reply, to where this one asks for it, and no other effect (S14).
     private func entry(repeated command: Command, _ replies: Replies, _ now: Timestamp) throws -> Entry {
         guard command.isCommand else { return entry(command, "repeated", nil, []) }
         if let answer = try replies.answer(to: command.key) {

@@ -160,7 +160,7 @@ struct InboundReader<Service: CommandService> {
             return .accepted(accept(event, input, record, app, principal, isTooOldToTell))
         } catch {
             replies.directUnknown(&event.attributes)
-            let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))
+            let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))  // L1
             return .refused(dead(record, error.reason.rawValue, .authenticate, error.detail, answer))
         }
     }

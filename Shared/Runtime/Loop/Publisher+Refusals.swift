@@ -82,7 +82,7 @@ extension Publisher {
         if refusals[topic]?.items.isEmpty == true { refusals[topic] = nil }
         hooks.gaveUp()
         logger.error(
-            "a reply is given up, the topic that its command names refuses it",
+            "gave up a reply: the topic that its command names refuses it",
             metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
         put(substitute, inPlaceOf: item)
     }

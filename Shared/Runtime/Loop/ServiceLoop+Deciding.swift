@@ -44,7 +44,7 @@ extension ServiceLoop {
                     topic: partition.topic, partition: partition.partition, epoch: epoch, offset: record.offset, in: $0)
             }
         } catch {
-            logger.debug("a mark was not taken back", metadata: ["error": "\(error)"])
+            logger.debug("a mark could not be withdrawn", metadata: ["error": "\(error)"])
         }
     }
 
@@ -176,7 +176,7 @@ extension ServiceLoop {
             } catch let error as StorageError where error.kind == .unavailable {
                 waitForDatabase(error)
             } catch {
-                logger.error("storage refused what it must not refuse", metadata: ["error": "\(error)"])
+                logger.error("storage refused a statement; this is a defect", metadata: ["error": "\(error)"])
                 health.database("\(error)")
                 signals.sleep(.seconds(1))
             }

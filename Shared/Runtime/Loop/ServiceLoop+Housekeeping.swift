@@ -19,7 +19,7 @@ extension ServiceLoop {
         saveProgress()
         if let joined = watch.cluster, joined != cluster {
             logger.warning(
-                "Kafka is another cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+                "this is another Kafka cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
             mustRejoin = true
         }
         if now - lastCommit >= .seconds(30) {

@@ -119,7 +119,7 @@ extension ServiceLoop {
             try work()
             return true
         } catch {
-            logger.warning("a consumer does not do as it is told, joining anew", metadata: ["error": "\(error)"])
+            logger.warning("a consumer does not obey; joining again", metadata: ["error": "\(error)"])
             mustRejoin = true
             return false
         }

@@ -87,7 +87,7 @@ extension ServiceLoop: RebalanceHandler {
         let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
         if case .setAside(let previous, _) = claim.start {
             logger.notice(
-                "the log is another one than before, reading it from its beginning",
+                "the log was replaced by another one; reading it from its beginning",
                 metadata: ["partition": "\(partition)", "set_aside": "\(previous)"])
         }
         if let gap = claim.gap {
@@ -111,7 +111,7 @@ extension ServiceLoop: RebalanceHandler {
     /// where the store says.
     func claimAgain(_ consumers: Consumers) {
         if !(ownership.isEmpty && unclaimed.isEmpty), database.connectionNumber != claimedConnection {
-            logger.notice("the database connection is a new one, claiming all partitions again")
+            logger.notice("there is a new database connection; claiming all partitions again")
             unclaimed.formUnion(ownership.partitions.keys)
             do {
                 // A copy that was put back may be older than the last migration.
@@ -156,7 +156,7 @@ extension ServiceLoop: RebalanceHandler {
     private func lookAtLogs() -> [TopicPartition: BrokerWatch.Bounds] {
         let bounds = watch.bounds(of: Set(displaced.keys))
         let silent = displaced.keys.filter { bounds[$0] == nil }
-        if !silent.isEmpty { health.partitions("\(list(silent)) have not said yet where they begin and end") }
+        if !silent.isEmpty { health.partitions("\(list(silent)) have not reported yet where they begin and end") }
         return bounds
     }
 

@@ -176,7 +176,7 @@ final class ServiceLoop<Service: CommandService> {
             for record in wanted where waiting.contains(record.topicPartition) { hold(record) }
             return wanted.filter { !waiting.contains($0.topicPartition) }
         } catch {
-            logger.error("a consumer failed for good, joining anew", metadata: ["error": "\(error)"])
+            logger.error("a consumer failed for good; joining again", metadata: ["error": "\(error)"])
             health.group("\(error)")
             mustRejoin = true
             return []

@@ -5,7 +5,7 @@ public import Contracts
 import Crypto
 public import Messaging
 
-/// Decides who sent a record (architecture.md section 7). Pure; one per version of the app directory.
+/// Decides who sent a record (docs/contracts.md "Signature"). Pure; one per version of the app directory.
 public struct Authenticator: Sendable {
     /// Whom a deployment believes.
     public enum Trust: String, Sendable, CaseIterable {

@@ -23,11 +23,11 @@ public struct Principal: Sendable, Hashable {
         self.scopes = scopes
     }
 
-    /// Checks that the principal may send a command that needs `scope` (table A5 row 2).
+    /// Checks that the principal may send a command that needs `scope` (L2).
     public func authorize(_ scope: Scope) throws(Rejection) {
         if scopes.contains(scope) { return }
         switch kind {
-        case .user where scope != .sdk, .install where scope != .sdk: throw Rejection(.userTokenNotAllowed)
+        case .user where scope != .sdk, .install where scope != .sdk: throw Rejection(.userTokenNotAllowed)  // U42
         default: break
         }
         throw Rejection(

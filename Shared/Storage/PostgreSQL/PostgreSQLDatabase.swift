@@ -141,15 +141,15 @@ public final class PostgreSQLDatabase: SQLDatabase {
             ended = try connection.endSessionsThatStandStill()
         } catch {
             // What the transaction failed with is the news; the next one that waits in vain tries again.
-            logger.warning("cannot end the sessions that stand still", metadata: ["error": "\(error)"])
+            logger.warning("cannot end idle sessions that hold locks", metadata: ["error": "\(error)"])
             return
         }
         guard !ended.isEmpty else {
-            logger.info("a lock was not free in time", metadata: ["schema": "\(settings.schema)"])
+            logger.info("a lock did not become free in time", metadata: ["schema": "\(settings.schema)"])
             return
         }
         logger.warning(
-            "ended sessions that stood still and kept locks",
+            "ended idle sessions that held locks",
             metadata: [
                 "schema": "\(settings.schema)", "count": "\(ended.count)",
                 "pids": "\(ended.map(String.init).joined(separator: " "))",

@@ -121,7 +121,7 @@ public final class SQLiteDatabase: SQLDatabase {
         let file = FileIdentity(path)
         if let connection, connection.file == file { return connection }
         closeConnection()
-        guard let file else { throw .unavailable("\(path) is gone, or cannot be looked at") }
+        guard let file else { throw .unavailable("\(path) does not exist or cannot be read") }
         let fresh: Connection
         do {
             let queue = try Self.open(path, synchronous)
