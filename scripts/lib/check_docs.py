@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what stands twice: the pages in docs with the code, the tests and the golden files.
 
-    scripts/lib/check_docs.py [--strict]
+    scripts/lib/check_docs.py
 
 - Rules (L5, U12, S3, V7 on the services' pages, F9 on vendors.md) are defined once, and every one that is cited exists.
 - Every member and type of a golden file stands on its service's page; the README's replies have the members of today.
 - Links, files and tests that a page names exist. So do pages that comments name: nothing outside the repository is cited.
 - Modules import only from floors below their own (CONTRIBUTING.md), and packages are used where dependencies.md says.
 
-With --strict also: every rule of a service is cited by its code and by a test, every fact of a vendor by anything.
+Every rule of a service is cited by its code and by a test, every fact of a vendor by anything.
 Every fault is one line, file:line: what is wrong. The exit status says whether there was one.
 """
 
@@ -134,7 +134,7 @@ def cited_in(text: str, order: list[str]) -> Iterator[str]:
             yield from filter(None, (first, last))
 
 
-def check_rules(rules: dict[str, tuple[Path, int]], strict: bool) -> None:
+def check_rules(rules: dict[str, tuple[Path, int]]) -> None:
     order = list(rules)
     cited: dict[str, set[str]] = {rule: set() for rule in rules}
     for kind, paths in (("code", CODE), ("a test", TESTS), ("a page", DOCS)):
@@ -146,8 +146,6 @@ def check_rules(rules: dict[str, tuple[Path, int]], strict: bool) -> None:
                         fault(path, number, f"there is no rule {rule} on docs/{RULE_PAGES[rule[0]]}.md")
                     elif not defines or defines[1] != rule:
                         cited[rule].add(kind)
-    if not strict:
-        return
     for rule, kinds in cited.items():
         missing = {"code", "a test"} - kinds if rule[0] != "F" else ({"anything"} if not kinds else set())
         for kind in sorted(missing):
@@ -304,11 +302,10 @@ def check_packages(found: dict[str, dict[str, tuple[Path, int]]]) -> None:
 
 
 def main() -> int:
-    strict = sys.argv[1:] == ["--strict"]
-    check_rules(defined_rules(), strict)
+    check_rules(defined_rules())
     check_members()
     check_links()
-    check_outside(DOCS + [path for path in TESTS if path.suffix == ".py"] + (CODE + TESTS if strict else []))
+    check_outside(DOCS + CODE + TESTS)
     check_tests_named()
     found = imports()
     check_floors(found)
