@@ -13,11 +13,11 @@ import Testing
 
     private func claim(
         _ partition: Int32, next: Int64? = 0, published: Int64 = -1, epoch: Int64 = 1, idle: Int64 = 1,
-        unpublished: [SetAsideIncarnation] = [], lastTime: Int64? = nil
+        suspect: Int64? = nil, unpublished: [SetAsideIncarnation] = [], lastTime: Int64? = nil
     ) -> PartitionClaim {
         PartitionClaim(
             topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next, gap: nil,
-            publishedThrough: published, idleClaims: idle, suspectOffset: nil, suspectCount: 0, logTime: -1,
+            publishedThrough: published, idleClaims: idle, suspectOffset: suspect, suspectCount: suspect == nil ? 0 : 1, logTime: -1,
             forgottenBefore: -1, lastTime: lastTime, start: .resumed, unpublished: unpublished)
     }
 
@@ -180,22 +180,34 @@ import Testing
         #expect(ownership.unsaved.isEmpty)
     }
 
-    @Test func aPartitionThatNobodyGetsPastIsSuspicious() {
+    /// Claims alone say little: one batch is tried with a mark, and with progress the doubt is over.
+    @Test func aPartitionThatNobodyGetsPastIsDoubtful() {
         var ownership = Ownership(batchSize: 500)
         for idle in Int64(1)...5 {
             ownership.add(claim(0, next: 4, idle: idle))
-            #expect(ownership[place(0)]?.isSuspicious == (idle >= Ownership.suspiciousClaims))
+            #expect(ownership[place(0)]?.isDoubtful == (idle >= Ownership.doubtfulClaims))
+            #expect(ownership[place(0)]?.isSuspicious == false)
         }
-        #expect(Ownership.suspiciousClaims == 3)
+        #expect(Ownership.doubtfulClaims == 3)
         ownership.add(claim(1, next: 4, idle: 9))
         decide([record(0, 4)], &ownership)
-        #expect(ownership[place(1)]?.isSuspicious == true)
+        #expect(ownership[place(0)]?.isDoubtful == false)
+        #expect(ownership[place(1)]?.isDoubtful == true)
+    }
+
+    /// With a mark it is clear that a process ended while it tried: no more batches there.
+    @Test func aMarkedPartitionIsSuspicious() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 4, idle: 9, suspect: 4))
+        #expect(ownership[place(0)]?.isSuspicious == true && ownership[place(0)]?.isDoubtful == false)
+        ownership.add(claim(0, next: 5, idle: 9, suspect: 4))
+        #expect(ownership[place(0)]?.isSuspicious == false, "the marked one is passed")
     }
 
     /// The deadly record may be any of the batch: with one record passed the next one is as suspicious.
     @Test func aPartitionStaysSuspiciousForAWholeBatch() {
         var ownership = Ownership(batchSize: 500)
-        ownership.add(claim(0, next: 4, idle: 3))
+        ownership.add(claim(0, next: 4, suspect: 4))
         for offset in Int64(4)..<14 {
             #expect(ownership[place(0)]?.isSuspicious == true, "\(offset)")
             decide([record(0, offset)], &ownership)

@@ -88,6 +88,15 @@ import WireJSON
         #expect(tried == !isSetAside)
     }
 
+    /// Replicas that were stopped before they had begun leave claims and no mark: that is no reason to go slowly.
+    @Test func claimsAloneDoNotSlowItDown() throws {
+        let service = FakeService()
+        try leaveTraces(of: 0)
+        try broker.send(try (0..<20).map { try put("v\($0)", id: "c\($0)") })
+        try withLoop(service) { _ = try broker.read("identity.replies.v1", 20) }
+        #expect(service.log.loads.withLock { $0.count } < 20, "not one by one")
+    }
+
     /// What is left in the database when replicas claimed the partition, marked offset 0 and died.
     private func leaveTraces(of deaths: Int) throws {
         let admin = try KafkaAdmin(configuration: broker.configuration, logger: .quiet)
@@ -96,11 +105,11 @@ import WireJSON
         let database = try loop.configuration().database.open(service: FakeService.name, logger: .quiet)
         defer { database.close() }
         try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
-        for number in 1...(deaths + 2) {
+        for number in 1...(deaths + Int(Ownership.doubtfulClaims)) {
             try database.transaction { (transaction) throws in
                 let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
                 let claims = try Storage.Progress.claim([request], clusterID: cluster, owner: "dead", in: transaction)
-                guard number > 2, let claim = claims.first else { return }
+                guard number > Ownership.doubtfulClaims, let claim = claims.first else { return }
                 _ = try Storage.Progress.markSuspect(
                     topic: Fixture.topic, partition: 0, epoch: claim.epoch, offset: 0, in: transaction)
             }

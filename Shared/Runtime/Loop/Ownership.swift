@@ -31,6 +31,8 @@ struct Ownership {
         var savedThrough: Int64
         /// What of that the group was told.
         var committedThrough: Int64
+        /// Where a batch is to be tried with a mark: claims ended here without progress.
+        var doubtedAt: Int64?
         /// Up to here records are tried one by one.
         var suspiciousUntil: Int64
         /// Worked off before any record of the partition is decided, oldest first.
@@ -39,12 +41,15 @@ struct Ownership {
         var setAsideEnds: [Int64: Int64] = [:]
 
         /// Replicas claimed this partition again and again and none got further: perhaps a record near its position
-        /// kills them.
+        /// kills them, perhaps somebody stopped them before they had begun.
+        var isDoubtful: Bool { nextOffset == doubtedAt }
+
+        /// A process ended while it tried what stands here.
         var isSuspicious: Bool { nextOffset < suspiciousUntil }
     }
 
-    /// Claims without progress after which records are tried one by one.
-    static let suspiciousClaims: Int64 = 3
+    /// Claims without progress after which a partition is in doubt.
+    static let doubtfulClaims: Int64 = 3
     /// A deadly record stands at most a batch away from where the claims stopped.
     let batchSize: Int
 
@@ -66,9 +71,8 @@ struct Ownership {
         _ claim: PartitionClaim, isSeen: Bool = false, handed: (Lane, Int64) -> Int64 = { $1 }
     ) {
         let start = claim.nextOffset ?? 0
-        let isSuspicious =
-            claim.idleClaims >= Self.suspiciousClaims
-            || claim.suspectCount > 0 && (claim.suspectOffset ?? -1) >= start
+        let isSuspicious = claim.suspectCount > 0 && (claim.suspectOffset ?? -1) >= start
+        let isDoubtful = !isSuspicious && claim.idleClaims >= Self.doubtfulClaims
         let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
         let all =
             claim.unpublished.map { Owed(incarnation: $0.incarnation, after: $0.publishedThrough) }
@@ -85,7 +89,7 @@ struct Ownership {
             lastTime: claim.lastTime, isSeen: isSeen || claim.lastTime == nil || start == 0,
             publishedThrough: claim.publishedThrough, savedThrough: claim.publishedThrough,
             committedThrough: claim.publishedThrough,
-            suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start,
+            doubtedAt: isDoubtful ? start : nil, suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start,
             owed: owed.filter { $0.incarnation != claim.incarnation || $0.after + 1 < start })
     }
 

@@ -11,22 +11,43 @@ extension ServiceLoop {
     func decide(_ records: [KafkaRecord]) {
         let isSuspicious = { (record: KafkaRecord) in self.ownership[record.topicPartition]?.isSuspicious == true }
         let suspicious = records.filter(isSuspicious)
-        run(records.filter { !isSuspicious($0) })
+        runInDoubt(records.filter { !isSuspicious($0) })
         suspicious.forEach(tryAlone)
     }
 
-    /// A record of a partition that nobody got past: writes down that it is being tried before it is, so that a record
-    /// that kills the process is known by its count and dead-lettered.
-    private func tryAlone(_ record: KafkaRecord) {
-        guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
+    /// Where claims ended without progress, the batch is marked before it is tried: if the process ends now, the next
+    /// one tries its records one by one. That is slow, so a mere count of claims does not ask for it: replicas that are
+    /// stopped while they join claim as well.
+    private func runInDoubt(_ records: [KafkaRecord]) {
+        var doubted: [(record: KafkaRecord, epoch: Int64)] = []
+        var seen: Set<TopicPartition> = []
+        for record in records where ownership.wants(record) && !seen.contains(record.topicPartition) {
+            seen.insert(record.topicPartition)
+            guard let partition = ownership[record.topicPartition], partition.isDoubtful else { continue }
+            guard mark(record, partition.claim.epoch) != nil else { continue }
+            doubted.append((record, partition.claim.epoch))
+        }
+        run(records)
+        for (record, epoch) in doubted where ownership.wants(record) { takeMarkBack(record, epoch) }
+    }
+
+    /// Writes down that the record is about to be tried.
+    /// - Returns: how often it was, this time included; `nil` when that could not be written.
+    private func mark(_ record: KafkaRecord, _ epoch: Int64) -> Int? {
         let partition = record.topicPartition
-        let attempts = persist {
+        return persist {
             try database.transaction {
                 try Progress.markSuspect(
                     topic: partition.topic, partition: partition.partition, epoch: epoch, offset: record.offset, in: $0)
             }
         }
-        guard let attempts else { return }
+    }
+
+    /// A record at which a process ended: writes down that it is being tried before it is, so that a record that kills
+    /// the process is known by its count and dead-lettered.
+    private func tryAlone(_ record: KafkaRecord) {
+        guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
+        guard let attempts = mark(record, epoch) else { return }
         if attempts > Self.maxDeadlyAttempts {
             deadLetter(record, "the process ended \(attempts - 1) times while it tried this record", attempts: attempts)
         } else {
