@@ -17,7 +17,8 @@ import Testing
     ) -> PartitionClaim {
         PartitionClaim(
             topic: Self.topic, partition: partition, incarnation: 7, epoch: epoch, nextOffset: next, gap: nil,
-            publishedThrough: published, idleClaims: idle, suspectOffset: suspect, suspectCount: suspect == nil ? 0 : 1, logTime: -1,
+            publishedThrough: published, idleClaims: idle, suspectOffset: suspect, suspectCount: suspect == nil ? 0 : 1,
+            logTime: -1,
             forgottenBefore: -1, lastTime: lastTime, start: .resumed, unpublished: unpublished)
     }
 
