@@ -338,6 +338,13 @@ def test_keys_do_what_their_scopes_say(world: World, victim: Person) -> None:
             assert (reply["status"], reply["reason"]) == ("rejected", "INSUFFICIENT_SCOPE"), (signer, name, reply)
 
 
+def test_an_sdk_key_opens_no_install_over_kafka(world: World, victim: Person) -> None:
+    """U43: it is in every copy of the app. Creating is what it is for."""
+    for name in ("user.get", "user.link", "user.confirm-link", "user.reset"):
+        reply = world.ask(Command(name, aimed(victim)[name], victim.install, "shop", "shop-sdk"))
+        assert (reply["status"], reply["reason"]) == ("rejected", "USER_TOKEN_REQUIRED"), (name, reply)
+
+
 @pytest.mark.parametrize("signer", ["shop-web", "shop-sdk"])
 def test_an_sdk_key_names_nobody_where_verification_is_enforced(world: World, victim: Person, signer: str) -> None:
     wanted = aimed(victim)
@@ -376,8 +383,7 @@ def everything_on(world: World, *topics: str) -> Iterator[bytes]:
 def test_replies_of_an_app_are_nowhere_but_on_its_topic(world: World, victim: Person) -> None:
     code = Command("user.request-auth-code", {"externalId": victim.external_id}, victim.external_id, "shop", "shop-backend")
     secret = world.ask(code)["result"]["authenticationCode"]
-    token = world.ask(Command("user.get", {"installId": victim.install}, victim.install, "shop", "shop-sdk"))
-    secrets = [secret, token["result"]["token"]["tokenId"]]
+    secrets = [secret, victim.token]
     for topic in ("identity.replies.v1", "identity.replies.evil"):
         lured = world.ask(code.again().but(attributes={"replyto": topic}))
         assert (lured["status"], lured["reason"]) == ("rejected", "INVALID_REQUEST"), lured
