@@ -8,6 +8,8 @@
 BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev pkg-config zlib1g-dev)
 # What the tests need on top of it.
 TEST_PACKAGES=(postgresql kcat openssl python3-venv docker-compose)
+# What the model needs (scripts/test --model).
+MODEL_PACKAGES=(spin gcc libc6-dev)
 
 fail() {
     echo "${0##*/}: $*" >&2
