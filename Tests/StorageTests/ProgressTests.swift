@@ -37,6 +37,31 @@ import Testing
         }
     }
 
+    /// What is read of a store counts only while it stands where its reader left it.
+    @Test(arguments: SQLEngine.allCases)
+    func whatIsReadIsFenced(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.openMigrated()
+        func passes(_ claim: PartitionClaim, at offset: Int64?) throws -> Bool {
+            let place = TopicPartition(topic: claim.topic, partition: claim.partition)
+            do {
+                try database.transaction {
+                    try Progress.check(place, epoch: claim.epoch, expectedOffset: offset, in: $0)
+                }
+                return true
+            } catch let error as StorageError {
+                #expect(error.kind == .fenced([place]))
+                return false
+            }
+        }
+        let first = try claim(database)
+        #expect(try passes(first, at: nil) && !passes(first, at: 0))
+        try advance(database, first, to: 10)
+        #expect(try passes(first, at: 10) && !passes(first, at: 11), "it went back")
+        let second = try claim(database)
+        #expect(try passes(second, at: 10) && !passes(first, at: 10), "somebody else's")
+    }
+
     @Test(arguments: SQLEngine.allCases)
     func claimsAndAdvances(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -39,10 +39,14 @@ extension ServiceLoop {
 
     private func handOver(_ owed: Ownership.Owed, in lane: Lane) throws {
         let partition = lane.partition
-        let entries = try database.transaction {
-            try Journal.unpublished(
+        guard let owned = ownership[partition] else { return }
+        let entries = try database.transaction { transaction in
+            // What a store that went back no longer has would count as handed over.
+            try Storage.Progress.check(
+                partition, epoch: owned.claim.epoch, expectedOffset: owned.storedOffset, in: transaction)
+            return try Journal.unpublished(
                 topic: partition.topic, partition: partition.partition, incarnation: lane.incarnation,
-                after: owed.after, limit: Self.slice, in: $0)
+                after: owed.after, limit: Self.slice, in: transaction)
         }
         // A row that this version cannot read stops its partition: what cannot be read may not be passed over.
         let messages = try entries.map { try vault.open($0.messages).map(writer.signedAgain) }
@@ -51,14 +55,12 @@ extension ServiceLoop {
         }
         let isAll = entries.count < Self.slice
         var through = entries.last?.position.offset ?? owed.after
-        if isAll, let owned = ownership[partition], owned.claim.incarnation == lane.incarnation {
-            through = max(through, owned.nextOffset - 1)
+        if isAll {
+            if owned.claim.incarnation == lane.incarnation { through = max(through, owned.nextOffset - 1) }
+            // The end stands behind what this process handed over before and what is not delivered yet.
             publisher.publish([], in: lane, through: through)
         }
         ownership.handedOver(partition, lane.incarnation, through: through, isAll: isAll)
-        if isAll, entries.isEmpty, ownership[partition]?.claim.incarnation != lane.incarnation {
-            note([lane: through])
-        }
     }
 
     /// Takes in how far publishing has come.

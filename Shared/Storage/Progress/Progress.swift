@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+public import Contracts
 
 /// Who reads which partition, and how far: the store's word counts, Kafka's group offsets are only a hint.
 ///
@@ -133,6 +133,22 @@ public enum Progress {
         try transaction.executeEach(
             "UPDATE progress SET idle_claims = 0 WHERE topic = $1 AND partition = $2 AND epoch = $3",
             partitions.map(\.parameters))
+    }
+
+    /// Whether the store still stands where a claim or the last update left it: before what it has is taken for all.
+    ///
+    /// - Parameter expectedOffset: as ``ProgressUpdate/expectedOffset``.
+    /// - Throws: `fenced` when it names another owner or another offset.
+    public static func check(
+        _ partition: TopicPartition, epoch: Int64, expectedOffset: Int64?, in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        let rows = try transaction.query(
+            "SELECT 1 FROM progress WHERE topic = $1 AND partition = $2 AND epoch = $3 AND next_offset = $4",
+            [
+                .text(partition.topic), SQLValue(partition.partition), .integer(epoch),
+                .integer(expectedOffset ?? ProgressRow.earliest),
+            ])
+        try checkFence([partition], [rows.count])
     }
 
     static func checkFence(
