@@ -12,6 +12,11 @@ extension SyncDecider {
 
     func alias(_ command: AliasUsers) throws(Rejection) -> Decision {
         let now = context.now.milliseconds
+        let id = context.newAliasID
+        // It waits since the same command came before (S69).
+        if let waiting = state.aliases[AliasRecord.Key(app: app, id: id)] {
+            return Decision(.succeeded(Self.scheduled(waiting)))
+        }
         guard settings.strategy.allowsAlias else {
             // S39
             throw Rejection(.aliasingNotProvisioned, "The strategy \(settings.strategy.name) does not allow aliases.")
@@ -29,7 +34,6 @@ extension SyncDecider {
         if source.isKnown(settings) || destination.isKnown(settings), !mayVouch {
             throw Rejection(.verificationRequired)
         }
-        let id = context.newAliasID
         if let rule = dropRule(source, destination, window) {
             let event = AliasDropped(
                 aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)
@@ -48,10 +52,15 @@ extension SyncDecider {
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,
             dueAt: now + aliasDelay)
-        let appliesAt = Timestamp(milliseconds: record.dueAt).rfc3339
         return Decision(
-            .succeeded(AliasResult(aliasId: id, isScheduled: true, appliesAt: appliesAt)),
+            .succeeded(Self.scheduled(record)),
             changes: [.profile(source), .profile(destination), .alias(record)])
+    }
+
+    private static func scheduled(_ alias: AliasRecord) -> AliasResult {
+        AliasResult(
+            aliasId: alias.key.id.text, isScheduled: true,
+            appliesAt: Timestamp(milliseconds: alias.dueAt).rfc3339)
     }
 
     /// S42.

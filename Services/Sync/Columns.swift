@@ -96,7 +96,7 @@ extension Erasure: SQLKeyedRecord {
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
-        try columns.numbers("mpids", &mpids, .fixed)
+        try columns.numbers("mpids", &mpids)
         var forwards = waiting.joined(separator: ",")
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map(String.init)

@@ -47,6 +47,7 @@ extension ForwardAnswer {
 extension SyncDecider {
     /// S53.
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
+        if let waiting = stillWaiting { return waiting }
         var profiles: [Profile] = []
         if let mpid = command.mpid {
             // One that is erased already is erased again: the first time may have failed elsewhere (S56).
@@ -63,6 +64,7 @@ extension SyncDecider {
     /// The link service asks for it, so it needs not be asked to do its part. Whoever it does not find here may still
     /// have a session.
     func forget(_ command: ForgetProfiles) -> Decision {
+        if let waiting = stillWaiting { return waiting }
         var profiles: [MPID: Profile] = [:]
         if let externalID = command.externalId {
             for profile in holders(of: Identity(.customerID, externalID)) {
@@ -82,6 +84,12 @@ extension SyncDecider {
             decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
         }
         return decision
+    }
+
+    /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
+    /// ends both (S69).
+    private var stillWaiting: Decision? {
+        state.erasures[context.command].map { Decision(.pending(nil), changes: [.erasure($0)]) }
     }
 
     private func holders(of identity: Identity) -> [Profile] {

@@ -54,6 +54,7 @@ public struct SyncService: CommandService {
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
         state.load(try store.identities(wanted.identities), of: wanted.identities)
+        state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
         state.load(forgotten: try store.forgotten(among: wanted.users))
         var profiles = wanted.profiles
@@ -106,6 +107,7 @@ public struct SyncService: CommandService {
         /// Of the link service.
         var users: Set<ForgottenUser> = []
         var erasedUsers: Set<ForgottenUser> = []
+        var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<ExactText>> = []
         var reachesDevices = false
         var hasErasure = false
@@ -114,6 +116,7 @@ public struct SyncService: CommandService {
             for (command, context) in commands {
                 let app = context.app
                 if case .linked = command, !app.sync.fromLinks { continue }
+                if case .alias = command { aliases.insert(.init(app: app.id, id: context.newAliasID)) }
                 if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
                 if case .answered(let answer) = command { answers.insert(.init(app: app.id, id: answer.forwardID)) }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
@@ -124,6 +127,7 @@ public struct SyncService: CommandService {
                 if command.reachesDevices(app.sync) { reachesDevices = true }
                 if command.isErasure {
                     hasErasure = true
+                    erasures.insert(context.command)
                     if let user = command.userID { erasedUsers.insert(.init(app: app.id, id: user)) }
                 }
             }

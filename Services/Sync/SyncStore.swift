@@ -104,6 +104,10 @@ public struct SyncStore {
         return users.filter { found.contains(ForgottenRow($0).key) }
     }
 
+    func erasures(_ commands: Set<CommandKey>) throws -> [Erasure] {
+        try Erasure.table.find(commands, in: transaction)
+    }
+
     func erasures(waitingFor forwards: Set<Scoped<ExactText>>) throws -> [Erasure] {
         try Erasure.table.find(
             """
@@ -124,8 +128,7 @@ public struct SyncStore {
         try DeviceRecord.table.save(devices.filter { !$0.isUnused || $0.bucket != nil }, in: transaction)
         try DeviceRecord.table.remove(
             devices.filter { $0.isUnused && $0.bucket == nil }.map(\.key), in: transaction)
-        try AliasRecord.table.insert(state.aliases.changed, in: transaction)
-        try AliasRecord.table.remove(state.aliases.removed, in: transaction)
+        try AliasRecord.table.save(state.aliases, in: transaction)
         try ForgottenRow.table.save(state.newlyForgotten.map { ForgottenRow($0) }.sorted(), in: transaction)
         try saveErasures(state)
     }

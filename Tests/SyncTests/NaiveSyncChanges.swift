@@ -80,8 +80,9 @@ extension NaiveSyncModel {
 
     // MARK: Alias and link
 
-    /// - Returns: whether it is scheduled.
-    mutating func alias(_ command: AliasUsers, id: String, now: Int64) throws(Refusal) -> Bool {
+    /// - Returns: when it is applied, `nil` for never.
+    mutating func alias(_ command: AliasUsers, id: String, now: Int64) throws(Refusal) -> Int64? {
+        if aliases[id] != nil { return times[id] }
         guard ["default", "conversion", "link"].contains(settings.strategy.name) else {
             throw Refusal(reason: .aliasingNotProvisioned)
         }
@@ -100,14 +101,15 @@ extension NaiveSyncModel {
         if source.sources > 0 || !destination.windows.isEmpty
             || source.windows.contains(where: { $0[0] <= window[1] && window[0] <= $0[1] })
         {
-            return false
+            return nil
         }
         let open = source.windows.filter { $0[1] >= earliest - hour }
         if open.count >= settings.limits.aliasesPerProfile { throw Refusal(reason: .limitExceeded) }
         change(source.mpid) { $0.windows = open + [window] }
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
-        return true
+        times[id] = now + 1000
+        return times[id]
     }
 
     mutating func apply(_ id: String) {
@@ -125,7 +127,8 @@ extension NaiveSyncModel {
 
     // MARK: Erasure
 
-    mutating func erase(_ command: EraseProfile, now: Int64) throws(Refusal) {
+    mutating func erase(_ command: EraseProfile, id: String, now: Int64) throws(Refusal) {
+        if erasing.contains(id) { return }
         if let identity = command.identity {
             let owners = holders(identity)
             if owners.isEmpty { throw Refusal(reason: .notFoundError) }
@@ -134,9 +137,11 @@ extension NaiveSyncModel {
             guard let person = person(command.mpid) else { throw Refusal(reason: .notFoundError) }
             erase([person], now)
         }
+        erasing.insert(id)
     }
 
-    mutating func forget(_ command: ForgetProfiles, now: Int64) {
+    mutating func forget(_ command: ForgetProfiles, id: String, now: Int64) {
+        guard erasing.insert(id).inserted else { return }
         erase(
             people.filter { person in
                 let isCustomer = person.ids.contains { id in

@@ -42,6 +42,10 @@ struct NaiveSyncModel {
     var devices: [String: Device] = [:]
     /// By id: source, destination.
     var aliases: [String: [MPID]] = [:]
+    /// When they are applied.
+    var times: [String: Int64] = [:]
+    /// Commands whose erasure waits for the others; in these tests nobody answers.
+    var erasing: Set<String> = []
     /// Users of the link service that were erased.
     var gone: Set<String> = []
     let enforces: Bool

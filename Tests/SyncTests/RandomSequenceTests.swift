@@ -87,11 +87,11 @@ import Testing
             case .search(let request): return .sync(try model.search(request))
             case .modify(let command): return .sync(try model.modify(command))
             case .alias(let command):
-                let isScheduled = try model.alias(command, id: context.newAliasID, now: now)
-                let at = Timestamp(milliseconds: now + 1000).rfc3339
+                let time = try model.alias(command, id: context.newAliasID, now: now)
                 return .alias(
                     AliasResult(
-                        aliasId: context.newAliasID, isScheduled: isScheduled, appliesAt: isScheduled ? at : nil))
+                        aliasId: context.newAliasID, isScheduled: time != nil,
+                        appliesAt: time.map { Timestamp(milliseconds: $0).rfc3339 }))
             case .applyAlias(let command):
                 model.apply(command.aliasId)
                 return .noted
@@ -99,10 +99,10 @@ import Testing
                 model.linked(event, newMPID: newMPID, now: now)
                 return .noted
             case .erase(let command):
-                try model.erase(command, now: now)
+                try model.erase(command, id: context.command.id, now: now)
                 return .pending
             case .forget(let command):
-                model.forget(command, now: now)
+                model.forget(command, id: context.command.id, now: now)
                 return .pending
             case .getUsers, .answered: return .another
             }
