@@ -33,3 +33,71 @@ extension CloudEvent: Decodable where Payload: Decodable {
         data = try decoder.container(keyedBy: DataKey.self).decode(Payload.self, forKey: .data)
     }
 }
+
+/// The context attributes of a CloudEvents 1.0 message: the standard ones, the registered extensions we use
+/// (`partitionkey`, `correlationid`, `causationid`, `expirytime`, `traceparent`, `tracestate`, `authtype`, `authid`)
+/// and our own three, `appid`, `replyto` and `dryrun`.
+///
+/// `id` and `source` together are the idempotency key within an app: a producer that retries sends the same pair.
+public struct EventAttributes: Sendable, Hashable, Codable {
+    public var specVersion: String
+    public var id: String
+    public var source: String
+    public var type: String
+    public var subject: String?
+    /// RFC 3339, when the message was made. Kept as written.
+    public var time: String?
+    public var dataContentType: String?
+    /// The app (tenant) the message is for.
+    public var appID: String?
+    /// Equals the Kafka key.
+    public var partitionKey: String?
+    /// The id of the command that started it all.
+    public var correlationID: String?
+    /// The id of the message just before.
+    public var causationID: String?
+    /// CloudEvents' `sequence`, of events: `topic[partition]incarnation.offset.index` of what they were decided on. Where
+    /// two are equal up to the bracket, the greater text is the later event.
+    public var sequence: String?
+    /// Topic for the reply; `identity.replies.v1` when absent.
+    public var replyTo: String?
+    /// RFC 3339. A command not decided by then is answered `expired` and changes nothing.
+    public var expiryTime: String?
+    public var traceParent: String?
+    public var traceState: String?
+    /// Set by the gateway only, believed only under a key of the deployment.
+    public var authType: String?
+    public var authID: String?
+    /// `true`: decide, tell, and leave everything as it is. `false` and absent mean the same; anything else is refused.
+    public var dryRun: String?
+
+    public init(id: String, source: String, type: String, appID: String? = nil) {
+        self.specVersion = "1.0"
+        self.id = id
+        self.source = source
+        self.type = type
+        self.appID = appID
+    }
+
+    /// Whether the command is only to be tried.
+    public var isDryRun: Bool { dryRun == "true" }
+
+    /// The wire names, in the order in which they are written.
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case specVersion = "specversion"
+        case id, source, type, subject, time
+        case dataContentType = "datacontenttype"
+        case appID = "appid"
+        case partitionKey = "partitionkey"
+        case correlationID = "correlationid"
+        case causationID = "causationid"
+        case sequence
+        case replyTo = "replyto"
+        case expiryTime = "expirytime"
+        case traceParent = "traceparent"
+        case traceState = "tracestate"
+        case authType = "authtype"
+        case authID = "authid"
+        case dryRun = "dryrun"
+    }
+}

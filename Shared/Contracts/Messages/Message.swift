@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Crypto
+public import WireJSON
+
 /// Something with a name on the wire: `identity.<service>.<what>.v<major>`.
 public protocol Message: Codable, Sendable, Hashable {
     /// The CloudEvents `type`.
@@ -23,5 +26,84 @@ public protocol EventMessage: Message {
     var subject: String { get }
 }
 
+/// The `result` of a succeeded command.
+public protocol CommandResult: Codable, Sendable, Hashable {
+    /// Whether it holds a secret, such as an authentication code or a token: a store keeps it only encrypted.
+    static var isConfidential: Bool { get }
+}
+
+extension CommandResult {
+    public static var isConfidential: Bool { false }
+}
+
 /// The Kafka key of everything about `subject` in `app`.
 public func partitionKey(app: String, subject: String) -> String { "\(app)/\(subject)" }
+
+/// What an API key may ask for (the services' pages in docs). The vendor writes its scopes in two spellings
+/// (F6: `user.link`, `USER_LINK`); both are read.
+public enum Scope: String, Sendable, Hashable, CaseIterable {
+    case userLink = "user.link"
+    case userDelete = "user.delete"
+    case sdk
+    case identitySync = "identity.sync"
+    /// Name login identities in an app that enforces verification. For backends; `identity.sync` is needed as well.
+    case identityVouch = "identity.vouch"
+    case verificationCheck = "verification.check"
+    case admin
+    /// Commands that only the deployment's own services may send. No API key can hold it.
+    case `internal`
+
+    public init?(spelling: String) {
+        let dotted = spelling.lowercased().split(separator: "_", omittingEmptySubsequences: false).joined(
+            separator: ".")
+        self.init(rawValue: dotted)
+    }
+}
+
+/// A type of command, without its data: what those who send commands need to know of it.
+public struct CommandType: Sendable {
+    /// In full: `identity.link.request.v1`.
+    public let name: String
+    /// What the sender must be allowed to do.
+    public let scope: Scope
+    private let subject: @Sendable (JSONValue) throws -> String
+
+    public init<Message: CommandMessage>(_: Message.Type) {
+        name = Message.type
+        scope = Message.scope
+        subject = { try WireJSONDecoder().decode(Message.self, from: $0).partitionSubject }
+    }
+
+    /// The second half of the Kafka key of a command with this data; `nil` when the data is not what the type needs.
+    public func partitionSubject(of data: JSONValue) -> String? {
+        (try? subject(data)).flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The full type of `link.request` is `identity.link.request.v1`; a full one is returned as it is.
+    public static func fullName(_ name: String) -> String {
+        name.hasPrefix("identity.") ? name : "identity.\(name).v1"
+    }
+
+    /// The service that consumes a type: its second part. `nil` when the type does not have the form.
+    public static func service(of name: String) -> String? {
+        let parts = name.split(separator: ".")
+        return parts.count >= 4 && parts[0] == "identity" ? String(parts[1]) : nil
+    }
+}
+
+/// What a command says, as 32 bytes: SHA-256 of its type, a zero byte and its canonical data. Two commands under one id
+/// are the same one when their digests are equal, and a reply names the digest of the command that it answers.
+public enum CommandDigest {
+    public static func bytes(type: String, data: JSONValue) -> [UInt8] {
+        var hash = SHA256()
+        hash.update(data: Array(type.utf8))
+        hash.update(data: [0])
+        hash.update(data: data.canonicalBytes())
+        return Array(hash.finalize())
+    }
+
+    /// As it stands in a reply: lower-case hex.
+    public static func text(type: String, data: JSONValue) -> String { text(bytes(type: type, data: data)) }
+
+    public static func text(_ digest: [UInt8]) -> String { digest.hex }
+}

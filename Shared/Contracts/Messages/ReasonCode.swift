@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import WireJSON
+
 /// Why a command was rejected: stable codes that programs may act on. A code is never renamed or reused.
 ///
 /// Link codes are the vendor's (F2, F3); the others are ours.
@@ -157,4 +159,27 @@ public enum ReasonCode: String, WireEnum {
         case .iatIsMandatory: "The identity token has no iat, in whole seconds since 1970."
         }
     }
+}
+
+/// A refusal with its reason code and one line for people that says what was wrong and what would be right.
+/// The line never holds secrets; it may name members of the request but not quote long values.
+public struct Rejection: Error, Sendable, Hashable, CustomStringConvertible {
+    public var reason: ReasonCode
+    public var message: String
+    /// What is known in spite of it, for the reply's `result`.
+    public private(set) var result: RawJSON?
+
+    public init(_ reason: ReasonCode, _ message: String? = nil) {
+        self.reason = reason
+        self.message = message ?? reason.defaultMessage
+    }
+
+    public func carrying(_ result: some CommandResult) -> Rejection {
+        var rejection = self
+        // Results are plain values, which always encode.
+        rejection.result = (try? WireJSONEncoder().encode(result)).map { RawJSON($0) }
+        return rejection
+    }
+
+    public var description: String { "\(reason.rawValue): \(message)" }
 }
