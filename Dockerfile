@@ -15,8 +15,7 @@ COPY Services Services
 RUN swift build -c release --static-swift-stdlib \
     && mkdir /out \
     && cd .build/release \
-    && install -s identitybus identitybus-link identitybus-user identitybus-sync identitybus-verification \
-         identitybus-gateway /out/
+    && find . -maxdepth 1 -type f -name 'identitybus*' -executable -exec install -s -t /out {} +
 
 FROM debian:bookworm-slim
 RUN apt-get update \

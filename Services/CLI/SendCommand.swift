@@ -4,14 +4,10 @@ import Apps
 import ArgumentParser
 import Contracts
 import Foundation
-import Link
 import Logging
 import Messaging
 import Observability
 import Runtime
-import Sync
-import User
-import Verification
 import WireJSON
 
 struct SendCommand: ParsableCommand {
@@ -77,11 +73,6 @@ struct SendCommand: ParsableCommand {
         }
     }
 
-    /// Every command that a service reads.
-    private static let types =
-        LinkService.commandTypes + UserService.commandTypes + SyncService.commandTypes
-        + VerificationService.commandTypes
-
     /// - Returns: the digest of the command too.
     private func record() throws -> (Record, String) {
         let type = CommandType.fullName(type)
@@ -95,7 +86,7 @@ struct SendCommand: ParsableCommand {
             throw ValidationError("--data is not JSON: \(error)")
         }
         let topic = deployment.topics.commands(service)
-        let known = Self.types.first { $0.name == type }
+        let known = Deployment.commands.first { $0.name == type }
         let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id)
         var attributes = EventAttributes(id: id, source: source, type: type, appID: app)
         attributes.time = Timestamp.now.rfc3339

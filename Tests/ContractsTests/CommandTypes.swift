@@ -7,6 +7,9 @@ import Sync
 import User
 import Verification
 
+let services: [any CommandService.Type] = [
+    LinkService.self, UserService.self, SyncService.self, VerificationService.self,
+]
+
 /// Every command that a service reads.
-let commandTypes =
-    LinkService.commandTypes + UserService.commandTypes + SyncService.commandTypes + VerificationService.commandTypes
+let commandTypes = services.flatMap { $0.commandTypes }

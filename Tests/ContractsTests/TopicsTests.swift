@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Runtime
 import Testing
 
 @testable import Contracts
@@ -12,6 +13,13 @@ import Testing
         #expect(topics.deadLetters("link") == "\(prefix)identity.link.dlq.v1")
         #expect(topics.replies == "\(prefix)identity.replies.v1")
         #expect(topics.group("link") == "\(prefix)identity.link")
+    }
+
+    @Test func nobodyElseMayNameWhereServicesAreAnswered() {
+        for name in services.map({ $0.name }) + ["gateway"] {
+            #expect(Topics().isOwn(replyTopic: Topics().replies(to: name)), "\(name)")
+        }
+        #expect(!Topics().isOwn(replyTopic: Topics().replies(to: "my-backend")))
     }
 
     struct ReplyTo: Sendable, CustomTestStringConvertible {

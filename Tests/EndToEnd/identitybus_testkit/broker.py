@@ -16,6 +16,7 @@ from .waiting import until
 # Whom a service sends commands: it waits until their topics are there.
 _ASKED = {
     "link": ("user", "sync"), "user": ("link",), "sync": ("link", "verification"), "verification": ("sync",)}
+SERVICES = tuple(_ASKED)
 
 
 def topics_of(*services: str) -> list[str]:

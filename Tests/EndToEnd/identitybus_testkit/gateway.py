@@ -4,7 +4,7 @@
 import json
 from pathlib import Path
 
-from .broker import Broker
+from .broker import SERVICES, Broker
 from .databases import Database
 from .deployment import Deployment
 from .http import Client
@@ -16,7 +16,6 @@ from .waiting import until
 
 # So that tests can make tokens of the app `demo`.
 TOKEN_SECRET = SECRET_PREFIX + "of-the-tokens-of-demo"
-SERVICES = ["link", "user", "sync", "verification"]
 
 
 def topics() -> list[str]:

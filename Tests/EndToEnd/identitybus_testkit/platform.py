@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from . import apps
 from . import commands as c
-from .broker import Broker
+from .broker import SERVICES, Broker
 from .bus import Bus
 from .commands import Command, fresh
 from .databases import Database
@@ -18,8 +18,6 @@ from .deployment import Deployment
 from .service import Service
 from .verification import verification_apps, vouched
 from .waiting import until
-
-SERVICES = ("link", "user", "sync", "verification")
 
 
 class Platform(Deployment):
