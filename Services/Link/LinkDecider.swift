@@ -92,3 +92,110 @@ extension LinkCommand {
         }
     }
 }
+
+/// docs/link.md, L3 to L15. L1 and L2 are the runtime's (`Authenticator`, `Principal`).
+extension LinkDecider {
+    func request(_ request: LinkRequest) throws(Rejection) -> Decision {
+        try app.linking.check(externalID: request.externalId)  // L3
+        guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
+        let install = try found(request.installId)  // L5, L6
+        try checkStatus(of: install)  // L7
+        guard install.userID != nil || install.isOpen else { throw Rejection(.noLinkingInProgress) }  // L7a
+        return try connect(install, to: request.externalId)  // L8 to L15
+    }
+
+    /// The user service's word that somebody proved to be this person: the install need not be known or wait for a
+    /// linker (L30, L31).
+    func establish(_ command: EstablishLink) throws(Rejection) -> Decision {
+        try app.linking.check(externalID: command.externalId)  // L3
+        guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
+        let known = try known(command.installId)  // L6
+        if let known { try checkStatus(of: known) }  // L7
+        if command.mode == .linkExistingUser, known?.userID == nil { throw Rejection(.userNotFound) }
+        var install = known ?? Install(id: command.installId, app: app.id, device: command.device)
+        install.device = command.device
+        var decision = try connect(install, to: command.externalId)  // L8 to L15
+        guard known?.device != command.device else { return decision }
+        let event = InstallRegistered(installId: install.id, device: install.device, userId: known?.userID)
+        decision.events.insert(event, at: 0)
+        if decision.changes.isEmpty { decision.changes = [.install(install)] }
+        return decision
+    }
+
+    private func connect(_ install: Install, to externalID: String) throws(Rejection) -> Decision {
+        let owner = state.person(app: app.id, externalID: externalID)
+        switch person(on: install) {
+        case let person? where person.isLinked(to: externalID):
+            return try linkAgain(install, person, externalID)  // L9, L9a, L10
+        case let person? where person.externalID != nil:
+            throw Rejection(.installLinkedToOtherUser)  // L8
+        case .some where owner != nil:
+            throw Rejection(.cannotLinkExistingPersonToOtherPerson)  // L15
+        case let person?:
+            return try elect(install, for: person, externalID)  // L14
+        case nil:
+            if let owner { return try elect(install, for: owner, externalID) }  // L11, L13
+            return try elect(install, for: newPerson(), externalID)  // L12
+        }
+    }
+
+    private func linkAgain(_ install: Install, _ person: Person, _ externalID: String) throws(Rejection) -> Decision {
+        switch install.activity {
+        case .active:
+            return Decision(.succeeded(result(install, person)))  // L9
+        case .standby where state.installs(of: person.userID).contains(where: { install.waits(for: $0) }):
+            return Decision(.succeeded(result(install, person)))  // L9
+        case .standby:
+            return try elect(install, for: person, externalID)  // L9a
+        case .deactivated, .suspended, .none:
+            throw Rejection(.installDeactivated)  // L10
+        }
+    }
+
+    /// Puts the person on the install and decides which of its installs is the active one: the new one, unless a phone
+    /// has the person and the new one is a tablet (docs/link.md "Which install is active") (L21).
+    private func elect(_ install: Install, for person: Person, _ externalID: String) throws(Rejection) -> Decision {
+        let others = state.installs(of: person.userID).filter {
+            $0.isActive && ExactText($0.id) != ExactText(install.id)
+        }
+        guard others.count < 2 else { throw Rejection(.multipleInstallsActive) }  // L11
+        let isNew = state.person(userID: person.userID) == nil
+        let phone = others.first { install.waits(for: $0) }
+        let linked = install.with(person.userID, phone == nil ? .active : .standby, isNew: isNew)
+        let superseded = phone == nil ? others.map { $0.with(person.userID, .deactivated) } : []
+        var linkedPerson = person
+        linkedPerson.externalID = externalID
+        let event = Linked(
+            installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
+            activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),
+            version: linked.version)
+        let deactivations = superseded.map {
+            InstallStatusChanged(
+                installId: $0.id, status: $0.status, isActive: false, userId: person.userID, isLinked: true,
+                cause: .superseded, version: $0.version)
+        }
+        return Decision(
+            .succeeded(result(linked, person, isNew: isNew)),
+            changes: [.person(linkedPerson), .install(linked)] + superseded.map { .install($0) },
+            events: [event] + deactivations)
+    }
+
+    private func result(_ install: Install, _ person: Person, isNew: Bool = false) -> LinkResult {
+        LinkResult(
+            userId: person.userID, installId: install.id, isActive: install.isActive, personCreated: isNew,
+            version: install.version)
+    }
+}
+
+extension Install {
+    /// A tablet waits while a phone is its person's active install.
+    fileprivate func waits(for other: Install) -> Bool {
+        device.kind == .tablet && other.device.kind == .phone && other.isActive
+    }
+}
+
+extension Person {
+    fileprivate func isLinked(to externalID: String) -> Bool {
+        self.externalID.map { ExactText($0) } == ExactText(externalID)
+    }
+}
