@@ -262,9 +262,9 @@ SCOPES: dict[str, str | None] = {
 
 
 def types() -> set[str]:
-    text = "".join(
-        path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*Commands.swift"))
-    return set(re.findall(r'static let type = "identity\.(.+)\.v1"', text))
+    text = "".join(path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*.swift"))
+    command = r'struct \w+: (?:Command|SyncRequest)Message\b.*?static let type = "identity\.(.+?)\.v1"'
+    return set(re.findall(command, text, re.S))
 
 
 def test_every_command_is_tried() -> None:
