@@ -14,12 +14,12 @@ public enum HS256 {
     ///   - claims: an object; its members are written in their order.
     ///   - type: the header's `typ`.
     public static func sign(_ claims: JSONValue, key: SymmetricKey, type: String = "JWT") -> String {
-        let input = "\(header(type: type)).\(base64URL(claims.serialized()))"
+        let input = header(type: type) + base64URL(claims.serialized())
         return "\(input).\(base64URL(HMAC<SHA256>.authenticationCode(for: Array(input.utf8), using: key)))"
     }
 
-    /// The first part of every token of this type that ``sign(_:key:type:)`` makes.
-    static func header(type: String) -> String { base64URL(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8) }
+    /// What every token of this type that ``sign(_:key:type:)`` makes begins with, the dot included.
+    static func header(type: String) -> String { base64URL(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8) + "." }
 
     /// A token that was read and not yet believed.
     struct Unverified {
@@ -27,12 +27,12 @@ public enum HS256 {
         private let input: ArraySlice<UInt8>
         private let signature: [UInt8]
 
-        /// - Parameter type: the header has to be ours to the letter: there is no other algorithm to be talked into.
+        /// - Parameter header: of the kind that is wanted, to the letter: there is no other algorithm to be talked into.
         /// - Returns: `nil` for everything else, and for another spelling of a token.
-        init?(_ text: String, type: String) {
+        init?(_ text: String, header: String) {
             let bytes = Array(text.utf8)
             let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-            guard parts.count == 3, parts[0].elementsEqual(header(type: type).utf8),
+            guard parts.count == 3, bytes.starts(with: header.utf8),
                 let payload = HS256.bytes(base64URL: parts[1]), let signature = HS256.bytes(base64URL: parts[2]),
                 let claims = try? JSONValue(parsing: payload, limits: JSONLimits(maxDepth: 8)).objectValue
             else { return nil }

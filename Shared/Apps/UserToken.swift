@@ -23,6 +23,8 @@ public struct UserToken: Sendable, Hashable {
         expires = Timestamp(milliseconds: (issued.milliseconds + lifetime) / 1000 * 1000)
     }
 
+    private static let header = HS256.header(type: "JWT")
+
     /// The key that signs: the app's own `sdk.tokenSecret`, or one derived from the deployment's internal key. Not from
     /// the app secret: that one is in every copy of the app.
     public static func key(of app: AppSettings, secrets: DerivedSecrets) -> SymmetricKey {
@@ -48,7 +50,7 @@ public struct UserToken: Sendable, Hashable {
     public static func verified(
         _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
     ) -> UserToken? {
-        guard let token = Common(text, type: "JWT", apps, now), let userID = token.claims["sub"]?.stringValue,
+        guard let token = Common(text, header: header, apps, now), let userID = token.claims["sub"]?.stringValue,
             keys(of: token.app, secrets: secrets).contains(where: token.text.isSigned(with:))
         else { return nil }
         return UserToken(
@@ -79,9 +81,10 @@ public struct InstallToken: Sendable, Hashable {
     }
 
     private static let type = "install+jwt"
+    private static let header = HS256.header(type: type)
 
     /// Whether a text is meant as one; whether it is valid makes no difference.
-    public static func isMeant(by text: String) -> Bool { text.hasPrefix("\(HS256.header(type: type)).") }
+    public static func isMeant(by text: String) -> Bool { text.utf8.starts(with: header.utf8) }
 
     /// Follows from the key of user tokens, and is another one: neither kind checks out as the other.
     private static func key(_ userTokenKey: SymmetricKey) -> SymmetricKey {
@@ -104,7 +107,7 @@ public struct InstallToken: Sendable, Hashable {
     public static func verified(
         _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
     ) -> InstallToken? {
-        guard let token = Common(text, type: type, apps, now), let creation = token.claims["creation"]?.stringValue,
+        guard let token = Common(text, header: header, apps, now), let creation = token.claims["creation"]?.stringValue,
             UserToken.keys(of: token.app, secrets: secrets).contains(where: { token.text.isSigned(with: key($0)) })
         else { return nil }
         return InstallToken(
@@ -128,8 +131,8 @@ private struct Common {
     private static let latest = Int64.max / 1000
 
     /// - Returns: `nil` when the form is another one, the app is not known, or the token's time has passed.
-    init?(_ token: String, type: String, _ apps: AppDirectory, _ now: Timestamp) {
-        guard token.utf8.count <= 4096, let text = HS256.Unverified(token, type: type),
+    init?(_ token: String, header: String, _ apps: AppDirectory, _ now: Timestamp) {
+        guard token.utf8.count <= 4096, let text = HS256.Unverified(token, header: header),
             let app = text.claims["aud"]?.stringValue.flatMap({ apps[$0] }),
             let installID = text.claims["install"]?.stringValue, let issued = text.claims["iat"]?.int64Value,
             let expires = text.claims["exp"]?.int64Value, expires > now.milliseconds / 1000,

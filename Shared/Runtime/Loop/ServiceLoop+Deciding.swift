@@ -19,6 +19,7 @@ extension ServiceLoop {
     /// one tries its records one by one. That is slow, so a mere count of claims does not ask for it: replicas that are
     /// stopped while they join claim as well.
     private func runInDoubt(_ records: [KafkaRecord]) {
+        guard ownership.partitions.values.contains(where: \.isDoubtful) else { return run(records) }
         var doubted: [(record: KafkaRecord, epoch: Int64)] = []
         var seen: Set<TopicPartition> = []
         for record in records where ownership.wants(record) && !seen.contains(record.topicPartition) {
