@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
-import Contracts
+public import Contracts
 import Runtime
 import Storage
 
@@ -13,12 +13,12 @@ public struct Erasure: Codable, Sendable, Hashable {
         /// It need not be told: the erasure came from there.
         case untold
         /// It was sent the command with this id.
-        case asked(forward: String)
+        case asked(forward: CommandID)
         /// It refused. Whoever erases the person again has it asked again (L41).
         case refused
         case done
 
-        var forward: String? {
+        var forward: CommandID? {
             if case .asked(let forward) = self { forward } else { nil }
         }
 
@@ -32,11 +32,11 @@ public struct Erasure: Codable, Sendable, Hashable {
             case erased(installs: Int)
             /// To `link.forget`, which waits for the user service only: the sync service waits for it itself.
             /// - also: another person that the same command erased.
-            case forgotten(userID: String, also: String?)
+            case forgotten(userID: UserID, also: UserID?)
         }
 
-        var source: String
-        var id: String
+        var source: SourceID
+        var id: CommandID
         var answer: Answer
 
         init(_ command: CommandKey, _ answer: Answer) {
@@ -45,13 +45,13 @@ public struct Erasure: Codable, Sendable, Hashable {
             self.answer = answer
         }
 
-        func key(app: String) -> CommandKey { CommandKey(app: app, source: source, id: id) }
+        func key(app: AppID) -> CommandKey { CommandKey(app: app, source: source, id: id) }
 
         func waits(for part: KeyPath<Erasure, Part>) -> Bool {
             if case .erased = answer { true } else { part == \Erasure.user }
         }
 
-        var also: String? {
+        var also: UserID? {
             if case .forgotten(_, let also) = answer { also } else { nil }
         }
     }
@@ -59,15 +59,15 @@ public struct Erasure: Codable, Sendable, Hashable {
     /// More than this many commands do not wait for one erasure (L40).
     static let maxWaiting = 16
 
-    public var app: String
-    public var userID: String
-    var externalID: String?
-    var installIDs: [String]
+    public var app: AppID
+    public var userID: UserID
+    var externalID: ExternalID?
+    var installIDs: [InstallID]
     public var user = Part.untold
     public var sync = Part.untold
     var waiting: [Waiting] = []
 
-    init(app: String, userID: String, externalID: String?, installIDs: [String]) {
+    init(app: AppID, userID: UserID, externalID: ExternalID?, installIDs: [InstallID]) {
         self.app = app
         self.userID = userID
         self.externalID = externalID
@@ -89,10 +89,10 @@ public struct ForgetAnswer: Sendable, Hashable {
     }
 
     /// The id of the command that was forwarded.
-    public var forward: String
+    public var forward: CommandID
     public var outcome: Outcome
 
-    public init(forward: String, outcome: Outcome) {
+    public init(forward: CommandID, outcome: Outcome) {
         self.forward = forward
         self.outcome = outcome
     }
@@ -207,7 +207,7 @@ extension LinkDecider {
     private func isElsewhere(_ waiting: Erasure.Waiting) -> Bool {
         guard let other = waiting.also.flatMap({ state.erasure(of: $0) }) else { return false }
         return other.waiting.contains {
-            ExactText($0.source) == ExactText(waiting.source) && ExactText($0.id) == ExactText(waiting.id)
+            $0.source == waiting.source && $0.id == waiting.id
         }
     }
 }
@@ -222,7 +222,7 @@ extension LinkDecider.Decision {
     }
 
     /// Once, and again when it refused. Does not expire: the person is gone here.
-    fileprivate mutating func tellUser(_ erasure: inout Erasure, _ forward: String) {
+    fileprivate mutating func tellUser(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.user == .untold || erasure.user == .refused else { return }
         let command = ForgetUser(
             userId: erasure.userID, externalId: erasure.externalID, installIds: erasure.installIDs)
@@ -230,7 +230,7 @@ extension LinkDecider.Decision {
         erasure.user = .asked(forward: forward)
     }
 
-    fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: String) {
+    fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.sync == .untold || erasure.sync == .refused else { return }
         let command = ForgetProfiles(userId: erasure.userID, externalId: erasure.externalID)
         forwards.append(Forward(id: forward, command: command))
@@ -246,8 +246,8 @@ extension Erasure {
     }
 
     /// Whose answer the command with this id is.
-    fileprivate func part(awaiting forward: String) -> WritableKeyPath<Erasure, Part> {
-        user.forward.map { ExactText($0) } == ExactText(forward) ? \.user : \.sync
+    fileprivate func part(awaiting forward: CommandID) -> WritableKeyPath<Erasure, Part> {
+        user.forward == forward ? \.user : \.sync
     }
 }
 

@@ -72,7 +72,7 @@ extension LinkDecider {
         case (.deleted, .active), (.deleted, .suspended): return .deactivated
         case (.enabled, .suspended):
             let others = install.userID.map { state.installs(of: $0) } ?? []
-            let isTaken = others.contains { $0.isActive && ExactText($0.id) != ExactText(install.id) }
+            let isTaken = others.contains { $0.isActive && $0.id != install.id }
             return isTaken ? .deactivated : .active
         default: return install.activity
         }

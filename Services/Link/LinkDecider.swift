@@ -49,14 +49,14 @@ public struct LinkDecider {
     var app: AppSettings { context.app }
 
     /// The install with this id, if there is one (L6).
-    func known(_ installID: String) throws(Rejection) -> Install? {
+    func known(_ installID: InstallID) throws(Rejection) -> Install? {
         guard let install = state.install(installID) else { return nil }
         guard install.app == app.id else { throw Rejection(.installDoesNotBelongToApp) }  // L6
         return install
     }
 
     /// The install with this id (L5, L6).
-    func found(_ installID: String) throws(Rejection) -> Install {
+    func found(_ installID: InstallID) throws(Rejection) -> Install {
         guard let install = try known(installID) else { throw Rejection(.installNotFound) }  // L5
         return install
     }
@@ -84,7 +84,7 @@ public struct LinkDecider {
 
 extension LinkCommand {
     /// The install that somebody wants to link.
-    fileprivate var linkedInstallID: String? {
+    fileprivate var linkedInstallID: InstallID? {
         switch self {
         case .request(let command): command.installId
         case .establish(let command): command.installId
@@ -122,7 +122,7 @@ extension LinkDecider {
         return decision
     }
 
-    private func connect(_ install: Install, to externalID: String) throws(Rejection) -> Decision {
+    private func connect(_ install: Install, to externalID: ExternalID) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
@@ -139,7 +139,7 @@ extension LinkDecider {
         }
     }
 
-    private func linkAgain(_ install: Install, _ person: Person, _ externalID: String) throws(Rejection) -> Decision {
+    private func linkAgain(_ install: Install, _ person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
         switch install.activity {
         case .active:
             return Decision(.succeeded(result(install, person)))  // L9
@@ -154,9 +154,9 @@ extension LinkDecider {
 
     /// Puts the person on the install and decides which of its installs is the active one: the new one, unless a phone
     /// has the person and the new one is a tablet (docs/link.md "Which install is active") (L21).
-    private func elect(_ install: Install, for person: Person, _ externalID: String) throws(Rejection) -> Decision {
+    private func elect(_ install: Install, for person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
         let others = state.installs(of: person.userID).filter {
-            $0.isActive && ExactText($0.id) != ExactText(install.id)
+            $0.isActive && $0.id != install.id
         }
         guard others.count < 2 else { throw Rejection(.multipleInstallsActive) }  // L11
         let isNew = state.person(userID: person.userID) == nil
@@ -195,7 +195,7 @@ extension Install {
 }
 
 extension Person {
-    fileprivate func isLinked(to externalID: String) -> Bool {
-        self.externalID.map { ExactText($0) } == ExactText(externalID)
+    fileprivate func isLinked(to externalID: ExternalID) -> Bool {
+        self.externalID == externalID
     }
 }

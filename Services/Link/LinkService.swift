@@ -29,20 +29,20 @@ public struct LinkService: CommandService {
     ) throws -> LinkState {
         let store = LinkStore(transaction: transaction)
         var state = LinkState()
-        state.load(try store.installs(ids: Set(commands.compactMap { $0.0.installID.map { ExactText($0) } })))
+        state.load(try store.installs(ids: Set(commands.compactMap { $0.0.installID })))
         state.load(
             try store.persons(
                 Set(
                     commands.compactMap { command, context in
-                        command.externalID.map { Scoped<ExactText>(app: context.app.id, id: $0) }
+                        command.externalID.map { Scoped(app: context.app.id, id: $0) }
                     })))
         try loadErasures(commands, store, &state)
         let isErasing = commands.contains { $0.0.erases }
-        var userIDs = Set(commands.compactMap { $0.0.userID.map { ExactText($0) } })
+        var userIDs = Set(commands.compactMap { $0.0.userID })
         userIDs.formUnion(state.erasures.keys)
-        userIDs.formUnion(state.installs.values.compactMap { $0.userID.map { ExactText($0) } })
+        userIDs.formUnion(state.installs.values.compactMap { $0.userID })
         userIDs.formUnion(
-            commands.filter { mayCreatePerson($0, state, erasing: isErasing) }.map { ExactText($0.1.newUserID) })
+            commands.filter { mayCreatePerson($0, state, erasing: isErasing) }.map { $0.1.newUserID })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
         let persons = Set(state.persons.keys)
         state.load(try isErasing ? store.allInstalls(of: persons) : store.activeInstalls(of: persons))
@@ -56,13 +56,13 @@ public struct LinkService: CommandService {
     ) throws {
         let forwards = Set(
             commands.compactMap { command, _ in
-                if case .answered(let answer) = command { ExactText(answer.forward) } else { nil }
+                if case .answered(let answer) = command { answer.forward } else { nil }
             })
         state.load(try store.erasures(awaiting: forwards))
         var others = Set(
-            state.erasures.values.flatMap { $0.waiting.compactMap { $0.also.map { ExactText($0) } } })
+            state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } })
         for (command, _) in commands where command.erases {
-            others.formUnion(command.userID.map { [ExactText($0)] } ?? [])
+            others.formUnion(command.userID.map { [$0] } ?? [])
         }
         state.load(try store.erasures(of: others))
     }
@@ -102,7 +102,7 @@ public enum LinkCommand: Sendable, Hashable {
     case answered(ForgetAnswer)
 
     /// The install the command is about, if it is about one.
-    var installID: String? {
+    var installID: InstallID? {
         switch self {
         case .request(let command): command.installId
         case .registerInstall(let command): command.installId
@@ -115,7 +115,7 @@ public enum LinkCommand: Sendable, Hashable {
     }
 
     /// The external id the command names, if it names one.
-    var externalID: String? {
+    var externalID: ExternalID? {
         switch self {
         case .request(let command): command.externalId
         case .establish(let command): command.externalId
@@ -125,7 +125,7 @@ public enum LinkCommand: Sendable, Hashable {
     }
 
     /// The user the command names, if it names one.
-    var userID: String? {
+    var userID: UserID? {
         switch self {
         case .eraseUser(let command): command.userId
         case .forget(let command): command.userId

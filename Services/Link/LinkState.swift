@@ -12,7 +12,7 @@ public struct LinkState: ServiceState, Sendable {
         case person(Person)
         case erasure(Erasure)
         /// All have forgotten the person.
-        case erasureOver(userID: String)
+        case erasureOver(userID: UserID)
     }
 
     private(set) var installs = Table<Install>()
@@ -21,10 +21,10 @@ public struct LinkState: ServiceState, Sendable {
     private(set) var erasures = Table<Erasure>()
 
     /// By external id.
-    private var userIDs: [Scoped<ExactText>: ExactText] = [:]
-    private var installIDs: [ExactText: Set<ExactText>] = [:]
+    private var userIDs: [Scoped<ExternalID>: UserID] = [:]
+    private var installIDs: [UserID: Set<InstallID>] = [:]
     /// By the forward that is waited for. Entries that are out of date stay; who looks there checks.
-    private var awaited: [ExactText: ExactText] = [:]
+    private var awaited: [CommandID: UserID] = [:]
 
     public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = []) {
         load(installs)
@@ -32,26 +32,25 @@ public struct LinkState: ServiceState, Sendable {
         load(erasures)
     }
 
-    func install(_ id: String) -> Install? { installs[ExactText(id)] }
+    func install(_ id: InstallID) -> Install? { installs[id] }
 
-    func person(userID: String) -> Person? { persons[ExactText(userID)] }
+    func person(userID: UserID) -> Person? { persons[userID] }
 
-    func person(app: String, externalID: String) -> Person? {
+    func person(app: AppID, externalID: ExternalID) -> Person? {
         userIDs[Scoped(app: app, id: externalID)].flatMap { persons[$0] }
     }
 
     /// The person's installs that are here, by id.
-    func installs(of userID: String) -> [Install] {
-        (installIDs[ExactText(userID)] ?? []).sorted().compactMap { installs[$0] }
+    func installs(of userID: UserID) -> [Install] {
+        (installIDs[userID] ?? []).sorted().compactMap { installs[$0] }
     }
 
-    func erasure(of userID: String) -> Erasure? { erasures[ExactText(userID)] }
+    func erasure(of userID: UserID) -> Erasure? { erasures[userID] }
 
     /// The erasure that waits for the answer to the command with this id.
-    func erasure(_ app: String, awaiting forward: String) -> Erasure? {
-        let forward = ExactText(forward)
-        guard let erasure = awaited[forward].flatMap({ erasures[$0] }), ExactText(erasure.app) == ExactText(app),
-            [erasure.user, erasure.sync].contains(where: { $0.forward.map { ExactText($0) } == forward })
+    func erasure(_ app: AppID, awaiting forward: CommandID) -> Erasure? {
+        guard let erasure = awaited[forward].flatMap({ erasures[$0] }), erasure.app == app,
+            [erasure.user, erasure.sync].contains(where: { $0.forward == forward })
         else { return nil }
         return erasure
     }
@@ -76,13 +75,13 @@ public struct LinkState: ServiceState, Sendable {
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)
-        case .erasureOver(let userID): erasures.remove(ExactText(userID))
+        case .erasureOver(let userID): erasures.remove(userID)
         }
     }
 
     private mutating func index(_ install: Install, insteadOf previous: Install?) {
-        if let userID = previous?.userID { installIDs[ExactText(userID)]?.remove(install.key) }
-        if let userID = install.userID { installIDs[ExactText(userID), default: []].insert(install.key) }
+        if let userID = previous?.userID { installIDs[userID]?.remove(install.key) }
+        if let userID = install.userID { installIDs[userID, default: []].insert(install.key) }
     }
 
     private mutating func index(_ person: Person, insteadOf previous: Person?) {
@@ -94,7 +93,7 @@ public struct LinkState: ServiceState, Sendable {
 
     private mutating func index(_ erasure: Erasure) {
         for forward in [erasure.user.forward, erasure.sync.forward].compactMap({ $0 }) {
-            awaited[ExactText(forward)] = erasure.key
+            awaited[forward] = erasure.key
         }
     }
 }
@@ -115,11 +114,11 @@ public struct Install: Sendable, Hashable {
         case suspended
     }
 
-    public var id: String
-    public var app: String
+    public var id: InstallID
+    public var app: AppID
     public var device: Device
     public var status: InstallStatus
-    public var userID: String?
+    public var userID: UserID?
     public var activity: Activity
     /// Whether the person came to life on this install.
     public var isUsersFirst: Bool
@@ -130,7 +129,7 @@ public struct Install: Sendable, Hashable {
     public var version: Int64
 
     public init(
-        id: String, app: String, device: Device, status: InstallStatus = .enabled, userID: String? = nil,
+        id: InstallID, app: AppID, device: Device, status: InstallStatus = .enabled, userID: UserID? = nil,
         activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0
     ) {
         self.id = id
@@ -147,7 +146,7 @@ public struct Install: Sendable, Hashable {
     public var isActive: Bool { activity == .active }
 
     /// The same install with `userID` on it. `isNew` says that the person comes to life with this change.
-    public func with(_ userID: String?, _ activity: Activity, isNew: Bool = false) -> Install {
+    public func with(_ userID: UserID?, _ activity: Activity, isNew: Bool = false) -> Install {
         var install = self
         install.isUsersFirst = isNew || userID != nil && self.userID != nil && isUsersFirst
         install.userID = userID
@@ -168,14 +167,14 @@ public struct Install: Sendable, Hashable {
 /// 1:1 (L18).
 public struct Person: Sendable, Hashable {
     /// 24 lower-case hex characters.
-    public var userID: String
-    public var app: String
+    public var userID: UserID
+    public var app: AppID
     /// `nil` for a person that was created unlinked, and for an erased one.
-    public var externalID: String?
+    public var externalID: ExternalID?
     /// An erased person is a tombstone: the id is never used again.
     public var isErased: Bool
 
-    public init(userID: String, app: String, externalID: String? = nil, isErased: Bool = false) {
+    public init(userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false) {
         self.userID = userID
         self.app = app
         self.externalID = externalID

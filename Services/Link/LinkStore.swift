@@ -49,29 +49,29 @@ public struct LinkStore {
 
     // MARK: Reading
 
-    func installs(ids: Set<ExactText>) throws -> [Install] { try Install.table.find(ids, in: transaction) }
+    func installs(ids: Set<InstallID>) throws -> [Install] { try Install.table.find(ids, in: transaction) }
 
-    func activeInstalls(of userIDs: Set<ExactText>) throws -> [Install] {
+    func activeInstalls(of userIDs: Set<UserID>) throws -> [Install] {
         try Install.table.find("user_id = $1 AND activity = 'active'", userIDs, in: transaction)
     }
 
-    func allInstalls(of userIDs: Set<ExactText>) throws -> [Install] {
+    func allInstalls(of userIDs: Set<UserID>) throws -> [Install] {
         try Install.table.find("user_id = $1", userIDs, in: transaction)
     }
 
-    func persons(userIDs: Set<ExactText>) throws -> [Person] { try Person.table.find(userIDs, in: transaction) }
+    func persons(userIDs: Set<UserID>) throws -> [Person] { try Person.table.find(userIDs, in: transaction) }
 
-    func persons(_ externalIDs: Set<Scoped<ExactText>>) throws -> [Person] {
-        let keys = externalIDs.map { Scoped(app: $0.app.text, id: TextDigest(of: $0.id.text)) }
+    func persons(_ externalIDs: Set<Scoped<ExternalID>>) throws -> [Person] {
+        let keys = externalIDs.map { Scoped(app: $0.app, id: TextDigest(of: $0.id.text)) }
         return try Person.table.find("app = $1 AND external_key = $2", keys, in: transaction)
     }
 
-    func erasures(awaiting forwards: Set<ExactText>) throws -> [Erasure] {
+    func erasures(awaiting forwards: Set<CommandID>) throws -> [Erasure] {
         try Erasure.table.find("user_forward = $1", forwards, in: transaction)
             + Erasure.table.find("sync_forward = $1", forwards, in: transaction)
     }
 
-    func erasures(of userIDs: Set<ExactText>) throws -> [Erasure] { try Erasure.table.find(userIDs, in: transaction) }
+    func erasures(of userIDs: Set<UserID>) throws -> [Erasure] { try Erasure.table.find(userIDs, in: transaction) }
 
     // MARK: Writing
 
@@ -91,7 +91,7 @@ extension Install: SQLKeyedRecord {
     public static let table = SQLTable<Install>("installs")
     public static var blank: Install { Install(id: "", app: "", device: Device(kind: .other, platform: "")) }
 
-    public var key: ExactText { ExactText(id) }
+    public var key: InstallID { id }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("install_id", &id, .key)
@@ -117,13 +117,13 @@ extension Person: SQLKeyedRecord {
     public static let table = SQLTable<Person>("persons")
     public static var blank: Person { Person(userID: "", app: "") }
 
-    public var key: ExactText { ExactText(userID) }
+    public var key: UserID { userID }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("user_id", &userID, .key)
         try columns.column("app", &app, .fixed)
         try columns.column("external_id", &externalID)
-        try columns.written("external_key", externalID.map { TextDigest(of: $0) })
+        try columns.written("external_key", externalID.map { TextDigest(of: $0.text) })
         try columns.column("is_erased", &isErased)
     }
 }
@@ -132,7 +132,7 @@ extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure { Erasure(app: "", userID: "", externalID: nil, installIDs: []) }
 
-    public var key: ExactText { ExactText(userID) }
+    public var key: UserID { userID }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.written("user_id", userID, .key)

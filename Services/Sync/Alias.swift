@@ -59,8 +59,8 @@ extension SyncDecider {
 
     private static func scheduled(_ alias: AliasRecord) -> AliasResult {
         AliasResult(
-            aliasId: alias.key.id.text, isScheduled: true,
-            appliesAt: Timestamp(milliseconds: alias.dueAt).rfc3339)
+            aliasId: alias.key.id, isScheduled: true,
+            appliesAt: Timestamp(milliseconds: alias.dueAt))
     }
 
     /// S42.
@@ -97,10 +97,10 @@ extension SyncDecider {
         else { return Decision(.noted) }
         destination.aliasedSince = min(destination.countsSince, source.countsSince)  // S43, F40
         let event = Aliased(
-            aliasId: alias.key.id.text, sourceMPID: alias.source, destinationMPID: alias.destination,
+            aliasId: alias.key.id, sourceMPID: alias.source, destinationMPID: alias.destination,
             startUnixtimeMs: alias.window.lowerBound, endUnixtimeMs: alias.window.upperBound, scope: alias.reach,
             deviceApplicationStamp: alias.stamp,
-            firstSeen: Timestamp(milliseconds: destination.countsSince).rfc3339)
+            firstSeen: Timestamp(milliseconds: destination.countsSince))
         return Decision(
             .noted, changes: [.profile(source), .profile(destination), .aliasDone(alias.key)], events: [event])
     }

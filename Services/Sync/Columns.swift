@@ -49,7 +49,7 @@ extension FoldedIdentity: SQLBindable {
 
 extension DeviceRecord: SQLKeyedRecord {
     public static let table = SQLTable<DeviceRecord>("devices")
-    public static var blank: DeviceRecord { DeviceRecord(key: Key(app: "", id: "" as ExactText)) }
+    public static var blank: DeviceRecord { DeviceRecord(key: Key(app: "", id: "")) }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &key.app, .key)
@@ -65,7 +65,7 @@ extension AliasRecord: SQLKeyedRecord {
     public static let table = SQLTable<AliasRecord>("aliases")
     public static var blank: AliasRecord {
         AliasRecord(
-            key: Key(app: "", id: "" as ExactText), source: .max, destination: .max, window: 0...0, reach: .device,
+            key: Key(app: "", id: ""), source: .max, destination: .max, window: 0...0, reach: .device,
             stamp: nil, dueAt: 0)
     }
 
@@ -97,9 +97,9 @@ extension Erasure: SQLKeyedRecord {
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
         try columns.numbers("mpids", &mpids)
-        var forwards = waiting.joined(separator: ",")
+        var forwards = waiting.map(\.text).joined(separator: ",")
         try columns.column("waiting", &forwards)
-        waiting = forwards.split(separator: ",").map(String.init)
+        waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
     }
 }
@@ -109,7 +109,7 @@ struct ErasureForward: SQLRecord {
     static let table = SQLTable<ErasureForward>("erasure_forwards")
     static let blank = ErasureForward(id: "", command: CommandKey(app: "", source: "", id: ""))
 
-    var id: String
+    var id: CommandID
     var command: CommandKey
 
     mutating func columns(_ columns: SQLColumns) throws(StorageError) {
@@ -123,11 +123,11 @@ struct ErasureForward: SQLRecord {
 /// That a user of the link service was erased. No clear text.
 struct ForgottenRow: SQLKeyedRecord, Comparable {
     static let table = SQLTable<ForgottenRow>("forgotten_users")
-    static let blank = ForgottenRow(ForgottenUser(app: "", id: "" as ExactText))
+    static let blank = ForgottenRow(ForgottenUser(app: "", id: ""))
 
     var key: Scoped<TextDigest>
 
-    init(_ user: ForgottenUser) { key = Scoped(app: user.app.text, id: TextDigest(of: user.id.text)) }
+    init(_ user: ForgottenUser) { key = Scoped(app: user.app, id: TextDigest(of: user.id.text)) }
 
     static func < (left: ForgottenRow, right: ForgottenRow) -> Bool { left.key < right.key }
 

@@ -10,7 +10,7 @@ import Storage
 struct Draft: IdentityIndex {
     let state: SyncState
     let settings: SyncSettings
-    let app: String
+    let app: AppID
     let now: Int64
     let cause: SyncCause
 
@@ -51,7 +51,7 @@ struct Draft: IdentityIndex {
 
     func holders(of identity: Identity) -> [MPID] { entry(key(identity))?.holders ?? [] }
 
-    func device(_ id: String) -> DeviceRecord {
+    func device(_ id: DeviceID) -> DeviceRecord {
         let device = state.device(app, id)
         return devices[device.key] ?? device
     }
@@ -92,7 +92,7 @@ struct Draft: IdentityIndex {
         var named: [Identity] = []
         for identity in identities {
             let isLogin = settings.loginIdentities.contains(identity.type)
-            if isLogin && ignoringLogins || !settings.nobody.contains(identity.value) {
+            if isLogin && ignoringLogins || !settings.nobody.contains(identity.value.text) {
                 named.append(identity)
             } else if isLogin {
                 throw SyncDecider.namesNobody(identity.type)

@@ -11,11 +11,11 @@ public struct Erasure: Sendable, Hashable {
     public var command: CommandKey
     public var mpids: [MPID]
     /// The ids of the commands that were forwarded and are not answered.
-    public var waiting: [String]
+    public var waiting: [CommandID]
     /// One of the others could not do its part.
     public var hasFailed = false
 
-    public init(command: CommandKey, mpids: [MPID], waiting: [String]) {
+    public init(command: CommandKey, mpids: [MPID], waiting: [CommandID]) {
         self.command = command
         self.mpids = mpids
         self.waiting = waiting
@@ -24,11 +24,11 @@ public struct Erasure: Sendable, Hashable {
 
 /// A user of the link service who was erased. Events about them that are read later, because they come over another
 /// topic, must not bring anybody back.
-public typealias ForgottenUser = Scoped<ExactText>
+public typealias ForgottenUser = Scoped<UserID>
 
 /// Another service's answer to a command that was forwarded to it.
 public struct ForwardAnswer: Sendable, Hashable {
-    public var forwardID: String
+    public var forwardID: CommandID
     /// The final answer is yet to come.
     public var isPending: Bool
     public var hasSucceeded: Bool
@@ -53,7 +53,7 @@ extension SyncDecider {
             // One that is erased already is erased again: the first time may have failed elsewhere (S56).
             profiles = [mpid].compactMap { state.profile(app, $0) }
         } else if let identity = command.identity {
-            guard !settings.nobody.contains(identity.value) else { throw Self.namesNobody(identity.type) }
+            guard !settings.nobody.contains(identity.value.text) else { throw Self.namesNobody(identity.type) }
             profiles = holders(of: identity)
         }
         guard !profiles.isEmpty else { throw Rejection(.notFoundError) }
@@ -67,19 +67,19 @@ extension SyncDecider {
         if let waiting = stillWaiting { return waiting }
         var profiles: [MPID: Profile] = [:]
         if let externalID = command.externalId {
-            for profile in holders(of: Identity(.customerID, externalID)) {
+            for profile in holders(of: Identity(.customerID, IdentityValue(externalID.text))) {
                 profiles[profile.mpid] = profile
             }
         }
-        if let userID = command.userId.map({ ExactText($0) }) {
+        if let userID = command.userId {
             for profile in state.profiles.values
-            where ExactText(profile.app) == ExactText(app) && profile.userID.map({ ExactText($0) }) == userID {
+            where profile.app == app && profile.userID == userID {
                 profiles[profile.mpid] = profile
             }
         }
         var decision = begin(
             profiles.values.sorted { $0.mpid < $1.mpid }, .forget, [],
-            customerIDs: command.externalId.map { [$0] } ?? [])
+            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [])
         if let userID = command.userId {
             decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
         }
@@ -100,7 +100,7 @@ extension SyncDecider {
     /// The link service's persons of a profile.
     private static func persons(_ profile: Profile) -> [ForgetPerson] {
         let externalIDs = profile.values(of: .customerID).map(\.value)
-        var persons = externalIDs.map { ForgetPerson(externalId: $0) }
+        var persons = externalIDs.map { ForgetPerson(externalId: ExternalID($0.text)) }
         if let userID = profile.userID {
             if persons.isEmpty { persons = [ForgetPerson(userId: userID)] } else { persons[0].userId = userID }
         }
@@ -109,19 +109,19 @@ extension SyncDecider {
 
     /// S55.
     private func begin(
-        _ profiles: [Profile], _ cause: SyncCause, _ persons: [ForgetPerson], customerIDs: [String]
+        _ profiles: [Profile], _ cause: SyncCause, _ persons: [ForgetPerson], customerIDs: [IdentityValue]
     ) -> Decision {
         var draft = Draft(state, context, cause)
         for profile in profiles where !profile.isErased { draft.erase(profile) }
         let mpids = profiles.map(\.mpid).sorted()
         for profile in profiles where !profile.isErased { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
-        for device in state.devices.values.sorted(by: { $0.key < $1.key }) where device.key.app == ExactText(app) {
+        for device in state.devices.values.sorted(by: { $0.key < $1.key }) where device.key.app == app {
             let users = [device.current, device.anonymous].compactMap { $0 }
             guard users.contains(where: mpids.contains) else { continue }
             var after = device
             if let current = device.current, mpids.contains(current) {
                 after.current = nil
-                draft.tell(CurrentUserErased(deviceId: device.key.id.text, mpid: current, cause: cause))
+                draft.tell(CurrentUserErased(deviceId: device.key.id, mpid: current, cause: cause))
             }
             if device.anonymous.map(mpids.contains) == true { after.anonymous = nil }
             after.users.removeAll { mpids.contains($0.mpid) || draft.profile($0.mpid)?.isErased != false }
@@ -131,7 +131,7 @@ extension SyncDecider {
         }
         var decision = draft.decision(.pending(nil))
         for alias in state.aliases.values.sorted(by: { $0.key < $1.key })
-        where alias.key.app == ExactText(app) && (mpids.contains(alias.source) || mpids.contains(alias.destination)) {
+        where alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination)) {
             decision.changes.append(.aliasDone(alias.key))
         }
         for userID in profiles.compactMap(\.userID) {
@@ -147,19 +147,19 @@ extension SyncDecider {
         return decision
     }
 
-    private static func values(of type: IdentityType, _ profiles: [Profile]) -> [String] {
+    private static func values(of type: IdentityType, _ profiles: [Profile]) -> [IdentityValue] {
         profiles.flatMap { $0.values(of: type).map(\.value) }
     }
 
-    private static func distinct(_ values: [String]) -> [String] {
-        Set(values.map { ExactText($0) }).sorted().map(\.text)
+    private static func distinct(_ values: [IdentityValue]) -> [IdentityValue] {
+        Set(values).sorted()
     }
 
     /// One of the others has done its part, or cannot.
     func take(_ answer: ForwardAnswer) -> Decision {
         guard !answer.isPending,
             var erasure = state.erasures.values.first(where: {
-                ExactText($0.command.app) == ExactText(app) && $0.waiting.contains(answer.forwardID)
+                $0.command.app == app && $0.waiting.contains(answer.forwardID)
             })
         else { return Decision(.noted) }
         erasure.waiting.removeAll { $0 == answer.forwardID }
@@ -188,8 +188,8 @@ extension Draft {
 
     /// Every key under which the value may have been stored: settings and rules of folding change.
     private func everyKey(_ identity: Identity) -> [IdentityEntry.Key] {
-        [identity.value, identity.value.asciiLowercased, identity.value.lowercased()].map {
-            IdentityEntry.Key(app: app, type: identity.type, value: $0)
+        [identity.value.text, identity.value.text.asciiLowercased, identity.value.text.lowercased()].map {
+            IdentityEntry.Key(app: app, type: identity.type, value: IdentityValue($0))
         }
     }
 }

@@ -12,11 +12,11 @@ extension SyncDecider {
     func linked(_ event: Linked) throws(Rejection) -> Decision {
         let user = ForgottenUser(app: app, id: event.userId)
         // S58
-        guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId),
+        guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId.text),
             !madeAnErasedProfile
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
-        let identity = Identity(.customerID, event.externalId)
+        let identity = Identity(.customerID, IdentityValue(event.externalId.text))
         draft.touch([identity])
         let holders = draft.holders(of: identity).compactMap { draft.profile($0) }
             .sorted { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }

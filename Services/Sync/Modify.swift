@@ -47,7 +47,7 @@ extension SyncDecider {
     private func tellDevices(_ draft: inout Draft) {
         let switched = draft.switched
         guard !switched.isEmpty else { return }
-        let app = ExactText(app)
+        let app = app
         let devices = state.devices.values.filter { device in
             device.key.app == app && device.current.map { switched[$0] != nil } == true
         }
@@ -56,7 +56,7 @@ extension SyncDecider {
             draft.touch(device)
             draft.tell(
                 CurrentUserChanged(
-                    deviceId: device.key.id.text, previousMPID: current, mpid: current, cause: .modify, rule: .named,
+                    deviceId: device.key.id, previousMPID: current, mpid: current, cause: .modify, rule: .named,
                     isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings)))
         }
     }
@@ -69,8 +69,8 @@ extension SyncDecider {
     ) throws(Rejection) -> [MPID] {
         guard let profile = draft.profile(mpid) else { return [] }
         let present = profile.values(of: type)
-        let old = change.oldValue.flatMap { profile.held(Identity(type, $0), settings) }
-        let new = change.newValue.map { Identity(type, $0) }
+        let old = change.oldValue.flatMap { profile.held(Identity(type, IdentityValue($0)), settings) }
+        let new = change.newValue.map { Identity(type, IdentityValue($0)) }
         var leaving = old.map { [$0] } ?? []
         if old == nil, new == nil || settings.isSingleValued(type) { leaving = present }
         if settings.isSingleValued(type), new != nil { leaving = present }

@@ -9,7 +9,7 @@ public struct Profile: Sendable, Hashable {
     /// MPIDs are given per app.
     public typealias Key = Scoped<MPID>
 
-    public var app: String
+    public var app: AppID
     public var mpid: MPID
     /// In the order in which they came. A unique type has one value at most.
     public var identities: [Identity] = []
@@ -22,7 +22,7 @@ public struct Profile: Sendable, Hashable {
     public var isErased = false
     public var name: String?
     /// The link service's user whose external id is this profile's customer id.
-    public var userID: String?
+    public var userID: UserID?
     /// The first-seen of a source aliased into this profile, when it was earlier.
     public var aliasedSince: Int64?
     /// The windows in which this profile was the source of an alias: those that an alias still reaches, or the last.
@@ -30,7 +30,7 @@ public struct Profile: Sendable, Hashable {
     /// How many aliases had this profile as destination.
     public var aliasSources: Int = 0
 
-    public init(app: String, mpid: MPID, seen: Int64) {
+    public init(app: AppID, mpid: MPID, seen: Int64) {
         self.app = app
         self.mpid = mpid
         firstSeen = seen
@@ -68,8 +68,9 @@ public struct Profile: Sendable, Hashable {
 
 extension SyncSettings {
     /// What an identity is compared by (S12).
-    func folded(_ identity: Identity) -> ExactText {
-        ExactText(foldedIdentities.contains(identity.type) ? identity.value.asciiLowercased : identity.value)
+    func folded(_ identity: Identity) -> IdentityValue {
+        guard foldedIdentities.contains(identity.type) else { return identity.value }
+        return IdentityValue(identity.value.text.asciiLowercased)
     }
 
     /// The login identities among these.

@@ -40,11 +40,11 @@ extension SyncDecider {
             guard let profile = state.profile(app, user.mpid), !profile.isErased else { return nil }
             let firstSeen = min(user.firstSeen, profile.aliasedSince ?? user.firstSeen)
             return DeviceUsersResult.User(
-                mpid: user.mpid, firstSeen: Timestamp(milliseconds: firstSeen).rfc3339,
-                lastSeen: Timestamp(milliseconds: user.lastSeen).rfc3339, isLoggedIn: profile.isKnown(settings),
+                mpid: user.mpid, firstSeen: Timestamp(milliseconds: firstSeen),
+                lastSeen: Timestamp(milliseconds: user.lastSeen), isLoggedIn: profile.isKnown(settings),
                 isCurrent: user.mpid == device.current, name: profile.name,
                 identities: Dictionary(grouping: profile.identities, by: \.type.rawValue).mapValues {
-                    $0.map(\.value)
+                    $0.map(\.value.text)
                 })
         }
         return Decision(.succeeded(DeviceUsersResult(deviceId: command.deviceId, users: users)))

@@ -28,7 +28,7 @@ public struct IdentityEntry: Sendable, Hashable {
 /// An identity as it is compared, see `SyncSettings.folded`.
 public struct FoldedIdentity: Sendable, Hashable, Comparable {
     public var type: IdentityType
-    public var value: ExactText
+    public var value: IdentityValue
 
     public static func < (left: FoldedIdentity, right: FoldedIdentity) -> Bool {
         (left.type, left.value) < (right.type, right.value)
@@ -38,18 +38,18 @@ public struct FoldedIdentity: Sendable, Hashable, Comparable {
 }
 
 extension Scoped<FoldedIdentity> {
-    init(app: String, _ identity: Identity, _ settings: SyncSettings) {
+    init(app: AppID, _ identity: Identity, _ settings: SyncSettings) {
         self.init(app: app, id: FoldedIdentity(type: identity.type, value: settings.folded(identity)))
     }
 
-    init(app: String, type: IdentityType, value: String) {
-        self.init(app: app, id: FoldedIdentity(type: type, value: ExactText(value)))
+    init(app: AppID, type: IdentityType, value: IdentityValue) {
+        self.init(app: app, id: FoldedIdentity(type: type, value: value))
     }
 }
 
 /// A device of an app: its current user and the users seen on it.
 public struct DeviceRecord: Sendable, Hashable {
-    public typealias Key = Scoped<ExactText>
+    public typealias Key = Scoped<DeviceID>
 
     public struct SeenUser: Sendable, Hashable {
         public var mpid: MPID
@@ -85,7 +85,7 @@ public struct DeviceRecord: Sendable, Hashable {
 
 /// An accepted alias that waits for its time.
 public struct AliasRecord: Sendable, Hashable {
-    public typealias Key = Scoped<ExactText>
+    public typealias Key = Scoped<AliasID>
 
     public var key: Key
     public var source: MPID

@@ -33,7 +33,7 @@ public enum SyncCommand: Sendable, Hashable {
     case answered(ForwardAnswer)
 
     /// The device the command is about, if it names one.
-    var deviceID: String? {
+    var deviceID: DeviceID? {
         switch self {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
@@ -51,11 +51,11 @@ public enum SyncCommand: Sendable, Hashable {
                 guard let type = IdentityType(rawValue: change.identityType), let value = change.newValue else {
                     return nil
                 }
-                return Identity(type, value)
+                return Identity(type, IdentityValue(value))
             }
-        case .linked(let event): [Identity(.customerID, event.externalId)]
+        case .linked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
         case .erase(let command): command.identity.map { [$0] } ?? []
-        case .forget(let command): command.externalId.map { [Identity(.customerID, $0)] } ?? []
+        case .forget(let command): command.externalId.map { [Identity(.customerID, IdentityValue($0.text))] } ?? []
         case .alias, .applyAlias, .getUsers, .answered: []
         }
     }
@@ -96,7 +96,7 @@ public enum SyncCommand: Sendable, Hashable {
     }
 
     /// The user of the link service that it names.
-    var userID: String? {
+    var userID: UserID? {
         switch self {
         case .linked(let event): event.userId
         case .forget(let command): command.userId
@@ -112,7 +112,7 @@ extension SyncRequest {
             guard let type = IdentityType(rawValue: name), let value, vouchedFor?.contains(type) != false else {
                 return nil
             }
-            return Identity(type, value)
+            return Identity(type, IdentityValue(value))
         }.sorted { $0.type < $1.type }
     }
 }

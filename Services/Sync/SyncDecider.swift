@@ -41,7 +41,7 @@ public struct SyncDecider {
 
     // MARK: What several rules ask
 
-    var app: String { context.app.id }
+    var app: AppID { context.app.id }
     var settings: SyncSettings { context.app.sync }
 
     /// S47. In an app that enforces verification, login identities are the word of the verification service or of the app's

@@ -59,14 +59,14 @@ public struct SyncService: CommandService {
         state.load(forgotten: try store.forgotten(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
-            profiles.insert(.init(app: alias.key.app.text, id: alias.source))
+            profiles.insert(.init(app: alias.key.app, id: alias.source))
         }
         for entry in state.identities.values {
-            for holder in entry.holders { profiles.insert(.init(app: entry.key.app.text, id: holder)) }
+            for holder in entry.holders { profiles.insert(.init(app: entry.key.app, id: holder)) }
         }
         for device in state.devices.values {
             for mpid in [device.current, device.anonymous] {
-                if let mpid { profiles.insert(.init(app: device.key.app.text, id: mpid)) }
+                if let mpid { profiles.insert(.init(app: device.key.app, id: mpid)) }
             }
         }
         for case (.getUsers(let command), let context) in commands {
@@ -83,7 +83,7 @@ public struct SyncService: CommandService {
         if wanted.hasErasure {
             state.load(try store.aliases(of: Set(state.profiles.keys)))
             let seen = state.devices.values.flatMap { device in
-                device.users.map { Profile.Key(app: device.key.app.text, id: $0.mpid) }
+                device.users.map { Profile.Key(app: device.key.app, id: $0.mpid) }
             }
             state.load(try store.profiles(Set(seen).subtracting(state.profiles.keys)))
         }
@@ -108,7 +108,7 @@ public struct SyncService: CommandService {
         var users: Set<ForgottenUser> = []
         var erasedUsers: Set<ForgottenUser> = []
         var erasures: Set<CommandKey> = []
-        var answers: Set<Scoped<ExactText>> = []
+        var answers: Set<Scoped<CommandID>> = []
         var reachesDevices = false
         var hasErasure = false
 
@@ -157,8 +157,8 @@ public struct SyncService: CommandService {
         return try store.dueAliases(now: now.milliseconds, limit: limit)
             .map { alias in
                 DueCommand(
-                    app: alias.key.app.text, id: alias.key.id.text,
-                    command: ApplyAlias(aliasId: alias.key.id.text, destinationMPID: alias.destination))
+                    app: alias.key.app, id: CommandID(alias.key.id.text),
+                    command: ApplyAlias(aliasId: alias.key.id, destinationMPID: alias.destination))
             }
     }
 }

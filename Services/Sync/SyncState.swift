@@ -40,9 +40,9 @@ public struct SyncState: ServiceState, Sendable {
 
     public init() {}
 
-    func profile(_ app: String, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, id: mpid)] }
+    func profile(_ app: AppID, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, id: mpid)] }
 
-    func device(_ app: String, _ id: String) -> DeviceRecord {
+    func device(_ app: AppID, _ id: DeviceID) -> DeviceRecord {
         let key = DeviceRecord.Key(app: app, id: id)
         return devices[key] ?? DeviceRecord(key: key)
     }

@@ -108,7 +108,7 @@ public struct SyncStore {
         try Erasure.table.find(commands, in: transaction)
     }
 
-    func erasures(waitingFor forwards: Set<Scoped<ExactText>>) throws -> [Erasure] {
+    func erasures(waitingFor forwards: Set<Scoped<CommandID>>) throws -> [Erasure] {
         try Erasure.table.find(
             """
             (app, source, command_id) IN (
@@ -157,7 +157,7 @@ public struct SyncStore {
             }, in: transaction)
         try transaction.executeEach(
             "DELETE FROM erasure_forwards WHERE app = $1 AND source = $2 AND command_id = $3",
-            state.erasures.removed.map { [.text($0.app), .text($0.source), .text($0.id)] })
+            state.erasures.removed.map { [.text($0.app.text), .text($0.source.text), .text($0.id.text)] })
     }
 
     // MARK: What becomes due

@@ -186,7 +186,7 @@ extension Profile {
             let counts =
                 isKnown
                 ? settings.loginIdentities.contains(identity.type) : settings.priority.contains(identity.type)
-            if counts { matched[identity.type.rawValue] = identity.value }
+            if counts { matched[identity.type.rawValue] = identity.value.text }
         }
         return matched
     }

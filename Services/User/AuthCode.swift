@@ -11,17 +11,17 @@ public struct AuthCode: Sendable, Hashable {
     public enum Use: Sendable, Hashable {
         case none
         /// An install's creation or link goes on with it; free again unless that succeeds (U7).
-        case reserved(installID: String)
-        case used(installID: String)
+        case reserved(installID: InstallID)
+        case used(installID: InstallID)
     }
 
     public var digest: CodeDigest
-    public var app: String
-    public var externalID: String
+    public var app: AppID
+    public var externalID: ExternalID
     public var expires: Timestamp
     public var use: Use
 
-    public init(digest: CodeDigest, app: String, externalID: String, expires: Timestamp, use: Use = .none) {
+    public init(digest: CodeDigest, app: AppID, externalID: ExternalID, expires: Timestamp, use: Use = .none) {
         self.digest = digest
         self.app = app
         self.externalID = externalID
@@ -36,8 +36,8 @@ public struct AuthCode: Sendable, Hashable {
     }
 
     /// Why the code cannot be redeemed now; `nil` when it can.
-    func refusal(app: String, now: Timestamp) -> ReasonCode? {
-        if ExactText(self.app) != ExactText(app) { return .authCodeInvalid }
+    func refusal(app: AppID, now: Timestamp) -> ReasonCode? {
+        if self.app != app { return .authCodeInvalid }
         guard case .none = use else { return .authCodeUsed }
         return expires <= now ? .authCodeExpired : nil
     }

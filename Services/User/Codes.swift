@@ -27,16 +27,16 @@ extension UserDecider {
         let code = AuthCode(
             digest: CodeDigest(of: text), app: app.id, externalID: request.externalId,
             expires: Timestamp(milliseconds: now.milliseconds + app.sdk.authCodeLifetime))
-        let event = AuthCodeIssued(externalId: request.externalId, expiresAt: code.expires.rfc3339)
+        let event = AuthCodeIssued(externalId: request.externalId, expiresAt: code.expires)
         return Decision(.succeeded(result(text, code)), changes: [.code(code)], events: [event])
     }
 
     private func result(_ text: String, _ code: AuthCode) -> AuthCodeResult {
-        AuthCodeResult(authenticationCode: text, expiresAt: code.expires.rfc3339)
+        AuthCodeResult(authenticationCode: text, expiresAt: code.expires)
     }
 
     /// Takes the code behind what a device shows, if it can be redeemed, for the install that shows it.
-    func reserve(_ text: String, for installID: String) throws(Rejection) -> (HeldCode, UserState.Change) {
+    func reserve(_ text: String, for installID: InstallID) throws(Rejection) -> (HeldCode, UserState.Change) {
         guard let code = state.code(CodeDigest(of: text)) else { throw Rejection(.authCodeInvalid) }
         if let refusal = code.refusal(app: app.id, now: now) { throw Rejection(refusal) }
         let held = HeldCode(externalID: code.externalID, digest: code.digest)

@@ -58,7 +58,7 @@ extension UserDecider {
     private func newCreation(_ command: CreateUser) -> String {
         var hash = SHA256()
         let key = context.command
-        for part in [key.app, command.installId, key.source, key.id, String(now.milliseconds)] {
+        for part in [key.app.text, command.installId.text, key.source.text, key.id.text, String(now.milliseconds)] {
             hash.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
         return hash.finalize().prefix(16).hex
@@ -153,7 +153,7 @@ extension UserDecider {
             settlements: answer(waiting.waiting, user(account, install.id)))
     }
 
-    private func arrival(_ facts: LinkFacts, _ installID: String) -> [any EventMessage] {
+    private func arrival(_ facts: LinkFacts, _ installID: InstallID) -> [any EventMessage] {
         guard let user = facts.user else { return [] }
         return user.isUsersFirst
             ? [

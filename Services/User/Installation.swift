@@ -17,11 +17,11 @@ public struct Installation: Sendable, Hashable {
         case resetting(Reset)
     }
 
-    public let app: String
-    public let id: String
+    public let app: AppID
+    public let id: InstallID
     public var state: State
 
-    init(app: String, id: String, _ state: State) {
+    init(app: AppID, id: InstallID, _ state: State) {
         self.app = app
         self.id = id
         self.state = state
@@ -34,7 +34,7 @@ public struct Installation: Sendable, Hashable {
 }
 
 /// Two apps may use one install id; which of them owns the install is for the link service to say.
-public typealias InstallKey = Scoped<ExactText>
+public typealias InstallKey = Scoped<InstallID>
 
 /// How an install came to us: on which device, by which creation.
 public struct Registration: Sendable, Hashable {
@@ -110,7 +110,7 @@ extension Installation {
     }
 
     /// The command to the link service whose answer comes next, while one is awaited.
-    var forward: String? {
+    var forward: CommandID? {
         switch state {
         case .creating(let creation): creation.forward
         case .present: nil

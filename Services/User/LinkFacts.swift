@@ -7,7 +7,7 @@ public import Contracts
 public struct LinkFacts: Sendable, Hashable {
     /// A user, as it is on this install.
     public struct KnownUser: Sendable, Hashable {
-        public var id: String
+        public var id: UserID
         public var isLinked: Bool
         public var isActive: Bool
         /// Whether the user came to life on this install.
@@ -29,7 +29,7 @@ public struct LinkFacts: Sendable, Hashable {
     }
 
     public init(
-        version: Int64, userID: String?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool, status: InstallStatus
+        version: Int64, userID: UserID?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool, status: InstallStatus
     ) {
         self.version = version
         self.status = status
@@ -38,7 +38,7 @@ public struct LinkFacts: Sendable, Hashable {
         }
     }
 
-    public var userID: String? { user?.id }
+    public var userID: UserID? { user?.id }
     public var isLinked: Bool { user?.isLinked ?? false }
     public var isActive: Bool { user?.isActive ?? false }
     public var isUsersFirst: Bool { user?.isUsersFirst ?? false }
@@ -67,7 +67,7 @@ extension LinkFacts {
     init(_ event: Linked) {
         self.init(
             version: event.version, userID: event.userId, isLinked: true,
-            isActive: ExactText(event.activeInstallId) == ExactText(event.installId),
+            isActive: event.activeInstallId == event.installId,
             isUsersFirst: event.personCreated, status: .enabled)
     }
 

@@ -8,7 +8,7 @@ import Runtime
 /// what goes on here, or in it.
 extension UserDecider {
     /// - Parameter read: the facts of the event, given those that are known.
-    func heard(of installID: String, _ read: (LinkFacts) -> LinkFacts) -> Decision {
+    func heard(of installID: InstallID, _ read: (LinkFacts) -> LinkFacts) -> Decision {
         // We keep no record of the install: what it went through is asked for when it creates a user.
         guard let install = install(installID) else { return Decision(.noted) }
         let facts = read(install.facts)
@@ -28,7 +28,7 @@ extension UserDecider {
     func isErased(_ install: Installation) -> Bool { install.facts.userID.map { state.isErased($0) } ?? false }
 
     /// What has changed for the SDK of an install that has a user.
-    func changes(from before: LinkFacts, to after: LinkFacts, _ installID: String) -> [any EventMessage] {
+    func changes(from before: LinkFacts, to after: LinkFacts, _ installID: InstallID) -> [any EventMessage] {
         guard after.version > before.version, let userID = after.userID else { return [] }
         var events: [any EventMessage] = []
         if after.isLinked, !before.isLinked { events.append(UserLinked(installId: installID, userId: userID)) }  // U28

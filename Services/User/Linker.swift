@@ -129,8 +129,8 @@ extension UserDecider {
     /// The linker has taken too long, unless nobody waits for it any more (U20).
     func expire(_ command: ExpireLinker) -> Decision {
         let isOverdue = { (waiting: Waiting, deadline: Timestamp?) in
-            deadline != nil && ExactText(waiting.source) == ExactText(command.commandSource)
-                && ExactText(waiting.id) == ExactText(command.commandId)
+            deadline != nil && waiting.source == command.commandSource
+                && waiting.id == command.commandId
         }
         guard let install = install(command.installId) else { return Decision(.noted) }
         switch install.state {
@@ -148,7 +148,7 @@ extension UserDecider {
 extension DerivedID {
     /// The id of the command that the linker has taken too long, by the command that waits for it. Numbered far behind
     /// what that command sends on, so that it is none of those.
-    static func linkerExpiry(app: String, _ waiting: Waiting) -> String {
+    static func linkerExpiry(app: AppID, _ waiting: Waiting) -> CommandID {
         forward(app: app, source: waiting.source, commandID: waiting.id, number: 1_000_000)
     }
 }

@@ -8,15 +8,15 @@ public struct Waiting: Codable, Sendable, Hashable {
     /// More than this many commands do not wait for one thing (U68).
     static let most = 16
 
-    var source: String
-    var id: String
+    var source: SourceID
+    var id: CommandID
 
     init(_ key: CommandKey) {
         source = key.source
         id = key.id
     }
 
-    func key(app: String) -> CommandKey { CommandKey(app: app, source: source, id: id) }
+    func key(app: AppID) -> CommandKey { CommandKey(app: app, source: source, id: id) }
 }
 
 /// The `user.create` or `user.link` commands that wait: the one that began it, and those that repeat it.
@@ -31,7 +31,7 @@ public struct Beginners: Sendable, Hashable {
 
 /// An authentication code that is reserved for what goes on at an install.
 public struct HeldCode: Sendable, Hashable {
-    var externalID: String
+    var externalID: ExternalID
     var digest: CodeDigest
 }
 
@@ -40,7 +40,7 @@ public struct Confirmation: Sendable, Hashable {
     /// The `user.confirm-link` commands that wait.
     var commands: [Waiting]
     var resets: [Waiting] = []
-    var forward: String
+    var forward: CommandID
 }
 
 /// A user is on its way to an install.
@@ -56,7 +56,7 @@ public struct Creation: Sendable, Hashable {
     public struct Question: Sendable, Hashable {
         var want: Want
         var attempt = Attempt.first
-        var forward: String
+        var forward: CommandID
         /// Until when the link service may decide it.
         var expiry: Timestamp?
     }
@@ -88,7 +88,7 @@ public struct Creation: Sendable, Hashable {
     var commands: Beginners
     var step: Step
 
-    var forward: String? {
+    var forward: CommandID? {
         switch step {
         case .asking(let question): question.forward
         case .awaitingLinker: nil
@@ -135,7 +135,7 @@ extension Creation.Want {
 public struct PendingLink: Sendable, Hashable {
     public enum Step: Sendable, Hashable {
         /// The link service is asked to link the user to the external id behind a code.
-        case asking(HeldCode, forward: String, resets: [Waiting] = [])
+        case asking(HeldCode, forward: CommandID, resets: [Waiting] = [])
         /// The app's linker has its turn.
         case awaitingLinker(deadline: Timestamp)
         case confirming(Confirmation)
@@ -144,7 +144,7 @@ public struct PendingLink: Sendable, Hashable {
     var commands: Beginners
     var step: Step
 
-    var forward: String? {
+    var forward: CommandID? {
         switch step {
         case .asking(_, let forward, _): forward
         case .awaitingLinker: nil
@@ -173,7 +173,7 @@ public struct PendingLink: Sendable, Hashable {
 public struct Reset: Sendable, Hashable {
     public enum Cause: Sendable, Hashable {
         /// Somebody asked for it. The user is the one that was there then: a creation that is reset may have none yet.
-        case command(Registration, userID: String?)
+        case command(Registration, userID: UserID?)
         /// Somebody asked for it, of an install that we know nothing of; the link service may.
         case commandForUnknown
         /// A creation failed, and must leave nothing behind.
@@ -184,7 +184,7 @@ public struct Reset: Sendable, Hashable {
     var facts: LinkFacts
     /// The `user.reset` commands that wait.
     var resets: [Waiting]
-    var forward: String
+    var forward: CommandID
 
     var registration: Registration? {
         switch cause {
@@ -197,7 +197,7 @@ public struct Reset: Sendable, Hashable {
     var waiting: [Waiting] { if case .failure(let failed) = cause { failed.waiting } else { [] } }
 
     /// Who was there when somebody asked for it.
-    var userID: String? { if case .command(_, let userID) = cause { userID } else { nil } }
+    var userID: UserID? { if case .command(_, let userID) = cause { userID } else { nil } }
 }
 
 /// A creation of which all who waited are told once the install is clean.

@@ -8,7 +8,7 @@ import Storage
 struct StoredInstallation: Codable, Sendable, Hashable {
     struct Facts: Codable, Sendable, Hashable {
         var version: Int64
-        var userID: String?
+        var userID: UserID?
         var isLinked: Bool
         var isActive: Bool
         var isUsersFirst: Bool
@@ -19,7 +19,7 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         enum Purpose: String, Codable { case create, link, reset }
 
         enum Means: Codable, Sendable, Hashable {
-            case code(externalID: String, digest: CodeDigest)
+            case code(externalID: ExternalID, digest: CodeDigest)
             case linker, unlinked, none
         }
 
@@ -28,18 +28,18 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         var commands: [Waiting] = []
         var confirmations: [Waiting] = []
         var resets: [Waiting] = []
-        var forward: String?
+        var forward: CommandID?
         /// In milliseconds since 1970, as the deadline is.
         var expiry: Int64?
         var deadline: Int64?
         var failure: Failure?
-        var userID: String?
+        var userID: UserID?
         var isCleaning = false
         var wasCleaned = false
     }
 
-    var app: String
-    var id: String
+    var app: AppID
+    var id: InstallID
     var phase: Installation.Phase
     var device: Device?
     var sdkVersion: String?

@@ -19,7 +19,7 @@ public enum UserCommand: Sendable, Hashable {
     case detached(InstallDetached)
 
     /// The install that it is about, if it names one.
-    var installID: String? {
+    var installID: InstallID? {
         switch self {
         case .create(let command): command.installId
         case .link(let command): command.installId
@@ -44,7 +44,7 @@ public enum UserCommand: Sendable, Hashable {
     }
 
     /// The user that it puts on an install, or forgets.
-    var userID: String? {
+    var userID: UserID? {
         switch self {
         case .answered(let answer): answer.facts?.userID
         case .linked(let event): event.userId
@@ -66,10 +66,10 @@ public struct LinkAnswer: Sendable, Hashable {
     }
 
     /// The id of the command that was forwarded.
-    public var forward: String
+    public var forward: CommandID
     public var outcome: Outcome
 
-    public init(forward: String, outcome: Outcome) {
+    public init(forward: CommandID, outcome: Outcome) {
         self.forward = forward
         self.outcome = outcome
     }

@@ -65,10 +65,10 @@ public struct UserDecider {
         switch context.principal.kind {
         case .service: return nil
         case .user(let userID):  // U38
-            if let own = install(id)?.facts.userID, ExactText(own) == ExactText(userID) { return nil }
+            if let own = install(id)?.facts.userID, own == userID { return nil }
             return Rejection(.userTokenNotAllowed, "This user token is not of the user of this install.")
         case .install(let creation):  // U40
-            if let own = install(id)?.creation, ExactText(own) == ExactText(creation) { return nil }
+            if let own = install(id)?.creation, own == creation { return nil }
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
         case .apiKey:
@@ -112,7 +112,7 @@ public struct UserDecider {
 
     // MARK: Installs
 
-    func install(_ id: String) -> Installation? { state.install(app.id, id) }
+    func install(_ id: InstallID) -> Installation? { state.install(app.id, id) }
 
     func put(_ install: Installation) -> [UserState.Change] {
         [.install(install)] + (install.facts.userID.map { [.user(id: $0, isErased: false)] } ?? [])
@@ -121,7 +121,7 @@ public struct UserDecider {
     // MARK: Answers
 
     /// The user of the install, with a fresh token.
-    func user(_ account: Account, _ installID: String) -> Outcome {
+    func user(_ account: Account, _ installID: InstallID) -> Outcome {
         let token = UserToken(
             app: app.id, userID: account.user.id, installID: installID, issued: now,
             lifetime: app.sdk.tokenLifetime)
@@ -131,7 +131,7 @@ public struct UserDecider {
                 isRemoteEnabled: account.facts.isRemoteEnabled,
                 token: UserTokenResult(
                     tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
-                    expiryDate: token.expires.rfc3339),
+                    expiryDate: token.expires),
                 configuration: app.sdk.configuration,  // U24
                 installToken: installToken(account.registration.creation, installID)))
     }
@@ -145,13 +145,13 @@ public struct UserDecider {
                 installToken: isLinkersTurn ? installToken(install.creation, install.id) : nil))
     }
 
-    private func installToken(_ creation: String?, _ installID: String) -> UserTokenResult? {
+    private func installToken(_ creation: String?, _ installID: InstallID) -> UserTokenResult? {
         creation.map { creation in
             let token = InstallToken(
                 app: app.id, installID: installID, creation: creation, issued: now, lifetime: app.sdk.tokenLifetime)
             return UserTokenResult(
                 tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
-                expiryDate: token.expires.rfc3339)
+                expiryDate: token.expires)
         }
     }
 
@@ -179,7 +179,7 @@ public struct UserDecider {
     // MARK: Commands to the link service
 
     /// Decided twice, it is the same command. One decision sends no more than one.
-    var forwardID: String { context.forwardID(0) }
+    var forwardID: CommandID { context.forwardID(0) }
 
     func forward(_ command: any CommandMessage, expiry: Timestamp? = nil) -> Forward {
         Forward(id: forwardID, command: command, expiry: expiry)

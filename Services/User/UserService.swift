@@ -44,7 +44,7 @@ public struct UserService: CommandService {
         state.load(try store.installs(awaiting: wanted.forwards))
         state.load(try store.installs(of: wanted.forgotten))
         wanted.digests.formUnion(state.installs.values.compactMap { $0.code?.digest })
-        wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
+        wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID })
         state.load(try store.codes(wanted.digests))
         state.load(try store.codes(of: wanted.externalIDs))
         state.load(erased: try store.erased(among: wanted.users))
@@ -54,21 +54,21 @@ public struct UserService: CommandService {
     /// What a batch has to know.
     private struct Wanted {
         var installs: Set<InstallKey> = []
-        var forwards: Set<ExactText> = []
-        var forgotten: Set<ExactText> = []
+        var forwards: Set<CommandID> = []
+        var forgotten: Set<UserID> = []
         var digests: Set<CodeDigest> = []
         /// Of apps, as installs are.
-        var externalIDs: Set<Scoped<ExactText>> = []
-        var users: Set<ExactText> = []
+        var externalIDs: Set<Scoped<ExternalID>> = []
+        var users: Set<UserID> = []
 
         mutating func add(_ command: UserCommand, _ context: DecisionContext) {
             if let id = command.installID { installs.insert(InstallKey(app: context.app.id, id: id)) }
             if let digest = command.digest { digests.insert(digest) }
-            if let userID = command.userID { users.insert(ExactText(userID)) }
+            if let userID = command.userID { users.insert(userID) }
             switch command {
-            case .answered(let answer): forwards.insert(ExactText(answer.forward))
+            case .answered(let answer): forwards.insert(answer.forward)
             case .forget(let command):
-                forgotten.insert(ExactText(command.userId))
+                forgotten.insert(command.userId)
                 installs.formUnion(command.installIds.map { InstallKey(app: context.app.id, id: $0) })
                 if let id = command.externalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
             case .requestAuthCode(let request):

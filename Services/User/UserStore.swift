@@ -39,23 +39,23 @@ public struct UserStore {
         try Installation.table.find(keys, in: transaction)
     }
 
-    func installs(awaiting forwards: Set<ExactText>) throws -> [Installation] {
+    func installs(awaiting forwards: Set<CommandID>) throws -> [Installation] {
         try Installation.table.find("forward_id = $1", forwards, in: transaction)
     }
 
-    func installs(of userIDs: Set<ExactText>) throws -> [Installation] {
+    func installs(of userIDs: Set<UserID>) throws -> [Installation] {
         try Installation.table.find("user_id = $1", userIDs, in: transaction)
     }
 
     func codes(_ digests: Set<CodeDigest>) throws -> [AuthCode] { try AuthCode.table.find(digests, in: transaction) }
 
-    func codes(of externalIDs: Set<Scoped<ExactText>>) throws -> [AuthCode] {
-        let keys = externalIDs.map { Scoped(app: $0.app.text, id: TextDigest(of: $0.id.text)) }
+    func codes(of externalIDs: Set<Scoped<ExternalID>>) throws -> [AuthCode] {
+        let keys = externalIDs.map { Scoped(app: $0.app, id: TextDigest(of: $0.id.text)) }
         return try AuthCode.table.find("app = $1 AND external_key = $2", keys, in: transaction)
     }
 
-    func erased(among userIDs: Set<ExactText>) throws -> [String] {
-        try KnownUser.table.find("user_id = $1 AND is_erased = 1", userIDs, in: transaction).map(\.id.text)
+    func erased(among userIDs: Set<UserID>) throws -> [UserID] {
+        try KnownUser.table.find("user_id = $1 AND is_erased = 1", userIDs, in: transaction).map(\.id)
     }
 
     // MARK: Writing
@@ -84,7 +84,7 @@ public struct UserStore {
             due.map { install in
                 let overdue = now.milliseconds - (install.linkersTurn?.deadline ?? now).milliseconds
                 return [
-                    .text(install.app), .text(install.id),
+                    .text(install.app.text), .text(install.id.text),
                     .integer(now.milliseconds + DueCommand.pause(overdue: overdue)),
                 ]
             })
@@ -133,9 +133,9 @@ extension AuthCode: SQLKeyedRecord {
         try columns.column("digest", &digest, .key)
         try columns.column("app", &app, .fixed)
         try columns.column("external_id", &externalID, .fixed)
-        try columns.written("external_key", TextDigest(of: externalID), .fixed)
+        try columns.written("external_key", TextDigest(of: externalID.text), .fixed)
         try columns.column("expires_at", &expires, .fixed)
-        var (kind, install): (String, String?) =
+        var (kind, install): (String, InstallID?) =
             switch use {
             case .none: ("none", nil)
             case .reserved(let install): ("reserved", install)
@@ -158,7 +158,7 @@ private struct KnownUser: SQLRecord {
     static let table = SQLTable<KnownUser>("users")
     static let blank = KnownUser(id: "", isErased: false)
 
-    var id: ExactText
+    var id: UserID
     var isErased: Bool
 
     mutating func columns(_ columns: SQLColumns) throws(StorageError) {

@@ -14,7 +14,7 @@ struct Claim {
     /// The key that vouches.
     var key: VerificationSettings.Key?
 
-    var keyID: String? { key?.shownID }
+    var keyID: KeyID? { key?.shownID }
 
     /// What the session will rest on, if the login is let through.
     func standing(_ mode: VerificationSettings.Mode, since now: Timestamp) -> Standing {
@@ -36,7 +36,7 @@ struct Claim {
             login.userAuthToken, of: identifiers, settings, fullPrivacy: fullPrivacy, now: now)
         switch verdict {
         case .valid(let keyID):
-            claim.key = settings.keys.first { ExactText($0.id) == ExactText(keyID) }
+            claim.key = settings.keys.first { $0.id == keyID }
             // Only where nobody gets in otherwise: mode `report` takes everybody for whom `off` would take them.
             // V24, V26, V30.
             if settings.mode == .enforce {

@@ -6,7 +6,7 @@ public import Storage
 // The columns of each table.
 
 extension Session: SQLKeyedRecord {
-    public typealias Key = Scoped<ExactText>
+    public typealias Key = Scoped<DeviceID>
 
     public static let table = SQLTable<Session>("sessions")
     public static var blank: Session { Session(app: "", deviceID: "") }
@@ -37,7 +37,7 @@ extension LoginSaga: SQLKeyedRecord {
             result: VerificationResult(state: .anonymous, mayFileIssues: true))
     }
 
-    public var key: ExactText { ExactText(forwardID) }
+    public var key: CommandID { forwardID }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("forward_id", &forwardID, .key)
@@ -79,7 +79,7 @@ struct CountRow: SQLRecord {
             count: Count(count: 0, lastUsed: Timestamp(milliseconds: 0)))
     }
 
-    var app: ExactText
+    var app: AppID
     var tally: Tally
     var shard: Int64
     var count: Count
@@ -96,7 +96,7 @@ struct CountRow: SQLRecord {
             guard reason.isEmpty || tally.reason != nil else {
                 throw StorageError(kind: .invalid, message: "column reason holds a word that is not known")
             }
-            tally.keyID = keyID.isEmpty ? nil : keyID
+            tally.keyID = keyID.text.isEmpty ? nil : keyID
         }
         try columns.column("shard", &shard, .key)
         try columns.column("count", &count.count, .sum)
@@ -106,7 +106,7 @@ struct CountRow: SQLRecord {
 
 extension SQLColumns {
     /// What a session rests on, but for the key's id, which stands in a column before.
-    func standing(_ standing: inout Standing?, keyID: String?) throws(StorageError) {
+    func standing(_ standing: inout Standing?, keyID: KeyID?) throws(StorageError) {
         var (basis, since) = (standing?.basis.number, standing?.since)
         try column("basis", &basis)
         try column("since", &since)

@@ -6,30 +6,21 @@ import Runtime
 import Storage
 
 /// What verifications are counted by, within an app. Without a reason the login passed (V52).
-public struct Tally: Sendable, Hashable {
+public struct Tally: Sendable, Hashable, Comparable {
     public var method: VerificationMethod
-    public var keyID: String?
+    public var keyID: KeyID?
     public var reason: ReasonCode?
 
-    public init(method: VerificationMethod, keyID: String? = nil, reason: ReasonCode? = nil) {
+    public init(method: VerificationMethod, keyID: KeyID? = nil, reason: ReasonCode? = nil) {
         self.method = method
         self.keyID = keyID
         self.reason = reason
     }
 
-    public static func == (left: Tally, right: Tally) -> Bool {
-        left.method == right.method && left.reason == right.reason
-            && left.keyID.map { ExactText($0) } == right.keyID.map { ExactText($0) }
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(method)
-        hasher.combine(reason)
-        hasher.combine(keyID.map { ExactText($0) })
-    }
-
-    var order: [ExactText] {
-        [ExactText(method.rawValue), ExactText(reason?.rawValue ?? ""), ExactText(keyID ?? "")]
+    /// The order in which tallies are written and told.
+    public static func < (left: Tally, right: Tally) -> Bool {
+        (left.method.rawValue, left.reason?.rawValue ?? "", left.keyID ?? "")
+            < (right.method.rawValue, right.reason?.rawValue ?? "", right.keyID ?? "")
     }
 }
 
@@ -50,11 +41,11 @@ public struct Count: Sendable, Hashable {
 
 extension VerificationDecider {
     func usage() -> Decision {
-        let counts = state.usage(app: context.app.id).sorted { $0.key.order.lexicographicallyPrecedes($1.key.order) }
+        let counts = state.usage(app: context.app.id).sorted { $0.key < $1.key }
             .map { tally, count in
                 VerificationUsageResult.Count(
                     method: tally.method, keyId: tally.keyID, reason: tally.reason, count: count.count,
-                    lastUsed: count.lastUsed.rfc3339)
+                    lastUsed: count.lastUsed)
             }
         return Decision(.succeeded(VerificationUsageResult(counts: counts)))
     }

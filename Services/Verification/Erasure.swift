@@ -11,8 +11,8 @@ extension VerificationDecider {
     /// way keeps a row, so that these are shown in their order; it says nothing of who was there (V53).
     func forget(_ command: ForgetSessions) -> Decision {
         let app = context.app
-        let userIDs = Set(command.userIds.map { PersonDigest(of: $0, .customerID, app.sync) })
-        let emails = Set(command.emails.map { PersonDigest(of: $0, .email, app.sync) })
+        let userIDs = Set(command.userIds.map { PersonDigest(of: $0.text, .customerID, app.sync) })
+        let emails = Set(command.emails.map { PersonDigest(of: $0.text, .email, app.sync) })
         let ended = state.sagas(app: app.id) { saga in
             saga.userID.map(userIDs.contains) == true || saga.email.map(emails.contains) == true
         }
@@ -22,8 +22,8 @@ extension VerificationDecider {
         decision.settlements = ended.map { Settlement($0.command, .rejected(Self.erased)) }
         for session in sessions {
             var session = session
-            let device = ExactText(session.deviceID)
-            let isBusy = !state.sagas(app: app.id) { ExactText($0.deviceID) == device }.isEmpty
+            let device = session.deviceID
+            let isBusy = !state.sagas(app: app.id) { $0.deviceID == device }.isEmpty
             decision.events += session.forgetUser(isKept: isBusy)
             decision.changes.append(isBusy ? .session(session) : .removed(session))
         }

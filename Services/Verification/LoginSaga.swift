@@ -10,10 +10,10 @@ public struct LoginSaga: Sendable, Hashable {
     public enum Kind: String, Sendable, Hashable { case login, logout }
 
     /// The id of the command that was forwarded.
-    public var forwardID: String
+    public var forwardID: CommandID
     /// The command that began it.
     public var command: CommandKey
-    public var deviceID: String
+    public var deviceID: DeviceID
     public var kind: Kind
     /// Its number among the device's, see ``Session/number``.
     public var number: Int64
@@ -26,7 +26,7 @@ public struct LoginSaga: Sendable, Hashable {
     public var email: PersonDigest?
 
     public init(
-        forwardID: String, command: CommandKey, deviceID: String, kind: Kind, number: Int64,
+        forwardID: CommandID, command: CommandKey, deviceID: DeviceID, kind: Kind, number: Int64,
         result: VerificationResult, standing: Standing? = nil, userID: PersonDigest? = nil, email: PersonDigest? = nil
     ) {
         self.forwardID = forwardID

@@ -7,7 +7,7 @@ import Storage
 
 /// Coming and going (docs/verification.md "What a login comes to").
 extension VerificationDecider {
-    func enter(_ claim: Claim, _ deviceID: String) -> Decision {
+    func enter(_ claim: Claim, _ deviceID: DeviceID) -> Decision {
         var decision = tally(claim, deviceID)
         if settings.mode != .enforce, case .failure(let unreadable) = claim.claimant {
             // Nobody is named, so nothing happens to the session.
@@ -37,7 +37,7 @@ extension VerificationDecider {
     }
 
     /// The logout shows when the sync service has done it. Until then, and when it is refused, who is there is there.
-    func leave(_ deviceID: String) -> Decision {
+    func leave(_ deviceID: DeviceID) -> Decision {
         var decision = Decision(.noted)
         let session = next(deviceID, &decision)
         forward(logout(session, because: nil), session, &decision)
@@ -67,7 +67,7 @@ extension VerificationDecider {
     // MARK: The way there
 
     /// Counts and tells what the verification came to.
-    private func tally(_ claim: Claim, _ deviceID: String) -> Decision {
+    private func tally(_ claim: Claim, _ deviceID: DeviceID) -> Decision {
         let event: any EventMessage
         switch (settings.mode, claim.problem, claim.claimant) {
         case (.off, _, _), (_, nil, .success(.anonymous)), (_, nil, .failure): return Decision(.noted)
@@ -83,7 +83,7 @@ extension VerificationDecider {
     }
 
     /// The device's session by the settings of now, with this command counted.
-    private func next(_ deviceID: String, _ decision: inout Decision) -> Session {
+    private func next(_ deviceID: DeviceID, _ decision: inout Decision) -> Session {
         var session = session(deviceID)
         decision.events += session.review(settings, at: context.now)
         session.number += 1

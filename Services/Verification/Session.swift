@@ -7,8 +7,8 @@ import Storage
 
 /// Who uses a device, as far as this service has said (docs/verification.md "Sessions").
 public struct Session: Sendable, Hashable {
-    public var app: String
-    public var deviceID: String
+    public var app: AppID
+    public var deviceID: DeviceID
     public var state: VerificationState
     public var mayFileIssues: Bool
     /// The user whose login was announced and whose logout was not. Stays while a refused login makes the session
@@ -26,7 +26,7 @@ public struct Session: Sendable, Hashable {
     public var hasLogin: Bool
 
     public init(
-        app: String, deviceID: String, state: VerificationState = .anonymous, mayFileIssues: Bool = true,
+        app: AppID, deviceID: DeviceID, state: VerificationState = .anonymous, mayFileIssues: Bool = true,
         mpid: MPID? = nil, standing: Standing? = nil, number: Int64 = 0, shown: Int64 = 0, moved: Int64 = 0,
         hasLogin: Bool = false
     ) {
@@ -156,5 +156,5 @@ extension VerificationDecider {
     }
 
     /// Sessions from before the time was kept have the beginning of 1970.
-    private static func instant(_ time: Timestamp) -> String? { time.milliseconds > 0 ? time.rfc3339 : nil }
+    private static func instant(_ time: Timestamp) -> Timestamp? { time.milliseconds > 0 ? time : nil }
 }

@@ -13,48 +13,48 @@ public struct SessionState: ServiceState, Sendable {
         case began(LoginSaga)
         case ended(LoginSaga)
         /// These users are erased: no answer that is still on its way brings one back.
-        case erased(app: String, [MPID])
-        case counted(app: String, Tally, at: Timestamp)
+        case erased(app: AppID, [MPID])
+        case counted(app: AppID, Tally, at: Timestamp)
     }
 
     private(set) var sessions = Table<Session>()
     private(set) var sagas = Table<LoginSaga>()
     private(set) var erased: Set<Scoped<MPID>> = []
     /// By app: what stands in the database, where a command of the batch asks for it.
-    private var totals: [ExactText: [Tally: Count]] = [:]
+    private var totals: [AppID: [Tally: Count]] = [:]
 
     /// Users that have come to a session or were erased: what keeps a login and an erasure in two replicas apart.
     private(set) var changedPeople: Set<Scoped<MPID>> = []
-    private(set) var counted: [ExactText: [Tally: Count]] = [:]
+    private(set) var counted: [AppID: [Tally: Count]] = [:]
 
     public init(sessions: [Session] = [], sagas: [LoginSaga] = []) {
         load(sessions)
         load(sagas)
     }
 
-    func session(app: String, deviceID: String) -> Session? { sessions[Session.Key(app: app, id: deviceID)] }
+    func session(app: AppID, deviceID: DeviceID) -> Session? { sessions[Session.Key(app: app, id: deviceID)] }
 
     /// The app's sessions of these users, in the order of their devices.
-    func sessions(app: String, of mpids: Set<MPID>) -> [Session] {
+    func sessions(app: AppID, of mpids: Set<MPID>) -> [Session] {
         sessions.values.filter { session in
-            session.key.app == ExactText(app) && session.mpid.map(mpids.contains) == true
+            session.key.app == app && session.mpid.map(mpids.contains) == true
         }.sorted { $0.key < $1.key }
     }
 
-    func saga(app: String, forwardID: String) -> LoginSaga? {
-        sagas[ExactText(forwardID)].flatMap { ExactText($0.command.app) == ExactText(app) ? $0 : nil }
+    func saga(app: AppID, forwardID: CommandID) -> LoginSaga? {
+        sagas[forwardID].flatMap { $0.command.app == app ? $0 : nil }
     }
 
     /// The app's sagas for which this is so, in the order of their forwards.
-    func sagas(app: String, where isWanted: (LoginSaga) -> Bool) -> [LoginSaga] {
-        sagas.values.filter { ExactText($0.command.app) == ExactText(app) && isWanted($0) }.sorted { $0.key < $1.key }
+    func sagas(app: AppID, where isWanted: (LoginSaga) -> Bool) -> [LoginSaga] {
+        sagas.values.filter { $0.command.app == app && isWanted($0) }.sorted { $0.key < $1.key }
     }
 
-    func isErased(app: String, _ mpid: MPID) -> Bool { erased.contains(Scoped(app: app, id: mpid)) }
+    func isErased(app: AppID, _ mpid: MPID) -> Bool { erased.contains(Scoped(app: app, id: mpid)) }
 
     /// The app's counts, those of the batch so far included.
-    func usage(app: String) -> [Tally: Count] {
-        (totals[ExactText(app)] ?? [:]).merging(counted[ExactText(app)] ?? [:], uniquingKeysWith: +)
+    func usage(app: AppID) -> [Tally: Count] {
+        (totals[app] ?? [:]).merging(counted[app] ?? [:], uniquingKeysWith: +)
     }
 
     // Adding rows as they stand in the database.
@@ -63,7 +63,7 @@ public struct SessionState: ServiceState, Sendable {
 
     mutating func load(_ rows: [LoginSaga]) { rows.forEach { sagas.load($0) } }
 
-    mutating func load(_ counts: [Tally: Count], app: ExactText) { totals[app] = counts }
+    mutating func load(_ counts: [Tally: Count], app: AppID) { totals[app] = counts }
 
     mutating func load(erased people: [Scoped<MPID>]) { erased.formUnion(people) }
 
@@ -83,7 +83,7 @@ public struct SessionState: ServiceState, Sendable {
             changedPeople.formUnion(people)
         case .counted(let app, let tally, let now):
             let one = Count(count: 1, lastUsed: now)
-            counted[ExactText(app), default: [:]].merge([tally: one], uniquingKeysWith: +)
+            counted[app, default: [:]].merge([tally: one], uniquingKeysWith: +)
         }
     }
 }

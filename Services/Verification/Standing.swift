@@ -20,11 +20,11 @@ public struct Standing: Sendable, Hashable {
 
     public var basis: Basis
     /// As it is shown; a single `identityTokenSecret` has none.
-    public var keyID: String?
+    public var keyID: KeyID?
     /// When the login was decided. `nil`: it does not age.
     public var since: Timestamp?
 
-    public init(_ basis: Basis, keyID: String? = nil, since: Timestamp? = nil) {
+    public init(_ basis: Basis, keyID: KeyID? = nil, since: Timestamp? = nil) {
         self.basis = basis
         self.keyID = keyID
         self.since = since

@@ -17,7 +17,7 @@ public enum VerificationCommand: Sendable {
     case synced(SyncAnswer)
 
     /// The device whose session the command is about, if it names one.
-    var deviceID: String? {
+    var deviceID: DeviceID? {
         switch self {
         case .login(let command): command.deviceId
         case .loginIdentity(let command): command.deviceId
@@ -29,7 +29,7 @@ public enum VerificationCommand: Sendable {
     }
 
     /// The forwarded command that this is the answer to.
-    var answeredForward: String? {
+    var answeredForward: CommandID? {
         if case .synced(let answer) = self { answer.forward } else { nil }
     }
 
@@ -55,10 +55,10 @@ public struct SyncAnswer: Sendable, Hashable {
     }
 
     /// The id of the command that was forwarded.
-    public var forward: String
+    public var forward: CommandID
     public var outcome: Outcome
 
-    public init(forward: String, outcome: Outcome) {
+    public init(forward: CommandID, outcome: Outcome) {
         self.forward = forward
         self.outcome = outcome
     }

@@ -47,7 +47,7 @@ public struct VerificationDecider {
     var settings: VerificationSettings { context.app.verification }
 
     /// The device's session; a new one for a device that is not known.
-    func session(_ deviceID: String) -> Session {
+    func session(_ deviceID: DeviceID) -> Session {
         state.session(app: context.app.id, deviceID: deviceID) ?? Session(app: context.app.id, deviceID: deviceID)
     }
 

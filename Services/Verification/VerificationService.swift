@@ -35,7 +35,7 @@ public struct VerificationService: CommandService {
     ) throws -> SessionState {
         let store = VerificationStore(transaction: transaction)
         var state = SessionState()
-        state.load(try store.sagas(forwardIDs: Set(commands.compactMap { $0.0.answeredForward.map { ExactText($0) } })))
+        state.load(try store.sagas(forwardIDs: Set(commands.compactMap { $0.0.answeredForward })))
         var devices: Set<Session.Key> = []
         var people: Set<Scoped<MPID>> = []
         var mayForget = false
@@ -44,12 +44,12 @@ public struct VerificationService: CommandService {
             people.formUnion(command.mpids.map { .init(app: context.app.id, id: $0) })
             guard case .forget(let forget) = command else { continue }
             mayForget = true
-            let app = ExactText(context.app.id)
+            let app = context.app.id
             state.load(try store.sessions(of: forget.mpids, app: app))
             state.load(
                 try store.sagas(
-                    userIDs: forget.userIds.map { PersonDigest(of: $0, .customerID, context.app.sync) },
-                    emails: forget.emails.map { PersonDigest(of: $0, .email, context.app.sync) }, app: app))
+                    userIDs: forget.userIds.map { PersonDigest(of: $0.text, .customerID, context.app.sync) },
+                    emails: forget.emails.map { PersonDigest(of: $0.text, .email, context.app.sync) }, app: app))
         }
         devices.formUnion(
             state.sagas.values.map { Session.Key(app: $0.command.app, id: $0.deviceID) })
@@ -59,7 +59,7 @@ public struct VerificationService: CommandService {
         if mayForget { state.load(try store.sagas(of: Array(devices))) }
         state.load(erased: try store.erased(among: people))
         let apps = commands.compactMap { command, context in
-            if case .usage = command { ExactText(context.app.id) } else { nil }
+            if case .usage = command { context.app.id } else { nil }
         }
         for app in Set(apps).sorted() { state.load(try store.counts(app: app), app: app) }
         return state
@@ -88,17 +88,17 @@ public struct VerificationService: CommandService {
         now: Timestamp, limit: Int, apps: AppDirectory, in transaction: any SQLTransaction
     ) throws -> [DueCommand] {
         guard pace.isTime(now) else { return [] }
-        let settings = apps.ids.compactMap { id in apps[id].map { (app: ExactText(id), settings: $0.verification) } }
+        let settings = apps.ids.compactMap { id in apps[id].map { (app: id, settings: $0.verification) } }
         let found = try VerificationStore(transaction: transaction).toReview(
             settings, now: now, askedBefore: now.milliseconds - Self.reviewPause, limit: limit)
         if found.count < limit { pace.wait(now) }
         return found.map { key in
             DueCommand(
-                app: key.app.text,
+                app: key.app,
                 // Each asking is a command of its own: what ended nothing yesterday may end something today.
                 id: DerivedID.forward(
-                    app: key.app.text, source: "review", commandID: key.id.text, number: Int(now.milliseconds)),
-                command: ReviewSession(deviceId: key.id.text))
+                    app: key.app, source: "review", commandID: CommandID(key.id.text), number: Int(now.milliseconds)),
+                command: ReviewSession(deviceId: key.id))
         }
     }
 

@@ -73,12 +73,12 @@ public struct VerificationStore {
 
     func sessions(_ keys: Set<Session.Key>) throws -> [Session] { try Session.table.find(keys, in: transaction) }
 
-    func sessions(of mpids: [MPID], app: ExactText) throws -> [Session] {
+    func sessions(of mpids: [MPID], app: AppID) throws -> [Session] {
         try Session.table.find(
-            "app = $1 AND mpid = $2", mpids.map { Scoped(app: app.text, id: $0) }, in: transaction)
+            "app = $1 AND mpid = $2", mpids.map { Scoped(app: app, id: $0) }, in: transaction)
     }
 
-    func sagas(forwardIDs: Set<ExactText>) throws -> [LoginSaga] {
+    func sagas(forwardIDs: Set<CommandID>) throws -> [LoginSaga] {
         try LoginSaga.table.find(forwardIDs, in: transaction)
     }
 
@@ -86,10 +86,10 @@ public struct VerificationStore {
         try LoginSaga.table.find("app = $1 AND device_id = $2", devices, in: transaction)
     }
 
-    func sagas(userIDs: [PersonDigest], emails: [PersonDigest], app: ExactText) throws -> [LoginSaga] {
+    func sagas(userIDs: [PersonDigest], emails: [PersonDigest], app: AppID) throws -> [LoginSaga] {
         func found(_ column: String, _ digests: [PersonDigest]) throws -> [LoginSaga] {
             try LoginSaga.table.find(
-                "app = $1 AND \(column) = $2", digests.map { Scoped(app: app.text, id: $0) }, in: transaction)
+                "app = $1 AND \(column) = $2", digests.map { Scoped(app: app, id: $0) }, in: transaction)
         }
         return try found("user_digest", userIDs) + found("email_digest", emails)
     }
@@ -98,7 +98,7 @@ public struct VerificationStore {
         try Person.table.find("app = $1 AND mpid = $2 AND is_erased = 1", people, in: transaction).map(\.key)
     }
 
-    func counts(app: ExactText) throws -> [Tally: Count] {
+    func counts(app: AppID) throws -> [Tally: Count] {
         try CountRow.table.find("app = $1", [.text(app.text)], in: transaction)
             .reduce(into: [:]) { $0.merge([$1.tally: $1.count], uniquingKeysWith: +) }
     }
@@ -115,7 +115,7 @@ public struct VerificationStore {
         try LoginSaga.table.insert(state.sagas.changed, in: transaction)
         try LoginSaga.table.remove(state.sagas.removed, in: transaction)
         let counts = state.counted.sorted { $0.key < $1.key }.flatMap { app, counts in
-            counts.sorted { $0.key.order.lexicographicallyPrecedes($1.key.order) }.map {
+            counts.sorted { $0.key < $1.key }.map {
                 CountRow(app: app, tally: $0.key, shard: shard, count: $0.value)
             }
         }
@@ -127,7 +127,7 @@ public struct VerificationStore {
     /// Sessions that stand on something else than what the settings allow now, or are too old, and that this was not
     /// asked of lately. They are noted as asked.
     func toReview(
-        _ apps: [(app: ExactText, settings: VerificationSettings)], now: Timestamp, askedBefore: Int64, limit: Int
+        _ apps: [(app: AppID, settings: VerificationSettings)], now: Timestamp, askedBefore: Int64, limit: Int
     ) throws -> [Session.Key] {
         var gaps: [[SQLValue]] = []
         var ages: [[SQLValue]] = []
@@ -156,7 +156,7 @@ public struct VerificationStore {
             """, ages)
         let found = Set(
             try (gone + aged).joined().map { row in
-                Session.Key(app: try row.text(0), id: try row.text(1))
+                Session.Key(app: AppID(try row.text(0)), id: DeviceID(try row.text(1)))
             }
         ).sorted().prefix(limit)
         try transaction.executeEach(

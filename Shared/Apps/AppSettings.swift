@@ -5,8 +5,8 @@ public import Crypto
 
 /// One app (tenant) of the apps file.
 public struct AppSettings: Sendable {
-    public var id: String
-    public var keys: [String: APIKey]
+    public var id: AppID
+    public var keys: [KeyID: APIKey]
     public var linking: Linking
     public var sdk: SDKSettings
     public var sync: SyncSettings
@@ -17,7 +17,7 @@ public struct AppSettings: Sendable {
     public var replies: String?
 
     public init(
-        id: String, keys: [String: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
+        id: AppID, keys: [KeyID: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
         sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
         gateway: GatewaySettings = GatewaySettings(), replies: String? = nil
     ) {
@@ -43,12 +43,12 @@ public struct AppSettings: Sendable {
         }
 
         /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).
-        public func check(externalID: String) throws(Rejection) {
-            let scalars = externalID.unicodeScalars
+        public func check(externalID: ExternalID) throws(Rejection) {
+            let scalars = externalID.text.unicodeScalars
             if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
                 throw Rejection(.invalidRequest, "data.externalId starts or ends with white space.")
             }
-            if nobody.contains(externalID) {
+            if nobody.contains(externalID.text) {
                 throw Rejection(.invalidRequest, "data.externalId is a value that names nobody.")
             }
         }
@@ -57,13 +57,13 @@ public struct AppSettings: Sendable {
 
 /// A credential of an app (F6). Its description never shows the secret.
 public struct APIKey: Sendable, CustomStringConvertible {
-    public var id: String
+    public var id: KeyID
     public var secret: SymmetricKey
     public var scopes: Set<Scope>
     public var expires: Timestamp?
     public var isRevoked: Bool
 
-    public init(id: String, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool) {
+    public init(id: KeyID, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool) {
         self.id = id
         self.secret = secret
         self.scopes = scopes
@@ -76,9 +76,9 @@ public struct APIKey: Sendable, CustomStringConvertible {
 
 /// The apps of one version of the apps file. A value: a reload makes a new one.
 public struct AppDirectory: Sendable {
-    private let apps: [String: AppSettings]
+    private let apps: [AppID: AppSettings]
     /// The app that each key belongs to.
-    private let owners: [String: String]
+    private let owners: [KeyID: AppID]
 
     /// What the file's author should change, one line each, without secrets.
     public let warnings: [String]
@@ -91,27 +91,27 @@ public struct AppDirectory: Sendable {
         owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })
     }
 
-    public subscript(_ id: String) -> AppSettings? { apps[id] }
+    public subscript(_ id: AppID) -> AppSettings? { apps[id] }
 
     /// Whether any app has a key with this id.
-    public func ownsKey(_ id: String) -> Bool { owners[id] != nil }
+    public func ownsKey(_ id: KeyID) -> Bool { owners[id] != nil }
 
     /// The app that has the key with this id, and the key.
-    public func key(_ id: String) -> (app: AppSettings, key: APIKey)? {
+    public func key(_ id: KeyID) -> (app: AppSettings, key: APIKey)? {
         guard let app = owners[id].flatMap({ apps[$0] }), let key = app.keys[id] else { return nil }
         return (app, key)
     }
 
     /// The id of an API key that has one of these secrets.
-    public func key(withSecret secrets: [SymmetricKey]) -> String? {
+    public func key(withSecret secrets: [SymmetricKey]) -> KeyID? {
         apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
     }
 
     /// The reply topics that apps have for themselves, without prefix, and whose they are.
-    public var replyTopics: [String: String] {
+    public var replyTopics: [String: AppID] {
         Dictionary(
             apps.values.compactMap { app in app.replies.map { ($0, app.id) } }, uniquingKeysWith: { first, _ in first })
     }
 
-    public var ids: [String] { apps.keys.sorted() }
+    public var ids: [AppID] { apps.keys.sorted() }
 }

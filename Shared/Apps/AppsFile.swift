@@ -39,15 +39,15 @@ public enum AppsFile {
         guard !file.apps.isEmpty else { throw Problem("has no apps; list at least one under apps:") }
         let secrets = SecretReader(readFile: readSecret)
         var apps: [AppSettings] = []
-        var appIDs: Set<String> = []
-        var keyOwners: [String: String] = [:]
-        var replyOwners: [String: String] = [:]
+        var appIDs: Set<AppID> = []
+        var keyOwners: [KeyID: AppID] = [:]
+        var replyOwners: [String: AppID] = [:]
         for app in file.apps {
-            guard !app.id.isEmpty, app.id.utf8.count <= 255, !app.id.contains("/") else {
+            guard !app.id.text.isEmpty, app.id.text.utf8.count <= 255, !app.id.text.contains("/") else {
                 throw Problem("has an app whose id is empty, over 255 bytes or has a slash")
             }
             guard appIDs.insert(app.id).inserted else { throw Problem("lists app \(app.id) twice") }
-            var keys: [String: APIKey] = [:]
+            var keys: [KeyID: APIKey] = [:]
             for key in app.keys ?? [] {
                 if let owner = keyOwners.updateValue(app.id, forKey: key.id) {
                     throw Problem("uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique")
@@ -88,7 +88,7 @@ public enum AppsFile {
             throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn takes it for now)")
         }
         guard !demo.isEmpty else { return weaknesses }
-        let ids = demo.sorted().joined(separator: ", ")
+        let ids = demo.map(\.text).sorted().joined(separator: ", ")
         return ["demo apps (\(ids)): their secrets are known, everybody can act as them"] + weaknesses
     }
 
@@ -103,13 +103,13 @@ public enum AppsFile {
     }
 
     private static func apiKey(
-        _ key: Strict<Key>, app: String, _ secrets: SecretReader
+        _ key: Strict<Key>, app: AppID, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
-        guard !key.id.isEmpty, !key.id.contains(";"), !key.id.contains(".") else {
+        guard !key.id.text.isEmpty, !key.id.text.contains(";"), !key.id.text.contains(".") else {
             throw Problem("\(place): the id must not be empty, or have a semicolon or a dot")
         }
-        guard !Signature.reservedKeyIDs.contains(key.id) else {
+        guard !Signature.reservedKeyIDs.contains(key.id.text) else {
             let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")
             throw Problem("\(place): the id is one of the deployment's own: \(names)")
         }
@@ -183,7 +183,7 @@ extension YamlError {
 }
 
 private struct App: Mapping {
-    var id: String
+    var id: AppID
     /// For people who keep the file.
     var name: String?
     var keys: [Strict<Key>]?
@@ -200,7 +200,7 @@ private struct App: Mapping {
 }
 
 private struct Key: Mapping {
-    var id: String
+    var id: KeyID
     var secret: String?
     var secretFile: String?
     var scopes: [String]

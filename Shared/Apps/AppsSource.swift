@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Crypto
 import Foundation
 public import Logging
@@ -55,7 +56,7 @@ public final class AppsSource {
             let known = Set(apps.warnings)
             (apps, files, lastProblem) = (current, currentFiles, nil)
             if isNew {
-                let ids = apps.ids.joined(separator: ",")
+                let ids = apps.ids.map(\.text).joined(separator: ",")
                 logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
                 log(current.warnings.filter { !known.contains($0) })
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
 public import Crypto
 
 /// Ids and secrets that a decider gives out: unguessable for everybody outside, and the same when the command is decided
@@ -28,15 +29,15 @@ public struct DerivedSecrets: Sendable {
     public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, salt) }
 
     /// The key that an app's user tokens are signed with.
-    public func tokenKey(of app: String) -> SymmetricKey { Self.tokenKey(of: app, tokenKey) }
+    public func tokenKey(of app: AppID) -> SymmetricKey { Self.tokenKey(of: app, tokenKey) }
 
     /// The keys that an app's user tokens may be signed with: of each internal key one.
-    public func tokenKeys(of app: String) -> [SymmetricKey] {
+    public func tokenKeys(of app: AppID) -> [SymmetricKey] {
         ([tokenKey] + previousTokenKeys).map { Self.tokenKey(of: app, $0) }
     }
 
-    private static func tokenKey(of app: String, _ key: SymmetricKey) -> SymmetricKey {
-        SymmetricKey(data: code(["user-token-key", app, "", ""], key))
+    private static func tokenKey(of app: AppID, _ key: SymmetricKey) -> SymmetricKey {
+        SymmetricKey(data: code(["user-token-key", app.text, "", ""], key))
     }
 
     private static func code(_ parts: [String], _ key: SymmetricKey) -> [UInt8] {

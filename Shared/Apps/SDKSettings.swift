@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 public import WireJSON
 
 /// The section `sdk` of an app, for the user service.
@@ -60,7 +61,7 @@ extension SDKSettings {
 
     /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Strict<Section>?, _ app: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ app: AppID, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> SDKSettings {
         var settings = SDKSettings()
         guard let section else { return settings }

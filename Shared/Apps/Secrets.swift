@@ -29,7 +29,7 @@ public struct SecretUse {
         var isWeakWhenShort: Bool { self != .appSecret }
     }
 
-    var app: String
+    var app: AppID
     /// Names the app and the member.
     var place: String
     var purpose: Purpose
@@ -74,7 +74,7 @@ extension AppSettings {
     /// with the app's and a hyphen, and whose secret is `demo-secret-` and the key's id.
     var isDemo: Bool {
         keys.values.contains { key in
-            key.id.hasPrefix("\(id)-") && key.secret == SymmetricKey(data: Array("demo-secret-\(key.id)".utf8))
+            key.id.text.hasPrefix("\(id)-") && key.secret == SymmetricKey(data: Array("demo-secret-\(key.id)".utf8))
         }
     }
 }
@@ -89,7 +89,7 @@ final class SecretReader {
 
     /// - Parameter place: names the app and the member in a problem's text.
     func read(
-        inline: String?, file: String?, _ place: String, of app: String, for purpose: SecretUse.Purpose
+        inline: String?, file: String?, _ place: String, of app: AppID, for purpose: SecretUse.Purpose
     ) throws(AppsFile.Problem) -> String {
         let secret: String
         switch (inline, file) {

@@ -7,15 +7,15 @@ import WireJSON
 /// What an SDK shows to speak for its user: a JWT (HS256) that any JWT library reads. Issued by the user service,
 /// checked by the gateway (U37, F7).
 public struct UserToken: Sendable, Hashable {
-    public var app: String
-    public var userID: String
-    public var installID: String
+    public var app: AppID
+    public var userID: UserID
+    public var installID: InstallID
     /// Whole seconds.
     public var issued: Timestamp
     public var expires: Timestamp
 
     /// - Parameter lifetime: in milliseconds; cut to whole seconds, as JWT counts them.
-    public init(app: String, userID: String, installID: String, issued: Timestamp, lifetime: Int64) {
+    public init(app: AppID, userID: UserID, installID: InstallID, issued: Timestamp, lifetime: Int64) {
         self.app = app
         self.userID = userID
         self.installID = installID
@@ -40,8 +40,8 @@ public struct UserToken: Sendable, Hashable {
     public func signed(with key: SymmetricKey) -> String {
         HS256.sign(
             [
-                "aud": .string(app), "exp": .seconds(expires), "iat": .seconds(issued), "install": .string(installID),
-                "sub": .string(userID),
+                "aud": .string(app.text), "exp": .seconds(expires), "iat": .seconds(issued), "install": .string(installID.text),
+                "sub": .string(userID.text),
             ], key: key)
     }
 
@@ -50,7 +50,7 @@ public struct UserToken: Sendable, Hashable {
     public static func verified(
         _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
     ) -> UserToken? {
-        guard let token = Common(text, header: header, apps, now), let userID = token.claims["sub"]?.stringValue,
+        guard let token = Common(text, header: header, apps, now), let userID = token.claims["sub"]?.stringValue.map({ UserID($0) }),
             keys(of: token.app, secrets: secrets).contains(where: token.text.isSigned(with:))
         else { return nil }
         return UserToken(
@@ -63,8 +63,8 @@ public struct UserToken: Sendable, Hashable {
 /// token and is never taken for one: it has another type, another key and no `sub`. Issued by the user service, checked
 /// by the gateway (U39).
 public struct InstallToken: Sendable, Hashable {
-    public var app: String
-    public var installID: String
+    public var app: AppID
+    public var installID: InstallID
     /// The creation that it is from. A reset ends that, and with it the token.
     public var creation: String
     /// Whole seconds.
@@ -72,7 +72,7 @@ public struct InstallToken: Sendable, Hashable {
     public var expires: Timestamp
 
     /// - Parameter lifetime: in milliseconds; cut to whole seconds, as JWT counts them.
-    public init(app: String, installID: String, creation: String, issued: Timestamp, lifetime: Int64) {
+    public init(app: AppID, installID: InstallID, creation: String, issued: Timestamp, lifetime: Int64) {
         self.app = app
         self.installID = installID
         self.creation = creation
@@ -97,8 +97,8 @@ public struct InstallToken: Sendable, Hashable {
     public func signed(with key: SymmetricKey) -> String {
         HS256.sign(
             [
-                "aud": .string(app), "creation": .string(creation), "exp": .seconds(expires), "iat": .seconds(issued),
-                "install": .string(installID),
+                "aud": .string(app.text), "creation": .string(creation), "exp": .seconds(expires), "iat": .seconds(issued),
+                "install": .string(installID.text),
             ], key: Self.key(key), type: Self.type)
     }
 
@@ -121,7 +121,7 @@ public struct InstallToken: Sendable, Hashable {
 private struct Common {
     let text: HS256.Unverified
     let app: AppSettings
-    let installID: String
+    let installID: InstallID
     let issued: Timestamp
     let lifetime: Int64
 
@@ -133,8 +133,8 @@ private struct Common {
     /// - Returns: `nil` when the form is another one, the app is not known, or the token's time has passed.
     init?(_ token: String, header: String, _ apps: AppDirectory, _ now: Timestamp) {
         guard token.utf8.count <= 4096, let text = HS256.Unverified(token, header: header),
-            let app = text.claims["aud"]?.stringValue.flatMap({ apps[$0] }),
-            let installID = text.claims["install"]?.stringValue, let issued = text.claims["iat"]?.int64Value,
+            let app = text.claims["aud"]?.stringValue.flatMap({ apps[AppID($0)] }),
+            let installID = text.claims["install"]?.stringValue.map({ InstallID($0) }), let issued = text.claims["iat"]?.int64Value,
             let expires = text.claims["exp"]?.int64Value, expires > now.milliseconds / 1000,
             (0...Self.latest).contains(issued), (issued...Self.latest).contains(expires)
         else { return nil }

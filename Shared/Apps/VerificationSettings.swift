@@ -28,14 +28,14 @@ public struct VerificationSettings: Sendable {
     /// A secret that tokens are made with. Its description never shows the secret.
     public struct Key: Sendable, CustomStringConvertible {
         /// Empty for a single `identityTokenSecret`.
-        public var id: String
+        public var id: KeyID
         public var secret: SymmetricKey
         /// For people who keep the file.
         public var created: Timestamp?
         /// From this instant its tokens are refused.
         public var retireAt: Timestamp?
 
-        public init(id: String, secret: SymmetricKey, created: Timestamp? = nil, retireAt: Timestamp? = nil) {
+        public init(id: KeyID, secret: SymmetricKey, created: Timestamp? = nil, retireAt: Timestamp? = nil) {
             self.id = id
             self.secret = secret
             self.created = created
@@ -46,7 +46,7 @@ public struct VerificationSettings: Sendable {
         public func isLive(at now: Timestamp) -> Bool { retireAt.map { now < $0 } ?? true }
 
         /// The id as replies, events and counters show it.
-        public var shownID: String? { id.isEmpty ? nil : id }
+        public var shownID: KeyID? { id.text.isEmpty ? nil : id }
 
         public var description: String { "verification key \(id)" }
     }
@@ -85,7 +85,7 @@ extension VerificationSettings {
     /// The section's shape in the file.
     struct Section: Mapping {
         struct Key: Mapping {
-            var id: String
+            var id: KeyID
             var secret: String?
             var secretFile: String?
             var created: String?
@@ -112,7 +112,7 @@ extension VerificationSettings {
 
     /// - Parameter app: named in a problem's text.
     static func read(
-        _ section: Strict<Section>?, _ app: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ app: AppID, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> VerificationSettings {
         guard let section else { return VerificationSettings() }
         let place = "app \(app), verification"
@@ -151,7 +151,7 @@ extension VerificationSettings {
 
     /// The list, or the single one as a list of one.
     private static func identityTokenSecrets(
-        _ section: Strict<Section>, _ app: String, _ place: String, _ secrets: SecretReader
+        _ section: Strict<Section>, _ app: AppID, _ place: String, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> [Key] {
         let isSingle = section.identityTokenSecret != nil || section.identityTokenSecretFile != nil
         guard let list = section.identityTokenSecrets else {
@@ -173,17 +173,17 @@ extension VerificationSettings {
     }
 
     private static func read(
-        _ key: Strict<Section.Key>, among others: [Key], _ place: String, of app: String,
+        _ key: Strict<Section.Key>, among others: [Key], _ place: String, of app: AppID,
         for purpose: SecretUse.Purpose,
         _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> Key {
-        guard (1...255).contains(key.id.utf8.count) else {
+        guard (1...255).contains(key.id.text.utf8.count) else {
             throw AppsFile.Problem("\(place): the id must have 1 to 255 bytes")
         }
         let text = try secrets.read(inline: key.secret, file: key.secretFile, place, of: app, for: purpose)
         let secret = SymmetricKey(data: Array(text.utf8))
         for other in others {
-            if ExactText(other.id) == ExactText(key.id) { throw AppsFile.Problem("\(place): the id is used twice") }
+            if other.id == key.id { throw AppsFile.Problem("\(place): the id is used twice") }
             if other.secret == secret {
                 throw AppsFile.Problem(
                     "\(place): has the secret of key \(other.id); counters could not tell them apart")

@@ -77,7 +77,7 @@ struct MessageGuess {
 
 /// A secret that a backend may have signed with.
 struct KeyGuess {
-    var id: String
+    var id: KeyID
     var secret: SymmetricKey
     /// `nil` for a live key of the app, used as it is.
     var mistake: String?

@@ -9,7 +9,7 @@ import Runtime
 /// `userAuthToken`: HMAC-SHA256 of the signed fields, made by the app's backend (docs/verification.md).
 public enum AuthToken {
     public enum Verdict: Sendable, Hashable {
-        case valid(keyID: String)
+        case valid(keyID: KeyID)
         case notProvided
         case invalid
     }
@@ -23,7 +23,7 @@ public enum AuthToken {
         guard let token, !token.isBlank else { return .notProvided }
         let code = code(of: token)
         let message = SignedMessage.bytes(of: identifiers, settings.signedFields, fullPrivacy: fullPrivacy)
-        var match: String?
+        var match: KeyID?
         for key in settings.keys {
             let isRight = HMAC<SHA256>.isValidAuthenticationCode(
                 code ?? noCode, authenticating: message ?? [], using: key.secret)

@@ -95,9 +95,9 @@ public enum EnvelopeReader {
     /// Each attribute header once and on one line: otherwise the signing string, which is lines of sorted headers,
     /// could be read in two ways.
     private static func checkAttributeHeaders(_ headers: [Header]) throws(EnvelopeError) {
-        var names: Set<ExactText> = []
+        var names: Set<ID<IDKind.Header>> = []
         for header in headers where header.name.hasPrefix(HeaderName.attributePrefix) {
-            guard names.insert(ExactText(header.name)).inserted else {
+            guard names.insert(ID(header.name)).inserted else {
                 throw EnvelopeError(.invalidEnvelope, "a ce_ header is there twice")
             }
             let bytes = Array(header.name.utf8) + (header.value ?? [])

@@ -140,6 +140,23 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 }
 
+/// RFC 3339 with milliseconds in messages.
+extension Timestamp: Codable {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let time = Timestamp(rfc3339: try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "expected an RFC 3339 time such as 2030-01-31T12:00:00Z")
+        }
+        self = time
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rfc3339)
+    }
+}
+
 /// Durations as plain numbers, for what is told outside of this process. What is left over is cut off.
 extension Duration {
     public var inSeconds: Double {

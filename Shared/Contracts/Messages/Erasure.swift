@@ -17,7 +17,7 @@ public struct EraseProfile: CommandMessage {
     public init(mpid: MPID) { self.mpid = mpid }
     public init(identity: Identity) { self.identity = identity }
 
-    public var partitionSubject: String { mpid?.description ?? identity?.value ?? "" }
+    public var partitionSubject: String { mpid?.description ?? identity?.value.text ?? "" }
 
     public func validate() throws(Rejection) {
         guard (mpid == nil) != (identity == nil) else {
@@ -32,15 +32,15 @@ public struct EraseProfile: CommandMessage {
 public struct ForgetProfiles: CommandMessage {
     public static let type = "identity.sync.forget.v1"
     public static let scope = Scope.internal
-    public var userId: String?
-    public var externalId: String?
+    public var userId: UserID?
+    public var externalId: ExternalID?
 
-    public init(userId: String? = nil, externalId: String? = nil) {
+    public init(userId: UserID? = nil, externalId: ExternalID? = nil) {
         self.userId = userId
         self.externalId = externalId
     }
 
-    public var partitionSubject: String { externalId ?? userId ?? "" }
+    public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
 
     public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
 }
@@ -50,15 +50,15 @@ public struct ForgetProfiles: CommandMessage {
 public struct ForgetPerson: CommandMessage {
     public static let type = "identity.link.forget.v1"
     public static let scope = Scope.internal
-    public var userId: String?
-    public var externalId: String?
+    public var userId: UserID?
+    public var externalId: ExternalID?
 
-    public init(userId: String? = nil, externalId: String? = nil) {
+    public init(userId: UserID? = nil, externalId: ExternalID? = nil) {
         self.userId = userId
         self.externalId = externalId
     }
 
-    public var partitionSubject: String { externalId ?? userId ?? "" }
+    public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
 
     public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
 }
@@ -68,19 +68,19 @@ public struct ForgetPerson: CommandMessage {
 public struct ForgetUser: CommandMessage {
     public static let type = "identity.user.forget.v1"
     public static let scope = Scope.internal
-    public var userId: String
+    public var userId: UserID
     /// The authentication codes of this external id go.
-    public var externalId: String?
+    public var externalId: ExternalID?
     /// The installs that the person was on.
-    public var installIds: [String]
+    public var installIds: [InstallID]
 
-    public init(userId: String, externalId: String? = nil, installIds: [String] = []) {
+    public init(userId: UserID, externalId: ExternalID? = nil, installIds: [InstallID] = []) {
         self.userId = userId
         self.externalId = externalId
         self.installIds = installIds
     }
 
-    public var partitionSubject: String { userId }
+    public var partitionSubject: String { userId.text }
 
     public func validate() throws(Rejection) {
         try Validation.person(userId, externalId)
@@ -95,16 +95,16 @@ public struct ForgetSessions: CommandMessage {
     public static let scope = Scope.internal
     public var mpids: [MPID]
     /// The profiles' customer ids.
-    public var userIds: [String]
-    public var emails: [String]
+    public var userIds: [IdentityValue]
+    public var emails: [IdentityValue]
 
-    public init(mpids: [MPID], userIds: [String], emails: [String]) {
+    public init(mpids: [MPID], userIds: [IdentityValue], emails: [IdentityValue]) {
         self.mpids = mpids
         self.userIds = userIds
         self.emails = emails
     }
 
-    public var partitionSubject: String { mpids.first?.description ?? userIds.first ?? emails.first ?? "nobody" }
+    public var partitionSubject: String { mpids.first?.description ?? userIds.first?.text ?? emails.first?.text ?? "nobody" }
 
     public func validate() throws(Rejection) {
         for (index, value) in userIds.enumerated() { try Validation.identityValue(value, "userIds[\(index)]") }
@@ -123,9 +123,9 @@ public struct ErasedProfilesResult: CommandResult {
 /// `link.forget`.
 public struct ForgottenPersonResult: CommandResult {
     /// Absent when nobody was linked.
-    public var userId: String?
+    public var userId: UserID?
 
-    public init(userId: String?) { self.userId = userId }
+    public init(userId: UserID?) { self.userId = userId }
 }
 
 /// `user.forget`.

@@ -1,34 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Crypto
-import Foundation
+public import Foundation
 
-/// Text whose identity is its bytes. Swift's own `==` also takes canonically equivalent spellings for equal ("é" as
-/// one scalar or two), which databases and other languages do not: ids are compared as this, never as `String`.
-public struct ExactText: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
-    public let text: String
+/// An id of one kind: text whose identity is its bytes. Swift's own `==` also takes canonically equivalent spellings for
+/// equal ("é" as one scalar or two), which databases and other languages do not. On the wire and in a row it is that
+/// text; what it may hold is checked where a command is read.
+///
+/// Inlinable, so that who uses it in another module pays for a text and no more.
+@frozen
+public struct ID<Kind>: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
+    public var text: String
 
-    public init(_ text: String) { self.text = text }
+    @inlinable public init(_ text: String) { self.text = text }
 
-    public init(stringLiteral text: String) { self.text = text }
+    @inlinable public init(stringLiteral text: String) { self.text = text }
 
-    public var description: String { text }
+    @inlinable public var description: String { text }
 
-    public static func == (left: ExactText, right: ExactText) -> Bool {
-        // What Swift takes for different has different bytes; the other way round it has to be looked at.
-        left.text == right.text && left.order(right) == 0
+    @inlinable public static func == (left: ID, right: ID) -> Bool { left.text.isExactly(right.text) }
+
+    @inlinable public static func < (left: ID, right: ID) -> Bool { left.text.precedesByBytes(right.text) }
+
+    @inlinable public func hash(into hasher: inout Hasher) { text.hashBytes(into: &hasher) }
+}
+
+/// What there are ids of. Names only; nobody makes one.
+public enum IDKind {
+    public enum App {}
+    public enum Install {}
+    public enum User {}
+    public enum External {}
+    public enum Device {}
+    public enum Alias {}
+    public enum Key {}
+    public enum Command {}
+    public enum Source {}
+    public enum Identity {}
+    public enum Header {}
+}
+
+/// A tenant.
+public typealias AppID = ID<IDKind.App>
+/// One installation of an app on a device. Unique within its app for those who send it, and across apps here (L5, L6).
+public typealias InstallID = ID<IDKind.Install>
+/// A person, as the platform names it: 24 lower-case hex characters.
+public typealias UserID = ID<IDKind.User>
+/// A person, as the app's own backend names it (L17).
+public typealias ExternalID = ID<IDKind.External>
+/// What a session and a current user belong to.
+public typealias DeviceID = ID<IDKind.Device>
+public typealias AliasID = ID<IDKind.Alias>
+/// An API key's name, or a verification key's.
+public typealias KeyID = ID<IDKind.Key>
+/// CloudEvents `id` of a command, or of a publication that is read like one.
+public typealias CommandID = ID<IDKind.Command>
+/// CloudEvents `source`.
+public typealias SourceID = ID<IDKind.Source>
+/// The value of an identity, such as an e-mail address.
+public typealias IdentityValue = ID<IDKind.Identity>
+
+extension ID: Codable {
+    public init(from decoder: any Decoder) throws {
+        self.init(try decoder.singleValueContainer().decode(String.self))
     }
 
-    public static func < (left: ExactText, right: ExactText) -> Bool { left.order(right) < 0 }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}
 
-    public func hash(into hasher: inout Hasher) {
-        var text = text
+/// Members that are ids are read and written as the text that they are, without a container of their own. The compiler
+/// takes these where it writes a message's `Codable`.
+extension KeyedDecodingContainer {
+    func decode<Kind>(_: ID<Kind>.Type, forKey key: Key) throws -> ID<Kind> {
+        ID(try decode(String.self, forKey: key))
+    }
+
+    func decodeIfPresent<Kind>(_: ID<Kind>.Type, forKey key: Key) throws -> ID<Kind>? {
+        try decodeIfPresent(String.self, forKey: key).map { ID($0) }
+    }
+}
+
+extension KeyedEncodingContainer {
+    mutating func encode<Kind>(_ id: ID<Kind>, forKey key: Key) throws { try encode(id.text, forKey: key) }
+
+    mutating func encodeIfPresent<Kind>(_ id: ID<Kind>?, forKey key: Key) throws {
+        try encodeIfPresent(id?.text, forKey: key)
+    }
+}
+
+extension String {
+    /// Whether both have the same bytes.
+    @inlinable public func isExactly(_ other: String) -> Bool {
+        // What Swift takes for different has different bytes; the other way round it has to be looked at.
+        self == other && byteOrder(other) == 0
+    }
+
+    /// Whether these bytes stand before the other's.
+    @inlinable public func precedesByBytes(_ other: String) -> Bool { byteOrder(other) < 0 }
+
+    @inlinable func hashBytes(into hasher: inout Hasher) {
+        var text = self
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Below, at or above 0 as the bytes of this text stand before, equal or stand behind the other's.
-    private func order(_ other: ExactText) -> Int {
-        var (left, right) = (text, other.text)
+    @inlinable func byteOrder(_ other: String) -> Int {
+        var (left, right) = (self, other)
         return left.withUTF8 { left in
             right.withUTF8 { right in
                 let count = min(left.count, right.count)
@@ -43,20 +123,19 @@ public struct ExactText: Sendable, Hashable, Comparable, CustomStringConvertible
 }
 
 /// An id within its app: two apps may use the same one for different things.
+@frozen
 public struct Scoped<ID: Hashable & Comparable & Sendable>: Hashable, Comparable, Sendable {
-    public var app: ExactText
+    public var app: AppID
     public var id: ID
 
-    public init(app: String, id: ID) {
-        self.app = ExactText(app)
+    @inlinable public init(app: AppID, id: ID) {
+        self.app = app
         self.id = id
     }
 
-    public static func < (left: Scoped, right: Scoped) -> Bool { (left.app, left.id) < (right.app, right.id) }
-}
-
-extension Scoped<ExactText> {
-    public init(app: String, id: String) { self.init(app: app, id: ExactText(id)) }
+    @inlinable public static func < (left: Scoped, right: Scoped) -> Bool {
+        (left.app, left.id) < (right.app, right.id)
+    }
 }
 
 /// What a text is found by in an index: its SHA-256. The text itself may be longer than an index entry can be.

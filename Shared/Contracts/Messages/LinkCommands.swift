@@ -4,16 +4,16 @@
 public struct LinkRequest: CommandMessage {
     public static let type = "identity.link.request.v1"
     public static let scope = Scope.userLink
-    public var installId: String
+    public var installId: InstallID
     /// Exact bytes: nothing is trimmed or folded (L17).
-    public var externalId: String
+    public var externalId: ExternalID
 
-    public init(installId: String, externalId: String) {
+    public init(installId: InstallID, externalId: ExternalID) {
         self.installId = installId
         self.externalId = externalId
     }
 
-    public var partitionSubject: String { externalId }
+    public var partitionSubject: String { externalId.text }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
@@ -29,17 +29,17 @@ public struct RegisterInstall: CommandMessage {
 
     public enum User: String, WireEnum { case new, none }
 
-    public var installId: String
+    public var installId: InstallID
     public var device: Device
     public var user: User
 
-    public init(installId: String, device: Device, user: User) {
+    public init(installId: InstallID, device: Device, user: User) {
         self.installId = installId
         self.device = device
         self.user = user
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
@@ -60,19 +60,19 @@ public struct EstablishLink: CommandMessage {
         case linkExistingUser = "link-existing-user"
     }
 
-    public var installId: String
+    public var installId: InstallID
     public var device: Device
-    public var externalId: String
+    public var externalId: ExternalID
     public var mode: Mode
 
-    public init(installId: String, device: Device, externalId: String, mode: Mode) {
+    public init(installId: InstallID, device: Device, externalId: ExternalID, mode: Mode) {
         self.installId = installId
         self.device = device
         self.externalId = externalId
         self.mode = mode
     }
 
-    public var partitionSubject: String { externalId }
+    public var partitionSubject: String { externalId.text }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
@@ -85,11 +85,11 @@ public struct EstablishLink: CommandMessage {
 public struct QueryInstall: CommandMessage {
     public static let type = "identity.link.query.v1"
     public static let scope = Scope.internal
-    public var installId: String
+    public var installId: InstallID
 
-    public init(installId: String) { self.installId = installId }
+    public init(installId: InstallID) { self.installId = installId }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -99,11 +99,11 @@ public struct QueryInstall: CommandMessage {
 public struct DetachInstall: CommandMessage {
     public static let type = "identity.link.detach-install.v1"
     public static let scope = Scope.internal
-    public var installId: String
+    public var installId: InstallID
 
-    public init(installId: String) { self.installId = installId }
+    public init(installId: InstallID) { self.installId = installId }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -113,15 +113,15 @@ public struct DetachInstall: CommandMessage {
 public struct SetInstallStatus: CommandMessage {
     public static let type = "identity.link.set-install-status.v1"
     public static let scope = Scope.admin
-    public var installId: String
+    public var installId: InstallID
     public var status: InstallStatus
 
-    public init(installId: String, status: InstallStatus) {
+    public init(installId: InstallID, status: InstallStatus) {
         self.installId = installId
         self.status = status
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -131,11 +131,11 @@ public struct SetInstallStatus: CommandMessage {
 public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete
-    public var userId: String
+    public var userId: UserID
 
-    public init(userId: String) { self.userId = userId }
+    public init(userId: UserID) { self.userId = userId }
 
-    public var partitionSubject: String { userId }
+    public var partitionSubject: String { userId.text }
 
     public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
 }
@@ -148,15 +148,15 @@ public enum InstallStatus: String, WireEnum {
 /// `link.request` and `link.establish`.
 public struct LinkResult: CommandResult {
     /// 24 lower-case hex characters.
-    public var userId: String
-    public var installId: String
+    public var userId: UserID
+    public var installId: InstallID
     /// False when a phone keeps the person and this tablet is linked but not active (L22).
     public var isActive: Bool
     public var personCreated: Bool
     /// Counts the changes of the install. Replies and events overtake each other; what has the higher version is newer.
     public var version: Int64
 
-    public init(userId: String, installId: String, isActive: Bool, personCreated: Bool, version: Int64) {
+    public init(userId: UserID, installId: InstallID, isActive: Bool, personCreated: Bool, version: Int64) {
         self.userId = userId
         self.installId = installId
         self.isActive = isActive
@@ -167,10 +167,10 @@ public struct LinkResult: CommandResult {
 
 /// `link.query`, and the state after `link.register-install`, `link.detach-install` and `link.set-install-status`.
 public struct InstallResult: CommandResult {
-    public var installId: String
-    public var appId: String
-    public var userId: String?
-    public var externalId: String?
+    public var installId: InstallID
+    public var appId: AppID
+    public var userId: UserID?
+    public var externalId: ExternalID?
     public var status: InstallStatus
     public var isActive: Bool
     /// Whether the user came to life on this install, rather than being restored on it (L35).
@@ -179,7 +179,7 @@ public struct InstallResult: CommandResult {
     public var version: Int64
 
     public init(
-        installId: String, appId: String, userId: String?, externalId: String?, status: InstallStatus, isActive: Bool,
+        installId: InstallID, appId: AppID, userId: UserID?, externalId: ExternalID?, status: InstallStatus, isActive: Bool,
         isUsersFirst: Bool, version: Int64
     ) {
         self.installId = installId
@@ -195,11 +195,11 @@ public struct InstallResult: CommandResult {
 
 /// `link.erase-user`.
 public struct ErasureResult: CommandResult {
-    public var userId: String
+    public var userId: UserID
     /// Installs that were removed with the person. Zero when the person had been erased before.
     public var installsRemoved: Int
 
-    public init(userId: String, installsRemoved: Int) {
+    public init(userId: UserID, installsRemoved: Int) {
         self.userId = userId
         self.installsRemoved = installsRemoved
     }

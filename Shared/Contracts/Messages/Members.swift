@@ -33,20 +33,11 @@ public enum IdentityType: String, WireEnum, Comparable {
 /// One identity as events and results write it.
 public struct Identity: Codable, Sendable, Hashable {
     public var type: IdentityType
-    public var value: String
+    public var value: IdentityValue
 
-    public init(_ type: IdentityType, _ value: String) {
+    public init(_ type: IdentityType, _ value: IdentityValue) {
         self.type = type
         self.value = value
-    }
-
-    public static func == (left: Identity, right: Identity) -> Bool {
-        left.type == right.type && ExactText(left.value) == ExactText(right.value)
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(type)
-        hasher.combine(ExactText(value))
     }
 }
 
@@ -70,7 +61,7 @@ public struct Device: Codable, Sendable, Hashable {
 
     func validate() throws(Rejection) {
         for (member, text) in [("platform", platform), ("model", model), ("osVersion", osVersion)] {
-            if let text { try Validation.id(text, "device.\(member)") }
+            if let text { try Validation.text(text, "device.\(member)") }
         }
     }
 }
@@ -100,7 +91,7 @@ public struct SortedKeys<Value: Codable & Sendable & Hashable>: Codable, Sendabl
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: AnyKey.self)
-        for (name, value) in wrappedValue.sorted(by: { ExactText($0.key) < ExactText($1.key) }) {
+        for (name, value) in wrappedValue.sorted(by: { $0.key.precedesByBytes($1.key) }) {
             try container.encode(value, forKey: AnyKey(name))
         }
     }
@@ -109,7 +100,10 @@ public struct SortedKeys<Value: Codable & Sendable & Hashable>: Codable, Sendabl
 /// Checks shared by the commands.
 enum Validation {
     /// Install, device and user ids: 1 to 255 UTF-8 bytes, no control characters (docs/contracts.md "Limits").
-    static func id(_ text: String, _ member: String) throws(Rejection) {
+    static func id(_ id: ID<some Any>, _ member: String) throws(Rejection) { try text(id.text, member) }
+
+    /// What is as long as an id, and shown like one.
+    static func text(_ text: String, _ member: String) throws(Rejection) {
         guard !text.isEmpty, text.utf8.count <= 255 else {
             throw Rejection(.invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to 255 are allowed.")
         }
@@ -117,6 +111,10 @@ enum Validation {
     }
 
     /// External ids and identity values: 1 to 750 characters.
+    static func identityValue(_ id: ID<some Any>, _ member: String) throws(Rejection) {
+        try identityValue(id.text, member)
+    }
+
     static func identityValue(_ text: String, _ member: String) throws(Rejection) {
         let length = text.unicodeScalars.count
         guard (1...750).contains(length) else {
@@ -126,7 +124,7 @@ enum Validation {
     }
 
     /// The names of one person in commands that erase: one of them, or both.
-    static func person(_ userID: String?, _ externalID: String?) throws(Rejection) {
+    static func person(_ userID: UserID?, _ externalID: ExternalID?) throws(Rejection) {
         guard userID != nil || externalID != nil else {
             throw Rejection(.invalidRequest, "data needs userId, externalId or both.")
         }

@@ -16,7 +16,7 @@ public struct Reply<Result> {
 
     public typealias Status = ReplyStatus
 
-    public var commandId: String
+    public var commandId: CommandID
     public var commandType: String
     /// ``CommandDigest`` of the command that is answered. Ids can be sent twice with other content, so whoever waits
     /// takes only the reply with the digest of what was sent.
@@ -31,7 +31,7 @@ public struct Reply<Result> {
     public var events: [ReplyEvent]?
 
     public init(
-        commandId: String, commandType: String, commandDigest: String? = nil, status: ReplyStatus,
+        commandId: CommandID, commandType: String, commandDigest: String? = nil, status: ReplyStatus,
         reason: ReasonCode? = nil, message: String? = nil, result: Result? = nil, dryRun: Bool? = nil,
         events: [ReplyEvent]? = nil
     ) {
@@ -70,7 +70,7 @@ extension Reply: Encodable where Result: Encodable {}
 public struct ReceivedReply: Sendable, Hashable {
     public static let type = "identity.reply.v1"
 
-    public var commandId: String
+    public var commandId: CommandID
     public var commandType: String
     /// Services from before replies named it name none.
     public var commandDigest: String?
@@ -90,7 +90,7 @@ public struct ReceivedReply: Sendable, Hashable {
         guard let commandId = data["commandId"]?.stringValue, let status = data["status"]?.stringValue else {
             return nil
         }
-        self.commandId = commandId
+        self.commandId = CommandID(commandId)
         self.status = ReplyStatus(rawValue: status) ?? .rejected
         commandType = data["commandType"]?.stringValue ?? ""
         commandDigest = data["commandDigest"]?.stringValue

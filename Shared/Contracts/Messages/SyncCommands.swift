@@ -23,15 +23,15 @@ public struct ModifyIdentities: CommandMessage {
     public var mpid: MPID
     public var changes: [Change]
     /// The device that asks, if it is known: orders the command with the device's others.
-    public var deviceId: String?
+    public var deviceId: DeviceID?
 
-    public init(mpid: MPID, changes: [Change], deviceId: String? = nil) {
+    public init(mpid: MPID, changes: [Change], deviceId: DeviceID? = nil) {
         self.mpid = mpid
         self.changes = changes
         self.deviceId = deviceId
     }
 
-    public var partitionSubject: String { deviceId ?? mpid.description }
+    public var partitionSubject: String { deviceId?.text ?? mpid.description }
 
     public func validate() throws(Rejection) {
         guard changes.count <= 100 else {
@@ -85,10 +85,10 @@ public struct AliasUsers: CommandMessage {
 public struct ApplyAlias: CommandMessage {
     public static let type = "identity.sync.apply-alias.v1"
     public static let scope = Scope.internal
-    public var aliasId: String
+    public var aliasId: AliasID
     public var destinationMPID: MPID
 
-    public init(aliasId: String, destinationMPID: MPID) {
+    public init(aliasId: AliasID, destinationMPID: MPID) {
         self.aliasId = aliasId
         self.destinationMPID = destinationMPID
     }
@@ -102,24 +102,24 @@ public struct ApplyAlias: CommandMessage {
 public struct GetDeviceUsers: CommandMessage {
     public static let type = "identity.sync.get-users.v1"
     public static let scope = Scope.identitySync
-    public var deviceId: String
+    public var deviceId: DeviceID
 
-    public init(deviceId: String) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
 
 /// `sync.alias`: accepted, to be applied when the delay is over.
 public struct AliasResult: CommandResult {
-    public var aliasId: String
+    public var aliasId: AliasID
     /// Whether it will be applied. False when one of the silent rules drops it; an `alias-dropped` event says which.
     public var isScheduled: Bool
     /// RFC 3339; absent when it is dropped.
-    public var appliesAt: String?
+    public var appliesAt: Timestamp?
 
-    public init(aliasId: String, isScheduled: Bool, appliesAt: String?) {
+    public init(aliasId: AliasID, isScheduled: Bool, appliesAt: Timestamp?) {
         self.aliasId = aliasId
         self.isScheduled = isScheduled
         self.appliesAt = appliesAt
@@ -131,9 +131,9 @@ public struct DeviceUsersResult: CommandResult {
     public struct User: Codable, Sendable, Hashable {
         public var mpid: MPID
         /// RFC 3339: when the device had this user first, or a user that was aliased into it if that was earlier.
-        public var firstSeen: String
+        public var firstSeen: Timestamp
         /// RFC 3339.
-        public var lastSeen: String
+        public var lastSeen: Timestamp
         public var isLoggedIn: Bool
         public var isCurrent: Bool
         public var name: String?
@@ -141,7 +141,7 @@ public struct DeviceUsersResult: CommandResult {
         @SortedKeys public var identities: [IdentityType.RawValue: [String]]
 
         public init(
-            mpid: MPID, firstSeen: String, lastSeen: String, isLoggedIn: Bool, isCurrent: Bool, name: String?,
+            mpid: MPID, firstSeen: Timestamp, lastSeen: Timestamp, isLoggedIn: Bool, isCurrent: Bool, name: String?,
             identities: [String: [String]]
         ) {
             self.mpid = mpid
@@ -154,10 +154,10 @@ public struct DeviceUsersResult: CommandResult {
         }
     }
 
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var users: [User]
 
-    public init(deviceId: String, users: [User]) {
+    public init(deviceId: DeviceID, users: [User]) {
         self.deviceId = deviceId
         self.users = users
     }

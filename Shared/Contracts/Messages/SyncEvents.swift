@@ -34,7 +34,7 @@ public struct ProfileCreated: EventMessage {
 /// The device has another user, or its user became known (`previousMPID` is `mpid` then).
 public struct CurrentUserChanged: EventMessage {
     public static let type = "identity.sync.current-user-changed.v1"
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var previousMPID: MPID?
     public var mpid: MPID
     public var cause: SyncCause
@@ -43,7 +43,7 @@ public struct CurrentUserChanged: EventMessage {
     public var isEphemeral: Bool
 
     public init(
-        deviceId: String, previousMPID: MPID?, mpid: MPID, cause: SyncCause, rule: SyncRule, isLoggedIn: Bool,
+        deviceId: DeviceID, previousMPID: MPID?, mpid: MPID, cause: SyncCause, rule: SyncRule, isLoggedIn: Bool,
         isEphemeral: Bool
     ) {
         self.deviceId = deviceId
@@ -55,7 +55,7 @@ public struct CurrentUserChanged: EventMessage {
         self.isEphemeral = isEphemeral
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// Identities of an existing profile came or went.
@@ -118,7 +118,7 @@ public struct ProfileOrphaned: EventMessage {
 /// An alias was applied.
 public struct Aliased: EventMessage {
     public static let type = "identity.sync.aliased.v1"
-    public var aliasId: String
+    public var aliasId: AliasID
     public var sourceMPID: MPID
     public var destinationMPID: MPID
     public var startUnixtimeMs: Int64
@@ -126,11 +126,11 @@ public struct Aliased: EventMessage {
     public var scope: AliasUsers.Reach
     public var deviceApplicationStamp: String?
     /// RFC 3339: since when the destination counts as seen, now that the source belongs to it.
-    public var firstSeen: String
+    public var firstSeen: Timestamp
 
     public init(
-        aliasId: String, sourceMPID: MPID, destinationMPID: MPID, startUnixtimeMs: Int64, endUnixtimeMs: Int64,
-        scope: AliasUsers.Reach, deviceApplicationStamp: String?, firstSeen: String
+        aliasId: AliasID, sourceMPID: MPID, destinationMPID: MPID, startUnixtimeMs: Int64, endUnixtimeMs: Int64,
+        scope: AliasUsers.Reach, deviceApplicationStamp: String?, firstSeen: Timestamp
     ) {
         self.aliasId = aliasId
         self.sourceMPID = sourceMPID
@@ -155,12 +155,12 @@ public struct AliasDropped: EventMessage {
         case destinationWasSourceBefore = "destination-was-source-before"
     }
 
-    public var aliasId: String
+    public var aliasId: AliasID
     public var sourceMPID: MPID
     public var destinationMPID: MPID
     public var rule: Rule
 
-    public init(aliasId: String, sourceMPID: MPID, destinationMPID: MPID, rule: Rule) {
+    public init(aliasId: AliasID, sourceMPID: MPID, destinationMPID: MPID, rule: Rule) {
         self.aliasId = aliasId
         self.sourceMPID = sourceMPID
         self.destinationMPID = destinationMPID
@@ -187,18 +187,18 @@ public struct ProfileErased: EventMessage {
 /// The device's current user was erased: it has none until its next identify, login or logout.
 public struct CurrentUserErased: EventMessage {
     public static let type = "identity.sync.current-user-erased.v1"
-    public var deviceId: String
+    public var deviceId: DeviceID
     /// Who is gone.
     public var mpid: MPID
     public var cause: SyncCause
 
-    public init(deviceId: String, mpid: MPID, cause: SyncCause) {
+    public init(deviceId: DeviceID, mpid: MPID, cause: SyncCause) {
         self.deviceId = deviceId
         self.mpid = mpid
         self.cause = cause
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// One value is shared by half as many profiles as the app's limit allows: most likely it names nobody. Said before

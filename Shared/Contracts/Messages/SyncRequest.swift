@@ -4,7 +4,7 @@
 public struct SyncRequest: Codable, Sendable, Hashable {
     public enum Environment: String, WireEnum { case production, development }
 
-    public var deviceId: String
+    public var deviceId: DeviceID
     /// By wire name of the type; `null` values are ignored. Keys that are no ``IdentityType`` are refused.
     @SortedKeys public var knownIdentities: [String: String?]
     /// Never widens the search. When it is not the device's current user, the result says ``SyncResult/previousMismatch``.
@@ -30,7 +30,7 @@ public struct SyncRequest: Codable, Sendable, Hashable {
     public var clearAnonymousUser: Bool?
 
     public init(
-        deviceId: String, knownIdentities: [String: String?], previousMPID: MPID? = nil,
+        deviceId: DeviceID, knownIdentities: [String: String?], previousMPID: MPID? = nil,
         environment: Environment? = nil, requestId: String? = nil, requestTimestampMs: Int64? = nil,
         context: String? = nil, name: String? = nil, vouchedFor: [IdentityType]? = nil,
         clearAnonymousUser: Bool? = nil
@@ -54,7 +54,7 @@ public struct SyncRequest: Codable, Sendable, Hashable {
 
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        deviceId = try container.decode(String.self, forKey: .deviceId)
+        deviceId = try container.decode(DeviceID.self, forKey: .deviceId)
         knownIdentities = try container.decode([String: String?].self, forKey: .knownIdentities)
         previousMPID = try container.decodeIfPresent(OptionalMPID.self, forKey: .previousMPID)?.mpid
         environment = try container.decodeIfPresent(Environment.self, forKey: .environment)
@@ -72,7 +72,7 @@ public struct SyncRequest: Codable, Sendable, Hashable {
             try Validation.identityType(type, "knownIdentities")
             if let value { try Validation.identityValue(value, "knownIdentities.\(type)") }
         }
-        if let requestId { try Validation.id(requestId, "requestId") }
+        if let requestId { try Validation.text(requestId, "requestId") }
         if let context {
             guard context.utf8.count <= 4096 else {
                 throw Rejection(.invalidRequest, "data.context has \(context.utf8.count) bytes; 4096 are allowed.")
@@ -99,7 +99,7 @@ extension SyncRequestMessage {
     public static var scope: Scope { .identitySync }
     public init(from decoder: any Decoder) throws { self.init(try SyncRequest(from: decoder)) }
     public func encode(to encoder: any Encoder) throws { try request.encode(to: encoder) }
-    public var partitionSubject: String { request.deviceId }
+    public var partitionSubject: String { request.deviceId.text }
     public func validate() throws(Rejection) { try request.validate() }
 }
 

@@ -8,11 +8,11 @@ public struct RequestAuthCode: CommandMessage {
     public static let type = "identity.user.request-auth-code.v1"
     public static let scope = Scope.userLink
     /// Exact bytes: nothing is trimmed or folded (L17).
-    public var externalId: String
+    public var externalId: ExternalID
 
-    public init(externalId: String) { self.externalId = externalId }
+    public init(externalId: ExternalID) { self.externalId = externalId }
 
-    public var partitionSubject: String { externalId }
+    public var partitionSubject: String { externalId.text }
 
     public func validate() throws(Rejection) { try Validation.identityValue(externalId, "externalId") }
 }
@@ -32,7 +32,7 @@ public enum Linking: String, WireEnum {
 public struct CreateUser: CommandMessage {
     public static let type = "identity.user.create.v1"
     public static let scope = Scope.sdk
-    public var installId: String
+    public var installId: InstallID
     public var device: Device
     public var sdkVersion: String?
     public var appVersion: String?
@@ -41,7 +41,7 @@ public struct CreateUser: CommandMessage {
     public var linking: Linking?
 
     public init(
-        installId: String, device: Device, sdkVersion: String? = nil, appVersion: String? = nil,
+        installId: InstallID, device: Device, sdkVersion: String? = nil, appVersion: String? = nil,
         authCode: String? = nil, appSecret: String? = nil, linking: Linking? = nil
     ) {
         self.installId = installId
@@ -53,13 +53,13 @@ public struct CreateUser: CommandMessage {
         self.linking = linking
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
         try device.validate()
-        if let sdkVersion { try Validation.id(sdkVersion, "sdkVersion") }
-        if let appVersion { try Validation.id(appVersion, "appVersion") }
+        if let sdkVersion { try Validation.text(sdkVersion, "sdkVersion") }
+        if let appVersion { try Validation.text(appVersion, "appVersion") }
         switch (authCode, appSecret, linking) {
         case (.some, nil, nil), (nil, .some, .some): return
         case (nil, .some, nil):
@@ -75,17 +75,17 @@ public struct CreateUser: CommandMessage {
 public struct LinkUser: CommandMessage {
     public static let type = "identity.user.link.v1"
     public static let scope = Scope.sdk
-    public var installId: String
+    public var installId: InstallID
     public var authCode: String?
     public var linking: Linking?
 
-    public init(installId: String, authCode: String? = nil, linking: Linking? = nil) {
+    public init(installId: InstallID, authCode: String? = nil, linking: Linking? = nil) {
         self.installId = installId
         self.authCode = authCode
         self.linking = linking
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) {
         try Validation.id(installId, "installId")
@@ -101,15 +101,15 @@ public struct LinkUser: CommandMessage {
 public struct ConfirmLink: CommandMessage {
     public static let type = "identity.user.confirm-link.v1"
     public static let scope = Scope.sdk
-    public var installId: String
+    public var installId: InstallID
     public var success: Bool
 
-    public init(installId: String, success: Bool) {
+    public init(installId: InstallID, success: Bool) {
         self.installId = installId
         self.success = success
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -119,11 +119,11 @@ public struct ConfirmLink: CommandMessage {
 public struct ResetUser: CommandMessage {
     public static let type = "identity.user.reset.v1"
     public static let scope = Scope.sdk
-    public var installId: String
+    public var installId: InstallID
 
-    public init(installId: String) { self.installId = installId }
+    public init(installId: InstallID) { self.installId = installId }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -132,11 +132,11 @@ public struct ResetUser: CommandMessage {
 public struct GetUser: CommandMessage {
     public static let type = "identity.user.get.v1"
     public static let scope = Scope.sdk
-    public var installId: String
+    public var installId: InstallID
 
-    public init(installId: String) { self.installId = installId }
+    public init(installId: InstallID) { self.installId = installId }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -146,17 +146,17 @@ public struct GetUser: CommandMessage {
 public struct ExpireLinker: CommandMessage {
     public static let type = "identity.user.expire-linker.v1"
     public static let scope = Scope.internal
-    public var installId: String
-    public var commandSource: String
-    public var commandId: String
+    public var installId: InstallID
+    public var commandSource: SourceID
+    public var commandId: CommandID
 
-    public init(installId: String, commandSource: String, commandId: String) {
+    public init(installId: InstallID, commandSource: SourceID, commandId: CommandID) {
         self.installId = installId
         self.commandSource = commandSource
         self.commandId = commandId
     }
 
-    public var partitionSubject: String { installId }
+    public var partitionSubject: String { installId.text }
 
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
@@ -168,9 +168,9 @@ public struct AuthCodeResult: CommandResult {
     /// 128 lower-case hex characters; works once.
     public var authenticationCode: String
     /// RFC 3339 with milliseconds.
-    public var expiresAt: String
+    public var expiresAt: Timestamp
 
-    public init(authenticationCode: String, expiresAt: String) {
+    public init(authenticationCode: String, expiresAt: Timestamp) {
         self.authenticationCode = authenticationCode
         self.expiresAt = expiresAt
     }
@@ -181,8 +181,8 @@ public struct UserResult: CommandResult {
     public static var isConfidential: Bool { true }
 
     /// 24 lower-case hex characters.
-    public var userId: String
-    public var installId: String
+    public var userId: UserID
+    public var installId: InstallID
     public var isLinked: Bool
     /// Whether the user is active on this install. False on a tablet while a phone has the user, on an install that
     /// another one took over from, and on one that the platform disabled.
@@ -194,7 +194,7 @@ public struct UserResult: CommandResult {
     public var installToken: UserTokenResult?
 
     public init(
-        userId: String, installId: String, isLinked: Bool, isRemoteEnabled: Bool, token: UserTokenResult,
+        userId: UserID, installId: InstallID, isLinked: Bool, isRemoteEnabled: Bool, token: UserTokenResult,
         configuration: JSONValue, installToken: UserTokenResult? = nil
     ) {
         self.userId = userId
@@ -212,9 +212,9 @@ public struct UserTokenResult: Codable, Sendable, Hashable {
     /// The bearer token itself, a JWT.
     public var tokenId: String
     /// RFC 3339 with milliseconds.
-    public var expiryDate: String
+    public var expiryDate: Timestamp
 
-    public init(tokenId: String, expiryDate: String) {
+    public init(tokenId: String, expiryDate: Timestamp) {
         self.tokenId = tokenId
         self.expiryDate = expiryDate
     }
@@ -222,9 +222,9 @@ public struct UserTokenResult: Codable, Sendable, Hashable {
 
 /// `user.reset`.
 public struct ResetResult: CommandResult {
-    public var installId: String
+    public var installId: InstallID
 
-    public init(installId: String) { self.installId = installId }
+    public init(installId: InstallID) { self.installId = installId }
 }
 
 /// Goes with the status `pending` of a user command.
@@ -239,12 +239,12 @@ public struct PendingUser: CommandResult {
     public static var isConfidential: Bool { true }
 
     /// What the app's linker hands to its backend.
-    public var installId: String
+    public var installId: InstallID
     public var awaiting: Awaiting
     /// With which the device confirms, while its linker has its turn: there is no user yet whose token it could show.
     public var installToken: UserTokenResult?
 
-    public init(installId: String, awaiting: Awaiting, installToken: UserTokenResult? = nil) {
+    public init(installId: InstallID, awaiting: Awaiting, installToken: UserTokenResult? = nil) {
         self.installId = installId
         self.awaiting = awaiting
         self.installToken = installToken

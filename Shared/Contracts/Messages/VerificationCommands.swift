@@ -5,7 +5,7 @@
 public struct VerificationLogin: CommandMessage {
     public static let type = "identity.verification.login.v1"
     public static let scope = Scope.sdk
-    public var deviceId: String
+    public var deviceId: DeviceID
     /// Case-sensitive.
     public var userId: String?
     /// Case-insensitive when users are looked up; signed as it is typed.
@@ -18,7 +18,7 @@ public struct VerificationLogin: CommandMessage {
     public var fullPrivacy: Bool?
 
     public init(
-        deviceId: String, userId: String? = nil, userEmail: String? = nil, userName: String? = nil,
+        deviceId: DeviceID, userId: String? = nil, userEmail: String? = nil, userName: String? = nil,
         userAuthToken: String? = nil, fullPrivacy: Bool? = nil
     ) {
         self.deviceId = deviceId
@@ -29,7 +29,7 @@ public struct VerificationLogin: CommandMessage {
         self.fullPrivacy = fullPrivacy
     }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
@@ -39,19 +39,19 @@ public struct VerificationLogin: CommandMessage {
 public struct VerificationLoginIdentity: CommandMessage {
     public static let type = "identity.verification.login-identity.v1"
     public static let scope = Scope.sdk
-    public var deviceId: String
+    public var deviceId: DeviceID
     /// HS256; `identities` (at most 30) and `iat` (seconds, at most 24 hours old).
     public var identityToken: String
     /// Only the identity `uid` is used. Also on when the app's settings say so.
     public var fullPrivacy: Bool?
 
-    public init(deviceId: String, identityToken: String, fullPrivacy: Bool? = nil) {
+    public init(deviceId: DeviceID, identityToken: String, fullPrivacy: Bool? = nil) {
         self.deviceId = deviceId
         self.identityToken = identityToken
         self.fullPrivacy = fullPrivacy
     }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
@@ -61,11 +61,11 @@ public struct VerificationLoginIdentity: CommandMessage {
 public struct VerificationLogout: CommandMessage {
     public static let type = "identity.verification.logout.v1"
     public static let scope = Scope.sdk
-    public var deviceId: String
+    public var deviceId: DeviceID
 
-    public init(deviceId: String) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
@@ -114,11 +114,11 @@ public struct VerificationUsage: CommandMessage {
 public struct GetSession: CommandMessage {
     public static let type = "identity.verification.get-session.v1"
     public static let scope = Scope.verificationCheck
-    public var deviceId: String
+    public var deviceId: DeviceID
 
-    public init(deviceId: String) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
@@ -128,11 +128,11 @@ public struct GetSession: CommandMessage {
 public struct ReviewSession: CommandMessage {
     public static let type = "identity.verification.review-session.v1"
     public static let scope = Scope.internal
-    public var deviceId: String
+    public var deviceId: DeviceID
 
-    public init(deviceId: String) { self.deviceId = deviceId }
+    public init(deviceId: DeviceID) { self.deviceId = deviceId }
 
-    public var partitionSubject: String { deviceId }
+    public var partitionSubject: String { deviceId.text }
 
     public func validate() throws(Rejection) { try Validation.id(deviceId, "deviceId") }
 }
@@ -164,13 +164,13 @@ public struct VerificationResult: CommandResult {
     public var state: VerificationState
     public var mayFileIssues: Bool
     /// The id of the key that the token was made with.
-    public var keyId: String?
+    public var keyId: KeyID?
     /// The user's profile, once the sync service has answered.
     public var mpid: MPID?
     public var anonymousReason: AnonymousReason?
 
     public init(
-        state: VerificationState, mayFileIssues: Bool, keyId: String? = nil, mpid: MPID? = nil,
+        state: VerificationState, mayFileIssues: Bool, keyId: KeyID? = nil, mpid: MPID? = nil,
         anonymousReason: AnonymousReason? = nil
     ) {
         self.state = state
@@ -183,20 +183,20 @@ public struct VerificationResult: CommandResult {
 
 /// `verification.get-session`.
 public struct SessionResult: CommandResult {
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var state: VerificationState
     public var mayFileIssues: Bool
     /// A login was sent to the sync service and no logout has been done since: the device may have a user there.
     public var hasLogin: Bool
     public var mpid: MPID?
     /// The key that vouched, while the session is `verified`; a single `identityTokenSecret` has no id.
-    public var keyId: String?
+    public var keyId: KeyID?
     /// RFC 3339: when it vouched. Sessions from before the service remembered have none.
-    public var verifiedAt: String?
+    public var verifiedAt: Timestamp?
 
     public init(
-        deviceId: String, state: VerificationState, mayFileIssues: Bool, hasLogin: Bool, mpid: MPID? = nil,
-        keyId: String? = nil, verifiedAt: String? = nil
+        deviceId: DeviceID, state: VerificationState, mayFileIssues: Bool, hasLogin: Bool, mpid: MPID? = nil,
+        keyId: KeyID? = nil, verifiedAt: Timestamp? = nil
     ) {
         self.deviceId = deviceId
         self.state = state
@@ -213,15 +213,15 @@ public struct VerificationUsageResult: CommandResult {
     public struct Count: Codable, Sendable, Hashable {
         public var method: VerificationMethod
         /// The key that verified; a single `identityTokenSecret` has no id.
-        public var keyId: String?
+        public var keyId: KeyID?
         /// Why it was refused, or would have been in mode `report`.
         public var reason: ReasonCode?
         public var count: Int64
         /// RFC 3339.
-        public var lastUsed: String
+        public var lastUsed: Timestamp
 
         public init(
-            method: VerificationMethod, keyId: String? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: String
+            method: VerificationMethod, keyId: KeyID? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: Timestamp
         ) {
             self.method = method
             self.keyId = keyId

@@ -11,50 +11,50 @@ public enum VerificationMethod: String, WireEnum {
 /// A login passed.
 public struct VerificationVerified: EventMessage {
     public static let type = "identity.verification.verified.v1"
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var method: VerificationMethod
     /// The key that the token was made with; a single `identityTokenSecret` has no id.
-    public var keyId: String?
+    public var keyId: KeyID?
 
-    public init(deviceId: String, method: VerificationMethod, keyId: String? = nil) {
+    public init(deviceId: DeviceID, method: VerificationMethod, keyId: KeyID? = nil) {
         self.deviceId = deviceId
         self.method = method
         self.keyId = keyId
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// A login was refused (mode `enforce`).
 public struct VerificationFailed: EventMessage {
     public static let type = "identity.verification.failed.v1"
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var method: VerificationMethod
     public var reason: ReasonCode
 
-    public init(deviceId: String, method: VerificationMethod, reason: ReasonCode) {
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode) {
         self.deviceId = deviceId
         self.method = method
         self.reason = reason
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// A login that mode `enforce` would have refused was let through (mode `report`).
 public struct UnverifiedObserved: EventMessage {
     public static let type = "identity.verification.unverified-observed.v1"
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var method: VerificationMethod
     public var reason: ReasonCode
 
-    public init(deviceId: String, method: VerificationMethod, reason: ReasonCode) {
+    public init(deviceId: DeviceID, method: VerificationMethod, reason: ReasonCode) {
         self.deviceId = deviceId
         self.method = method
         self.reason = reason
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// The device's session is another one now. Logging in as somebody else gives two: the logout of the one who was
@@ -83,7 +83,7 @@ public struct SessionChanged: EventMessage {
         case erased
     }
 
-    public var deviceId: String
+    public var deviceId: DeviceID
     public var state: VerificationState
     public var mayFileIssues: Bool
     public var cause: Cause
@@ -93,7 +93,7 @@ public struct SessionChanged: EventMessage {
     public var mpid: MPID?
 
     public init(
-        deviceId: String, state: VerificationState, mayFileIssues: Bool, cause: Cause, reason: Reason? = nil,
+        deviceId: DeviceID, state: VerificationState, mayFileIssues: Bool, cause: Cause, reason: Reason? = nil,
         mpid: MPID? = nil
     ) {
         self.deviceId = deviceId
@@ -104,7 +104,7 @@ public struct SessionChanged: EventMessage {
         self.mpid = mpid
     }
 
-    public var subject: String { deviceId }
+    public var subject: String { deviceId.text }
 }
 
 /// The sessions of these users are gone, and no answer that is still on its way brings one back.

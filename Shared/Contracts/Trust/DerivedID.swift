@@ -9,39 +9,39 @@ public import Crypto
 /// find them for a command that stands in a log.
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
-    public static func user(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
-        code(salt, domain("user-id", app, source, commandID)).prefix(12).hex
+    public static func user(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> UserID {
+        UserID(code(salt, domain("user-id", app.text, source.text, commandID.text)).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
-    public static func message(app: String, source: String, commandID: String, index: Int) -> String {
-        uuid5(domain("message", app, source, commandID, String(index)))
+    public static func message(app: AppID, source: SourceID, commandID: CommandID, index: Int) -> String {
+        uuid5(domain("message", app.text, source.text, commandID.text, String(index)))
     }
 
     /// The id of forward number `number` of a command.
-    public static func forward(app: String, source: String, commandID: String, number: Int) -> String {
-        uuid5(domain("forward", app, source, commandID, String(number)))
+    public static func forward(app: AppID, source: SourceID, commandID: CommandID, number: Int) -> CommandID {
+        CommandID(uuid5(domain("forward", app.text, source.text, commandID.text, String(number))))
     }
 
     /// The id of a later answer to a command: the final one, or one that is `pending` still.
-    public static func settlement(app: String, source: String, commandID: String, isFinal: Bool = true) -> String {
-        uuid5(domain(isFinal ? "settlement" : "interim", app, source, commandID))
+    public static func settlement(app: AppID, source: SourceID, commandID: CommandID, isFinal: Bool = true) -> String {
+        uuid5(domain(isFinal ? "settlement" : "interim", app.text, source.text, commandID.text))
     }
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
     /// them. `counter` numbers the attempts, for the day that a number is taken already (S2).
-    public static func mpid(salt: SymmetricKey, app: String, source: String, commandID: String, counter: Int) -> MPID {
+    public static func mpid(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID, counter: Int) -> MPID {
         var counter = counter
         while true {
-            let digest = code(salt, domain("mpid", app, source, commandID, String(counter)))
+            let digest = code(salt, domain("mpid", app.text, source.text, commandID.text, String(counter)))
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
     }
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
-    public static func alias(salt: SymmetricKey, app: String, source: String, commandID: String) -> String {
-        uuid(code(salt, domain("alias", app, source, commandID)).prefix(16), version: 8)
+    public static func alias(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> AliasID {
+        AliasID(uuid(code(salt, domain("alias", app.text, source.text, commandID.text)).prefix(16), version: 8))
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be

@@ -213,7 +213,7 @@ struct BatchDecider<Service: CommandService> {
 
     /// Every command that is sent on stays here until it is answered (docs/loop.md).
     private func keepForwards(
-        _ forwards: [(app: String, id: String, message: OutboxRecord)], _ accepted: [Command], _ now: Timestamp,
+        _ forwards: [(app: AppID, id: CommandID, message: OutboxRecord)], _ accepted: [Command], _ now: Timestamp,
         in transaction: any SQLTransaction
     ) throws {
         let sent = try forwards.map { forward in

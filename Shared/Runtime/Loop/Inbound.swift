@@ -34,7 +34,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
     let isCommand: Bool
     /// The forward that this reply settles: it is the final one.
-    let answers: String?
+    let answers: CommandID?
     /// Whether it may have been decided in a log that is forgotten.
     let isTooOldToTell: Bool
     /// The command, or why it is rejected whatever the state.
@@ -42,11 +42,11 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
 
     init(
         record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
-        isCommand: Bool, answers: String?, isTooOldToTell: Bool, body: Result<Command, Rejection>
+        isCommand: Bool, answers: CommandID?, isTooOldToTell: Bool, body: Result<Command, Rejection>
     ) {
         self.record = record
         self.attributes = attributes
-        key = CommandKey(app: app.id, source: attributes.source, id: attributes.id)
+        key = CommandKey(app: app.id, source: SourceID(attributes.source), id: CommandID(attributes.id))
         self.digest = digest
         self.app = app
         self.principal = principal
@@ -216,7 +216,7 @@ struct InboundReader<Service: CommandService> {
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
-    private func answers(_ event: CloudEvent<JSONValue>) -> String? {
+    private func answers(_ event: CloudEvent<JSONValue>) -> CommandID? {
         guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data),
             reply.status != .pending
         else { return nil }
@@ -245,7 +245,7 @@ struct InboundReader<Service: CommandService> {
 struct ReplyRule: Sendable {
     private let topics: Topics
     /// By topic, with prefix: the app that has it.
-    private let owners: [String: String]
+    private let owners: [String: AppID]
 
     init(topics: Topics, apps: AppDirectory) {
         self.topics = topics
@@ -274,7 +274,7 @@ struct ReplyRule: Sendable {
 
     /// Directs the answer to somebody who is not known. Who names another app's topic is answered on the common one.
     func directUnknown(_ attributes: inout EventAttributes) {
-        guard !owners.isEmpty, let appID = attributes.appID else { return }
+        guard !owners.isEmpty, let appID = attributes.appID.map({ AppID($0) }) else { return }
         if attributes.replyTo == nil, !attributes.source.hasPrefix(Topics.ownSources) {
             attributes.replyTo = owners.first { $0.value == appID }?.key
         } else if let owner = topics.replyTopic(attributes.replyTo).flatMap({ owners[$0] }), owner != appID {

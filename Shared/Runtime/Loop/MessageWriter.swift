@@ -72,7 +72,7 @@ struct MessageWriter {
     func forward(_ forward: Forward, of command: AcceptedCommand<some Sendable>, now: Timestamp) throws -> OutboxRecord
     {
         var attributes = follow(command.attributes, type: "", now: now)
-        attributes.id = forward.id
+        attributes.id = forward.id.text
         attributes.replyTo = topics.replies(to: service)
         attributes.expiryTime = forward.expiry?.rfc3339
         return try self.command(forward.command, app: command.key.app, attributes)
@@ -80,7 +80,7 @@ struct MessageWriter {
 
     /// A command to the service itself that nobody sent: it is due.
     func due(_ due: DueCommand, now: Timestamp) throws -> OutboxRecord {
-        var attributes = EventAttributes(id: due.id, source: source, type: "", appID: due.app)
+        var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
         return try command(due.command, app: due.app, attributes)
@@ -200,7 +200,7 @@ struct MessageWriter {
         _ outcome: Outcome, of command: EventAttributes, digest: String?
     ) throws -> (Reply<RawJSON>, isConfidential: Bool) {
         var reply = Reply<RawJSON>(
-            commandId: command.id, commandType: command.type, commandDigest: digest, status: outcome.status,
+            commandId: CommandID(command.id), commandType: command.type, commandDigest: digest, status: outcome.status,
             dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
@@ -247,7 +247,7 @@ struct MessageWriter {
     }
 
     private func command(
-        _ command: any CommandMessage, app: String, _ attributes: EventAttributes
+        _ command: any CommandMessage, app: AppID, _ attributes: EventAttributes
     ) throws -> OutboxRecord {
         func write<Command: CommandMessage>(_ command: Command) throws -> OutboxRecord {
             guard let service = CommandType.service(of: Command.type) else {

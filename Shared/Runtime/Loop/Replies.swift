@@ -14,7 +14,7 @@ struct Replies {
     private var sagas: [CommandKey: Saga]
     private var changed: Set<CommandKey> = []
     /// The commands that this batch sends on to other services.
-    var forwards: [(app: String, id: String, message: OutboxRecord)] = []
+    var forwards: [(app: AppID, id: CommandID, message: OutboxRecord)] = []
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(

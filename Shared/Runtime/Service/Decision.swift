@@ -35,12 +35,12 @@ public struct Decision<Change: Sendable>: Sendable {
 /// reads it when its ``CommandService/inputs`` have an ``Input/reply(from:_:)``; the reply's `commandId` is `id`.
 public struct Forward: Sendable {
     /// From ``DecisionContext/forwardID(_:)``, so that deciding twice sends the same command.
-    public var id: String
+    public var id: CommandID
     public var command: any CommandMessage
     /// Past this instant the other service answers `expired` and changes nothing.
     public var expiry: Timestamp?
 
-    public init(id: String, command: any CommandMessage, expiry: Timestamp? = nil) {
+    public init(id: CommandID, command: any CommandMessage, expiry: Timestamp? = nil) {
         self.id = id
         self.command = command
         self.expiry = expiry
@@ -105,7 +105,7 @@ public struct DecisionContext: Sendable {
     }
 
     /// The id of the person that this command would create.
-    public var newUserID: String {
+    public var newUserID: UserID {
         DerivedID.user(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
     }
 
@@ -116,17 +116,17 @@ public struct DecisionContext: Sendable {
     }
 
     /// The id of the alias that this command asks for.
-    public var newAliasID: String {
+    public var newAliasID: AliasID {
         DerivedID.alias(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
     }
 
     /// The id of the command's forward number `number`, counted by the decider.
-    public func forwardID(_ number: Int) -> String {
+    public func forwardID(_ number: Int) -> CommandID {
         DerivedID.forward(app: command.app, source: command.source, commandID: command.id, number: number)
     }
 
     /// 64 bytes that nobody without the store's salt can guess, and the same when the command is decided again.
     public func secret(_ purpose: String) -> [UInt8] {
-        secrets.bytes(purpose, [command.app, command.source, command.id])
+        secrets.bytes(purpose, [command.app.text, command.source.text, command.id.text])
     }
 }

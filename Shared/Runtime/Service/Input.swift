@@ -103,9 +103,9 @@ extension CommandService {
 
 /// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
 public struct DueCommand: Sendable {
-    public var app: String
+    public var app: AppID
     /// The same each time the same thing is due: the journal then decides it once.
-    public var id: String
+    public var id: CommandID
     public var command: any CommandMessage
 
     /// How long to wait before the same is sent once more: 30 seconds, and twice as long each time, because what is still
@@ -113,7 +113,7 @@ public struct DueCommand: Sendable {
     /// - Parameter overdue: since when its time has come; all in milliseconds.
     public static func pause(overdue: Int64) -> Int64 { max(30_000, overdue) }
 
-    public init(app: String, id: String, command: any CommandMessage) {
+    public init(app: AppID, id: CommandID, command: any CommandMessage) {
         self.app = app
         self.id = id
         self.command = command

@@ -75,7 +75,7 @@ public struct Authenticator: Sendable {
     }
 
     private func app(of attributes: EventAttributes) throws(AuthenticationFailure) -> AppSettings {
-        guard let id = attributes.appID, let app = apps[id] else {
+        guard let id = attributes.appID, let app = apps[AppID(id)] else {
             throw AuthenticationFailure(.appUnknown, "no such app in the apps file")
         }
         return app
@@ -108,8 +108,8 @@ public struct Authenticator: Sendable {
         _ signature: Signature, _ signed: [UInt8], _ attributes: EventAttributes, _ now: Timestamp
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
         let app = try app(of: attributes)
-        guard let key = app.keys[signature.keyID] else {
-            let isForeign = apps.ownsKey(signature.keyID)
+        guard let key = app.keys[KeyID(signature.keyID)] else {
+            let isForeign = apps.ownsKey(KeyID(signature.keyID))
             throw AuthenticationFailure(
                 isForeign ? .keyOfOtherApp : .keyUnknown,
                 isForeign ? "the key belongs to another app" : "the app has no key with this id")
@@ -142,12 +142,12 @@ public struct Authenticator: Sendable {
         case (nil, nil):
             return Principal(kind: .service, scopes: Set(Scope.allCases))
         case ("api_key", let id?):
-            guard let key = app.keys[id] else {
+            guard let key = app.keys[KeyID(id)] else {
                 throw AuthenticationFailure(.principalInvalid, "authid names no key of this app")
             }
             return try principal(of: key, now)
         case ("app_user", let id?) where !id.isEmpty:
-            return Principal(kind: .user(id), scopes: [.sdk])
+            return Principal(kind: .user(UserID(id)), scopes: [.sdk])
         case ("app_install", let id?) where !id.isEmpty:
             return Principal(kind: .install(id), scopes: [.sdk])
         default:
@@ -162,11 +162,11 @@ public struct Authenticator: Sendable {
 public struct Principal: Sendable, Hashable {
     public enum Kind: Sendable, Hashable {
         /// An app's API key, by id.
-        case apiKey(String)
+        case apiKey(KeyID)
         /// One of the deployment's own services, speaking for itself.
         case service
         /// An SDK user's token, vouched for by the gateway.
-        case user(String)
+        case user(UserID)
         /// An install's token, vouched for by the gateway: the creation that it is from, which a reset ends.
         case install(String)
     }

@@ -4,9 +4,9 @@ public import Contracts
 
 /// A command that was sent to another service and is not yet answered.
 public struct UnansweredForward: Sendable, Hashable {
-    public internal(set) var app: String
+    public internal(set) var app: AppID
     /// The command's own id. It stays the same however often the command is sent, so the other service applies it once.
-    public internal(set) var id: String
+    public internal(set) var id: CommandID
     /// The command, encoded by the caller.
     public internal(set) var message: [UInt8]
     /// How often it was sent: 1 after the first time.
@@ -17,13 +17,13 @@ public struct UnansweredForward: Sendable, Hashable {
     public internal(set) var begunAt: Int64
 
     /// One that is sent for the first time.
-    public init(app: String, id: String, message: [UInt8], begunAt: Int64) {
+    public init(app: AppID, id: CommandID, message: [UInt8], begunAt: Int64) {
         self.init(
             app: app, id: id, message: message, asked: 1, nextAsk: begunAt + Forwards.pause(asked: 1),
             begunAt: begunAt)
     }
 
-    init(app: String, id: String, message: [UInt8], asked: Int64, nextAsk: Int64, begunAt: Int64) {
+    init(app: AppID, id: CommandID, message: [UInt8], asked: Int64, nextAsk: Int64, begunAt: Int64) {
         self.app = app
         self.id = id
         self.message = message
@@ -37,7 +37,7 @@ extension UnansweredForward: SQLKeyedRecord {
     public static let table = SQLTable<UnansweredForward>("forward")
     public static var blank: UnansweredForward { UnansweredForward(app: "", id: "", message: [], begunAt: 0) }
 
-    public var key: Scoped<ExactText> { Scoped(app: app, id: ExactText(id)) }
+    public var key: Scoped<CommandID> { Scoped(app: app, id: id) }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &app, .key)
@@ -75,10 +75,10 @@ public enum Forwards {
     /// Forgets forwards that are answered, in the transaction that decides on the answer. Unknown ones are no error.
     /// One round trip.
     public static func answered(
-        _ forwards: [(app: String, id: String)], in transaction: any SQLTransaction
+        _ forwards: [(app: AppID, id: CommandID)], in transaction: any SQLTransaction
     ) throws(StorageError) {
         try UnansweredForward.table.remove(
-            forwards.map { Scoped<ExactText>(app: $0.app, id: $0.id) }, in: transaction)
+            forwards.map { Scoped(app: $0.app, id: $0.id) }, in: transaction)
     }
 
     /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
@@ -98,7 +98,7 @@ public enum Forwards {
         }
         try transaction.executeEach(
             "UPDATE forward SET asked = $3, next_ask = $4 WHERE app = $1 AND id = $2",
-            due.map { [.text($0.app), .text($0.id), .integer($0.asked), .integer($0.nextAsk)] })
+            due.map { [.text($0.app.text), .text($0.id.text), .integer($0.asked), .integer($0.nextAsk)] })
         return due
     }
 

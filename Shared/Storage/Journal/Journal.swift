@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
+
 /// What was decided, once for each command: inbox, outbox, audit log and receipt in one table.
 ///
 /// All functions work inside the caller's transaction and on its thread.
@@ -52,11 +54,11 @@ public enum Journal {
 
     /// What was decided about the commands of one app, newest first; of one source or about one id if they are given.
     public static func history(
-        app: String, source: String? = nil, id: String? = nil, limit: Int, in transaction: any SQLTransaction
+        app: AppID, source: SourceID? = nil, id: CommandID? = nil, limit: Int, in transaction: any SQLTransaction
     ) throws(StorageError) -> [JournalEntry] {
         var condition = "app = $1"
-        var parameters: [SQLValue] = [.text(app)]
-        for (column, value) in [("source", source), ("id", id)] {
+        var parameters: [SQLValue] = [.text(app.text)]
+        for (column, value) in [("source", source?.text), ("id", id?.text)] {
             guard let value else { continue }
             parameters.append(.text(value))
             condition += " AND \(column) = $\(parameters.count)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+public import Contracts
 
 /// One decided input message: inbox, outbox, audit record and receipt at once.
 public struct JournalEntry: Sendable, Hashable {
@@ -102,24 +102,14 @@ public struct JournalPartition: Sendable, Hashable, CustomStringConvertible {
 
 /// What makes a command the same command: the app it was authenticated for, its source and its id.
 public struct CommandKey: Sendable, Hashable {
-    public var app: String
-    public var source: String
-    public var id: String
+    public var app: AppID
+    public var source: SourceID
+    public var id: CommandID
 
-    public init(app: String, source: String, id: String) {
+    public init(app: AppID, source: SourceID, id: CommandID) {
         self.app = app
         self.source = source
         self.id = id
-    }
-
-    /// Compared by bytes, as the database does.
-    public static func == (left: CommandKey, right: CommandKey) -> Bool {
-        ExactText(left.id) == ExactText(right.id) && ExactText(left.source) == ExactText(right.source)
-            && ExactText(left.app) == ExactText(right.app)
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        for part in [app, source, id] { hasher.combine(ExactText(part)) }
     }
 }
 
@@ -136,13 +126,12 @@ extension SQLColumns {
 
 extension CommandKey: Comparable, SQLBindable {
     public static func < (left: CommandKey, right: CommandKey) -> Bool {
-        (ExactText(left.app), ExactText(left.source), ExactText(left.id))
-            < (ExactText(right.app), ExactText(right.source), ExactText(right.id))
+        (left.app, left.source, left.id) < (right.app, right.source, right.id)
     }
 
     public func bind(to binder: any SQLBinder) throws(StorageError) {
-        try binder.bind(app)
-        try binder.bind(source)
-        try binder.bind(id)
+        try app.bind(to: binder)
+        try source.bind(to: binder)
+        try id.bind(to: binder)
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// A command whose final answer comes later: what that answer is written from, and the answer once it is there.
 public struct Saga: Sendable, Hashable {
     public var key: CommandKey

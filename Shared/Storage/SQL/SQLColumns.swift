@@ -106,6 +106,20 @@ public final class SQLColumns {
         }
     }
 
+    /// An id, which is a text.
+    @inlinable
+    public func column<Kind>(_ name: StaticString, _ id: inout ID<Kind>, _ role: Role = .latest) throws(StorageError) {
+        try column(name, &id.text, role)
+    }
+
+    /// An id that may be null.
+    @inlinable
+    public func column<Kind>(_ name: StaticString, _ id: inout ID<Kind>?, _ role: Role = .latest) throws(StorageError) {
+        var text = id?.text
+        try column(name, &text, role)
+        if areRead { id = text.map { ID($0) } }
+    }
+
     /// A word of a closed set.
     public func column<Word: RawRepresentable<String>>(
         _ name: StaticString, _ value: inout Word, _ role: Role = .latest
@@ -222,7 +236,7 @@ extension [UInt8]: SQLBindable, SQLStorable {
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
 }
 
-extension ExactText: SQLStorable {
+extension ID: SQLBindable, SQLStorable {
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self.init(try cursor.text(column)) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(text) }
 }
