@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
-import ArgumentParser
-import Contracts
+public import ArgumentParser
+public import Contracts
 import Crypto
 import Foundation
 import Link
@@ -66,8 +66,8 @@ struct Deployment: ParsableArguments {
 
     /// The secret of an app's key, or what services sign commands with.
     /// - Throws: `ValidationError` that says where it was looked for.
-    func secret(app: String, keyID: String) throws -> SymmetricKey {
-        if keyID == Signature.internalKeyID {
+    func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey {
+        if keyID.text == Signature.internalKeyID {
             guard let key = try keys().signing(.commands) else {
                 throw ValidationError(
                     "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes "
@@ -77,25 +77,25 @@ struct Deployment: ParsableArguments {
         }
         let settings = try self.app(app)
         guard let key = settings.keys[keyID] else {
-            let known = (settings.keys.keys.sorted() + [Signature.internalKeyID]).joined(separator: ", ")
+            let known = (settings.keys.keys.sorted().map(\.text) + [Signature.internalKeyID]).joined(separator: ", ")
             throw ValidationError("app \(app) has no key \(keyID); it has \(known)")
         }
         return key.secret
     }
 
     /// Where commands of the key are answered.
-    func replyTopic(app: String, keyID: String) throws -> String {
-        guard keyID != Signature.internalKeyID, let own = try appDirectory()[app]?.replies else {
+    func replyTopic(app: AppID, keyID: KeyID) throws -> String {
+        guard keyID.text != Signature.internalKeyID, let own = try appDirectory()[app]?.replies else {
             return topics.replies
         }
         return topics.prefix + own
     }
 
     /// - Throws: `ValidationError` when the apps file has no such app.
-    func app(_ id: String) throws -> AppSettings {
+    func app(_ id: AppID) throws -> AppSettings {
         let directory = try appDirectory()
         guard let app = directory[id] else {
-            throw ValidationError("\(appsPath) has no app \(id); it has \(directory.ids.joined(separator: ", "))")
+            throw ValidationError("\(appsPath) has no app \(id); it has \(directory.ids.map(\.text).joined(separator: ", "))")
         }
         return app
     }
@@ -134,4 +134,9 @@ extension Logger {
         logger.logLevel = .error
         return logger
     }
+}
+
+/// Ids in options and arguments.
+extension ID: ExpressibleByArgument {
+    public init?(argument: String) { self.init(argument) }
 }

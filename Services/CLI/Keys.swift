@@ -20,10 +20,10 @@ struct SignCommand: ParsableCommand {
     var topic: String
 
     @Option(help: "The app whose key signs.")
-    var app: String
+    var app: AppID
 
     @Option(help: "The API key to sign with; `internal` signs as the services do.")
-    var keyId: String
+    var keyId: KeyID
 
     @Option(name: .customLong("header"), help: "A ce_* header as name=value; once for each.")
     var headers: [String] = []
@@ -39,7 +39,7 @@ struct SignCommand: ParsableCommand {
         }
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
         let secret = try deployment.secret(app: app, keyID: keyId)
-        print(Signature(keyID: keyId, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
+        print(Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
     }
 }
 

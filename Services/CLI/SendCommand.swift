@@ -23,16 +23,16 @@ struct SendCommand: ParsableCommand {
     var type: String
 
     @Option(help: "The app the command is for.")
-    var app: String
+    var app: AppID
 
     @Option(help: "The API key to sign with; `internal` signs as the services do.")
-    var keyId: String
+    var keyId: KeyID
 
     @Option(help: "The command's data, a JSON object.")
     var data: String
 
     @Option(help: "The command's id; the same id and source again is the same command. Default: a new UUID.")
-    var id = UUID().uuidString.lowercased()
+    var id = CommandID(UUID().uuidString.lowercased())
 
     @Option(help: "The command's source.")
     var source = "identitybus-cli"
@@ -87,13 +87,13 @@ struct SendCommand: ParsableCommand {
         }
         let topic = deployment.topics.commands(service)
         let known = Deployment.commands.first { $0.name == type }
-        let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id)
-        var attributes = EventAttributes(id: id, source: source, type: type, appID: app)
+        let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id.text)
+        var attributes = EventAttributes(id: id.text, source: source, type: type, appID: app.text)
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         if dryRun { attributes.dryRun = "true" }
-        let seal = Seal(keyId, try deployment.secret(app: app, keyID: keyId))
+        let seal = Seal(keyId.text, try deployment.secret(app: app, keyID: keyId))
         let record = try seal.record(to: topic, key: Array(key.utf8), attributes, value)
         return (record, CommandDigest.text(type: type, data: value))
     }
@@ -117,7 +117,7 @@ struct SendCommand: ParsableCommand {
 /// Waits for one reply on a reply topic.
 final class ReplyTail {
     struct Question {
-        var commandID: String
+        var commandID: CommandID
         /// Of the command that was sent.
         var digest: String
         var isDryRun: Bool

@@ -16,7 +16,7 @@ struct TokenCommand: ParsableCommand {
     @OptionGroup var login: LoginOptions
 
     @Option(help: "The verification key to sign with. Default: the app's newest live one, the last in the file.")
-    var key: String?
+    var key: KeyID?
 
     @Flag(help: "Make an identity token (JWT), valid for 24 hours, instead of a user authentication token.")
     var identity = false
@@ -30,13 +30,13 @@ struct TokenCommand: ParsableCommand {
         if identity {
             let live = settings.identityTokenSecrets.filter { $0.isLive(at: .now) }
             guard let secret = live.last(where: { key == nil || $0.id == key }) else {
-                throw ValidationError("app \(app.id) has no live identityTokenSecret\(key.map { " " + $0 } ?? "")")
+                throw ValidationError("app \(app.id) has no live identityTokenSecret\(key.map { " \($0)" } ?? "")")
             }
             print(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
             return
         }
         guard let key = settings.liveKeys(at: .now).last(where: { key == nil || $0.id == key }) else {
-            throw ValidationError("app \(app.id) has no live verification key\(key.map { " " + $0 } ?? "")")
+            throw ValidationError("app \(app.id) has no live verification key\(key.map { " \($0)" } ?? "")")
         }
         let token = AuthToken.make(
             for: identifiers, key: key, settings.signedFields, fullPrivacy: login.hasFullPrivacy(settings))
@@ -87,7 +87,7 @@ struct VerifyTokenCommand: ParsableCommand {
         guard !secrets.isEmpty else {
             return try refuse(.identityFeatureNotEnabled, ["app \(app.id) has no identityTokenSecrets"])
         }
-        var keyID: String?
+        var keyID: KeyID?
         do throws(Rejection) {
             let identity = try IdentityToken(reading: token)
             keyID = try identity.verify(secrets: secrets, now: .now).shownID
@@ -108,7 +108,7 @@ struct VerifyTokenCommand: ParsableCommand {
 /// The app and the identifiers of a login.
 struct LoginOptions: ParsableArguments {
     @Option(name: .customLong("app"), help: "The app.")
-    var appID: String
+    var appID: AppID
 
     @Option(help: "The user id, as the device sends it.")
     var userId: String?

@@ -22,7 +22,9 @@ struct Caller: Sendable {
 
     var authID: String {
         switch principal.kind {
-        case .apiKey(let id), .user(let id), .install(let id): id
+        case .apiKey(let id): id.text
+        case .user(let id): id.text
+        case .install(let creation): creation
         case .service: ""
         }
     }
@@ -120,7 +122,7 @@ struct Credentials: Sendable {
         guard let id = pathKey ?? headerKey else {
             throw .unauthenticated("Send x-mp-key with x-mp-signature, or Basic authentication.")
         }
-        guard let (app, key) = apps.key(id) else { throw Self.unknown }
+        guard let (app, key) = apps.key(KeyID(id)) else { throw Self.unknown }
         let caller = Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
         if let signature = request.header("x-mp-signature") {
             guard let code = Self.bytes(hex: signature), let date = request.header("Date") else { throw Self.unknown }
@@ -176,7 +178,7 @@ struct Credentials: Sendable {
 
     private func check(_ keyID: String, secret: String) throws(APIFailure) -> Credential {
         // SymmetricKey compares in constant time.
-        guard let (app, key) = apps.key(keyID), key.secret == SymmetricKey(data: Array(secret.utf8)) else {
+        guard let (app, key) = apps.key(KeyID(keyID)), key.secret == SymmetricKey(data: Array(secret.utf8)) else {
             throw Self.unknown
         }
         try checkUsable(key)

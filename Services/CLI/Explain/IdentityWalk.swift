@@ -7,6 +7,9 @@ import Runtime
 import Storage
 import WireJSON
 
+/// An id of whatever kind: people who ask know only the text.
+enum AnyID {}
+
 /// Finds what the stores hold about an id, and goes on from what it finds: install, person, external id, customer id,
 /// profile, device.
 struct IdentityWalk {
@@ -16,7 +19,7 @@ struct IdentityWalk {
     /// One line for each row that was found.
     private(set) var facts: [String] = []
     /// Every id that names the same person, profile, install or device.
-    private(set) var ids: Set<ExactText> = []
+    private(set) var ids: Set<ID<AnyID>> = []
     private var waiting: [String] = []
     private var seenFacts: Set<String> = []
 
@@ -41,7 +44,7 @@ struct IdentityWalk {
     }
 
     private mutating func visit(_ id: String?) {
-        guard let id, !id.isEmpty, ids.insert(ExactText(id)).inserted else { return }
+        guard let id, !id.isEmpty, ids.insert(ID(id)).inserted else { return }
         waiting.append(id)
     }
 
@@ -136,7 +139,7 @@ struct IdentityWalk {
             visit(String(try row.integer(0)))
             visit(user)
             // Its customer id is the external id of the link service, if it has one there.
-            for identity in identities where identity.type == .customerID { visit(identity.value) }
+            for identity in identities where identity.type == .customerID { visit(identity.value.text) }
         }
         let devices = try rows(
             "sync",

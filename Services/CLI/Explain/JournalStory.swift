@@ -17,7 +17,7 @@ struct JournalStory {
     let stores: [StoreReader]
 
     /// The newest `limit` commands about any of the ids, the oldest first.
-    func tell(_ ids: Set<ExactText>, limit: Int) throws -> [Chapter] {
+    func tell(_ ids: Set<ID<AnyID>>, limit: Int) throws -> [Chapter] {
         var chapters: [String: Chapter] = [:]
         for store in stores {
             for id in ids.sorted() {

@@ -10,7 +10,7 @@ import WireJSON
 
 /// A command that the gateway sends on behalf of somebody whose credential it has checked.
 struct OutgoingCommand: Sendable {
-    var id: String
+    var id: CommandID
     var type: CommandType
     var data: JSONValue
     var caller: Caller
@@ -43,10 +43,11 @@ struct CommandWriter: Sendable {
             throw UnknownCommand(type: command.type.name)
         }
         let topic = topics.commands(service)
-        let subject = Self.subject(of: command) ?? command.id
+        let subject = Self.subject(of: command) ?? command.id.text
         let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(
-            id: command.id, source: Topics.gatewaySource, type: command.type.name, appID: command.caller.app.id)
+            id: command.id.text, source: Topics.gatewaySource, type: command.type.name,
+            appID: command.caller.app.id.text)
         attributes.time = now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = recordKey
@@ -81,12 +82,12 @@ struct UnknownCommand: Error {
 }
 
 /// The id of a command: random, or derived from what the caller said identifies the request.
-enum CommandID {
-    static func random() -> String { UUID().uuidString.lowercased() }
+extension CommandID {
+    static func random() -> CommandID { CommandID(UUID().uuidString.lowercased()) }
 
     /// Whether the id was derived from an `Idempotency-Key`: random ones are of version 4.
-    static func isDerived(_ id: String) -> Bool {
-        let bytes = id.utf8
+    var isDerived: Bool {
+        let bytes = text.utf8
         guard bytes.count == 36 else { return false }
         return bytes[bytes.index(bytes.startIndex, offsetBy: 14)] == UInt8(ascii: "8")
     }
@@ -97,17 +98,17 @@ enum CommandID {
     /// Nobody who guesses the `Idempotency-Key` shall know the id. So the key of the HMAC is the caller's own: its API
     /// key's secret, or the user's id, which cannot be guessed either. Not a key of the deployment: none of those
     /// outlives the change of the internal key, in which a repetition must find its answer all the same.
-    static func derived(caller: Caller, idempotencyKey: String) -> String {
+    static func derived(caller: Caller, idempotencyKey: String) -> CommandID {
         var hmac = HMAC<SHA256>(key: secret(of: caller))
-        let parts = ["identitybus-gateway-command", caller.app.id, caller.authType, caller.authID, idempotencyKey]
+        let parts = ["identitybus-gateway-command", caller.app.id.text, caller.authType, caller.authID, idempotencyKey]
         for part in parts {
             hmac.update(data: Array("\(part.utf8.count):\(part)\n".utf8))
         }
-        return DerivedID.uuid(hmac.finalize().prefix(16), version: 8)
+        return CommandID(DerivedID.uuid(hmac.finalize().prefix(16), version: 8))
     }
 
     private static func secret(of caller: Caller) -> SymmetricKey {
-        caller.app.keys[caller.authID].flatMap { caller.authType == "api_key" ? $0.secret : nil }
+        caller.app.keys[KeyID(caller.authID)].flatMap { caller.authType == "api_key" ? $0.secret : nil }
             ?? SymmetricKey(data: Array(caller.authID.utf8))
     }
 }

@@ -21,7 +21,7 @@ final class SendThread {
     private var producer: KafkaProducer
     private let admin: KafkaAdmin
     /// Command ids of messages on their way, by token.
-    private var sent: [Int: String] = [:]
+    private var sent: [Int: CommandID] = [:]
     private var nextToken = 0
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
@@ -88,7 +88,7 @@ final class SendThread {
         failed(id, error)
     }
 
-    private func failed(_ id: String, _ error: KafkaError) {
+    private func failed(_ id: CommandID, _ error: KafkaError) {
         logger.warning("Kafka did not take a command", metadata: ["ref": "\(id)", "error": "\(error)"])
         waiters.fail(id)
     }
@@ -125,7 +125,7 @@ final class SendThread {
 /// Commands on their way from the request handlers to the thread that owns the producer.
 final class SendQueue: Sendable {
     struct Item: Sendable {
-        var id: String
+        var id: CommandID
         var record: Record
     }
 

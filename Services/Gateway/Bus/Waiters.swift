@@ -21,8 +21,8 @@ enum Answer: Sendable {
 
 /// A service's reply.
 struct CommandReply: Sendable {
-    var commandID: String
-    var app: String
+    var commandID: CommandID
+    var app: AppID
     /// Of the command that is answered. Services from before replies named it name none: nobody can tell then whose the
     /// answer is, and nobody gets it.
     var digest: String?
@@ -42,12 +42,12 @@ struct CommandReply: Sendable {
             let app = json["appid"]?.stringValue, let reply = json["data"].flatMap({ ReceivedReply($0) })
         else { return nil }
         self.init(
-            commandID: reply.commandId, app: app, digest: reply.commandDigest, isDryRun: reply.isDryRun,
+            commandID: reply.commandId, app: AppID(app), digest: reply.commandDigest, isDryRun: reply.isDryRun,
             status: reply.status, reason: reply.reason, message: reply.message, result: reply.result)
     }
 
     init(
-        commandID: String, app: String, digest: String?, isDryRun: Bool = false, status: ReplyStatus,
+        commandID: CommandID, app: AppID, digest: String?, isDryRun: Bool = false, status: ReplyStatus,
         reason: String? = nil, message: String? = nil, result: JSONValue? = nil
     ) {
         self.commandID = commandID
@@ -66,8 +66,8 @@ final class Waiters: Sendable {
     /// What a request waits for.
     struct Question: Sendable {
         /// Of the command.
-        var id: String
-        var app: String
+        var id: CommandID
+        var app: AppID
         /// Of the command: another one may have the same id, and its answer is not for this request. The digest covers
         /// the type too.
         var digest: String
@@ -91,7 +91,7 @@ final class Waiters: Sendable {
 
     private struct State {
         /// Several for one id: the same Idempotency-Key may come twice at once.
-        var waiters: [String: [Waiter]] = [:]
+        var waiters: [CommandID: [Waiter]] = [:]
         var count = 0
         var usedKeys = UsedKeys()
     }
@@ -110,7 +110,7 @@ final class Waiters: Sendable {
         await withCheckedContinuation { continuation in
             let refusal: Answer? = state.withLock { state in
                 guard state.count < limit else { return .full }
-                if CommandID.isDerived(question.id), !state.usedKeys.use(question.id, for: question.digest) {
+                if question.id.isDerived, !state.usedKeys.use(question.id, for: question.digest) {
                     return .keyReused
                 }
                 state.count += 1
@@ -125,7 +125,7 @@ final class Waiters: Sendable {
     /// Whether the reply matters here: somebody waits for it, or it tells of an Idempotency-Key that another replica was
     /// asked with.
     func wants(_ reply: CommandReply) -> Bool {
-        CommandID.isDerived(reply.commandID) || state.withLock { $0.waiters[reply.commandID] != nil }
+        reply.commandID.isDerived || state.withLock { $0.waiters[reply.commandID] != nil }
     }
 
     /// Hands a reply to those who wait for it. Others' replies are on the same topic and are passed over.
@@ -146,13 +146,13 @@ final class Waiters: Sendable {
                     state.waiters[reply.commandID]?[index].isPending = true
                 }
             }
-            if CommandID.isDerived(reply.commandID), reply.reason != "ID_REUSED" {
+            if reply.commandID.isDerived, reply.reason != "ID_REUSED" {
                 _ = state.usedKeys.use(reply.commandID, for: digest)
             }
         }
     }
 
-    func fail(_ id: String) { finish(id, with: .unavailable) { _ in true } }
+    func fail(_ id: CommandID) { finish(id, with: .unavailable) { _ in true } }
 
     /// Answers those whose time is over.
     func sweep(now: ContinuousClock.Instant) {
@@ -170,7 +170,7 @@ final class Waiters: Sendable {
         for id in ids { fail(id) }
     }
 
-    private func finish(_ id: String, with answer: Answer, where isMeant: (Waiter) -> Bool) {
+    private func finish(_ id: CommandID, with answer: Answer, where isMeant: (Waiter) -> Bool) {
         let done: [Waiter] = state.withLock { state in
             guard let waiters = state.waiters[id] else { return [] }
             let done = waiters.filter(isMeant)
@@ -187,8 +187,8 @@ final class Waiters: Sendable {
 /// service knows that of its own commands for as long as its journal; a key that is used for calls of two services is
 /// told here.
 struct UsedKeys {
-    private var recent: [String: String] = [:]
-    private var older: [String: String] = [:]
+    private var recent: [CommandID: String] = [:]
+    private var older: [CommandID: String] = [:]
     private let limit: Int
 
     /// - Parameter limit: so many keys are known at least, and twice as many at most.
@@ -196,7 +196,7 @@ struct UsedKeys {
 
     /// Notes the first use.
     /// - Returns: whether the id stands for this command.
-    mutating func use(_ id: String, for digest: String) -> Bool {
+    mutating func use(_ id: CommandID, for digest: String) -> Bool {
         if let known = recent[id] { return known == digest }
         let first = older[id] ?? digest
         if recent.count >= limit {

@@ -16,7 +16,7 @@ enum Dialect: Sendable {
 
     /// A failure as the clients read it.
     /// - Parameter ref: names the request for support: the command's id when there is a command.
-    func response(_ failure: APIFailure, ref: String) -> APIResponse {
+    func response(_ failure: APIFailure, ref: CommandID) -> APIResponse {
         var response =
             switch self {
             case .linking: LinkingCalls.failure(failure, ref)

@@ -183,7 +183,7 @@ enum IdentityCalls {
 
     // MARK: Failures
 
-    static func failure(_ failure: APIFailure, _ ref: String, isAlias: Bool) -> APIResponse {
+    static func failure(_ failure: APIFailure, _ ref: CommandID, isAlias: Bool) -> APIResponse {
         // The vendor answers these two without a body; origins are ours.
         let hasBody = failure.status != 401 && (failure.status != 403 || failure == .originNotAllowed)
         var response =
@@ -196,13 +196,13 @@ enum IdentityCalls {
     }
 
     /// Both spellings: browsers read `Errors`, Android reads `errors`. Alias is read flat as well (F27).
-    private static func errors(_ failure: APIFailure, _ ref: String, isAlias: Bool) -> JSONValue {
+    private static func errors(_ failure: APIFailure, _ ref: CommandID, isAlias: Bool) -> JSONValue {
         let code = JSONValue.string(code(failure.code, isAlias: isAlias))
         let message = JSONValue.string(failure.message)
         let list: JSONValue = [["code": code, "message": message]]
         var object: JSONObject = [
             "Errors": list, "errors": list, "ErrorCode": code, "StatusCode": .number(JSONNumber(failure.status)),
-            "RequestId": .string(ref),
+            "RequestId": .string(ref.text),
         ]
         if isAlias {
             object["code"] = code

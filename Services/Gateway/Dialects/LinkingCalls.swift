@@ -8,18 +8,18 @@ enum LinkingCalls {
     static let memberNames = [("data.externalId", "external_id"), ("data.installId", "install_id")]
 
     @Sendable static func link(_ content: RequestContent) throws(APIFailure) -> LinkRequest {
-        LinkRequest(installId: content.id, externalId: try externalID(content))
+        LinkRequest(installId: InstallID(content.id), externalId: try externalID(content))
     }
 
     @Sendable static func requestCode(_ content: RequestContent) throws(APIFailure) -> RequestAuthCode {
         RequestAuthCode(externalId: try externalID(content))
     }
 
-    private static func externalID(_ content: RequestContent) throws(APIFailure) -> String {
+    private static func externalID(_ content: RequestContent) throws(APIFailure) -> ExternalID {
         guard let value = content.body["external_id"] else { throw .invalid("external_id is missing.") }
         guard case .string(let text) = value else { throw .invalid("external_id must be a string.") }
         guard !text.isEmpty else { throw .invalid("external_id is empty.") }
-        return text
+        return ExternalID(text)
     }
 
     @Sendable static func linked(_ outcome: Endpoint.Outcome) -> APIResponse {
@@ -39,9 +39,9 @@ enum LinkingCalls {
         APIResponse(status: outcome.isPending ? 202 : 200)
     }
 
-    static func failure(_ failure: APIFailure, _ ref: String) -> APIResponse {
+    static func failure(_ failure: APIFailure, _ ref: CommandID) -> APIResponse {
         .json(
             failure.status,
-            ["message": .string(failure.message), "errorCode": .string(failure.code), "ref": .string(ref)])
+            ["message": .string(failure.message), "errorCode": .string(failure.code), "ref": .string(ref.text)])
     }
 }

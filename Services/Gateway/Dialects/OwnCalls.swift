@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import WireJSON
 
 /// Our own words: those of the commands and results, and problems as RFC 9457 writes them.
@@ -31,13 +32,13 @@ enum OwnCalls {
         504: "Gateway Timeout",
     ]
 
-    static func failure(_ failure: APIFailure, _ ref: String) -> APIResponse {
+    static func failure(_ failure: APIFailure, _ ref: CommandID) -> APIResponse {
         .json(
             failure.status,
             [
                 "type": "about:blank", "title": .string(titles[failure.status] ?? "Error"),
                 "status": .number(JSONNumber(failure.status)), "detail": .string(failure.message),
-                "code": .string(failure.code), "ref": .string(ref),
+                "code": .string(failure.code), "ref": .string(ref.text),
             ], type: "application/problem+json")
     }
 }

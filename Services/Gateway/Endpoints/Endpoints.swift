@@ -21,7 +21,7 @@ extension Endpoint {
             "POST", "/users/auth-code", .linking, by: .backend, LinkingCalls.requestCode, answer: LinkingCalls.code),
         Endpoint(
             "DELETE", "/users/{user_id:plain}", .linking, by: .backend, pending: .goesOn,
-            { EraseUser(userId: $0.id) }, answer: LinkingCalls.erased),
+            { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased),
     ]
 
     /// Our own calls for devices. The vendor's protocol between SDK and platform is not public (F9), so these say
@@ -31,14 +31,14 @@ extension Endpoint {
             "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
             data: OwnCalls.members(
                 "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking")),
-        Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: $0.id) }),
+        Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: InstallID($0.id)) }),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
             data: OwnCalls.install("authCode", "linking")),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
             data: OwnCalls.install("success")),
-        Endpoint("POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install, { ResetUser(installId: $0.id) }),
+        Endpoint("POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install, { ResetUser(installId: InstallID($0.id)) }),
     ]
 
     /// The identity vendor's calls (F20).
@@ -81,6 +81,6 @@ extension Endpoint {
             "POST", "/v1/verification/check", .own, by: .backend, VerificationCheck.self,
             data: OwnCalls.members("userId", "userEmail", "userAuthToken")),
         Endpoint(
-            "GET", "/v1/verification/sessions/{device_id}", .own, by: .backend, { GetSession(deviceId: $0.id) }),
+            "GET", "/v1/verification/sessions/{device_id}", .own, by: .backend, { GetSession(deviceId: DeviceID($0.id)) }),
     ]
 }

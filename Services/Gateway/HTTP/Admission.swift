@@ -11,7 +11,7 @@ extension API {
     /// - Throws: why the rest of it is not wanted.
     func admit(_ call: Call, _ note: inout AccessNote) throws(APIFailure) -> Credential {
         let apps = bus.apps
-        let named = Credentials.namedKey(call.request, call.route).flatMap { apps.key($0) }
+        let named = Credentials.namedKey(call.request, call.route).flatMap { apps.key(KeyID($0)) }
         if Credentials.showsSecret(call.request) { try limits.checkGuessing(call.request.client) }
         let credential = try counted(call.request, named?.key.id) { () throws(APIFailure) in
             try authenticate(call, apps)
@@ -55,7 +55,7 @@ extension API {
 
     /// Event batches: nobody reads them, whoever sends them.
     func admitEvents(_ request: APIRequest, apiKey: String, _ note: inout AccessNote) throws(APIFailure) {
-        guard let app = bus.apps.key(apiKey)?.app else { return }
+        guard let app = bus.apps.key(KeyID(apiKey))?.app else { return }
         note.settings = app.gateway
         guard app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
         try limits.takeAddress(request.client, of: app)
@@ -63,7 +63,7 @@ extension API {
 
     /// The settings of the app whose key the path names.
     func settings(_ route: Route) -> GatewaySettings? {
-        route.apiKey.flatMap { bus.apps.key($0)?.app.gateway }
+        route.apiKey.flatMap { bus.apps.key(KeyID($0))?.app.gateway }
     }
 
     /// The rest of the credential, which the body was needed for.
@@ -92,7 +92,7 @@ extension API {
     /// - Parameter key: the id of the key that the request names; only those that there are, or anybody could make up
     ///   labels.
     private func counted<Checked>(
-        _ request: APIRequest, _ key: String?, _ check: () throws(APIFailure) -> Checked
+        _ request: APIRequest, _ key: KeyID?, _ check: () throws(APIFailure) -> Checked
     ) throws(APIFailure) -> Checked {
         do throws(APIFailure) {
             return try check()
@@ -102,9 +102,9 @@ extension API {
         }
     }
 
-    private func count(_ failure: APIFailure, _ request: APIRequest, _ key: String?) {
+    private func count(_ failure: APIFailure, _ request: APIRequest, _ key: KeyID?) {
         guard failure.status == 401 else { return }
-        Counter(label: "gateway_unauthorized", dimensions: [("key", key ?? "unknown")]).increment()
+        Counter(label: "gateway_unauthorized", dimensions: [("key", key?.text ?? "unknown")]).increment()
         if failure.isGuess { limits.countGuess(request.client) }
     }
 }

@@ -128,7 +128,7 @@ struct GatewayResponder: HTTPResponder {
             // The rest of the body is not wanted.
             if BodyReader.isExpected(request) { response.headers[.connection] = "close" }
         }
-        response.set("X-Request-Id", note.ref)
+        response.set("X-Request-Id", note.ref.text)
         if route.endpoint.dialect.isIdentityVendors { response.set("X-MP-Trace-Id", trace.id) }
         return response
     }
@@ -171,9 +171,9 @@ private final class Once: Sendable {
 
 /// What the access log says about a request: no path with ids, no body, no credential.
 struct AccessNote: Sendable {
-    var ref = ""
-    var app: String?
-    var keyID: String?
+    var ref: CommandID = ""
+    var app: AppID?
+    var keyID: KeyID?
     /// Why there was no result.
     var code: String?
     /// The client's address, where the log may have it.
@@ -188,7 +188,7 @@ struct AccessNote: Sendable {
             "method": "\(method)", "route": "\(route)", "status": "\(status)",
             "ms": "\(duration.inMilliseconds)", "trace": "\(trace.id)",
         ]
-        if !ref.isEmpty { metadata["ref"] = "\(ref)" }
+        if !ref.text.isEmpty { metadata["ref"] = "\(ref)" }
         if let app { metadata["app"] = "\(app)" }
         if let keyID { metadata["key"] = "\(keyID)" }
         if let code { metadata["code"] = "\(code)" }

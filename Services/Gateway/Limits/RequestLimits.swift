@@ -20,13 +20,13 @@ final class RequestLimits: Sendable {
     }
 
     private struct KeyBucket: Hashable {
-        var id: String
+        var id: KeyID
         /// A key that anybody can show has a bucket of its own: nobody empties that of those who prove that they hold it.
         var isProved: Bool
     }
 
     private struct AddressBucket: Hashable {
-        var app: String
+        var app: AppID
         var network: IPAddress
     }
 
@@ -60,12 +60,12 @@ final class RequestLimits: Sendable {
         _ = guesses.take(address.network, guessRate, at: now())
     }
 
-    func takeKey(_ id: String, isProved: Bool, of app: AppSettings) throws(APIFailure) {
+    func takeKey(_ id: KeyID, isProved: Bool, of app: AppSettings) throws(APIFailure) {
         try refuse(.key, keys.take(KeyBucket(id: id, isProved: isProved), app.gateway.limits.key, at: now()))
     }
 
     /// Whether there is room for what may prove to be of this key.
-    func lookAtKey(_ id: String, of app: AppSettings) throws(APIFailure) {
+    func lookAtKey(_ id: KeyID, of app: AppSettings) throws(APIFailure) {
         try refuse(.key, keys.look(KeyBucket(id: id, isProved: true), app.gateway.limits.key, at: now()))
     }
 
