@@ -95,7 +95,8 @@ struct Deployment: ParsableArguments {
     func app(_ id: AppID) throws -> AppSettings {
         let directory = try appDirectory()
         guard let app = directory[id] else {
-            throw ValidationError("\(appsPath) has no app \(id); it has \(directory.ids.map(\.text).joined(separator: ", "))")
+            throw ValidationError(
+                "\(appsPath) has no app \(id); it has \(directory.ids.map(\.text).joined(separator: ", "))")
         }
         return app
     }

@@ -139,7 +139,8 @@ extension LinkDecider {
         }
     }
 
-    private func linkAgain(_ install: Install, _ person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
+    private func linkAgain(_ install: Install, _ person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision
+    {
         switch install.activity {
         case .active:
             return Decision(.succeeded(result(install, person)))  // L9

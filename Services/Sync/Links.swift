@@ -12,7 +12,8 @@ extension SyncDecider {
     func linked(_ event: Linked) throws(Rejection) -> Decision {
         let user = ForgottenUser(app: app, id: event.userId)
         // S58
-        guard settings.fromLinks, !state.forgottenUsers.contains(user), !settings.nobody.contains(event.externalId.text),
+        guard settings.fromLinks, !state.forgottenUsers.contains(user),
+            !settings.nobody.contains(event.externalId.text),
             !madeAnErasedProfile
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)

@@ -40,7 +40,8 @@ public struct UserToken: Sendable, Hashable {
     public func signed(with key: SymmetricKey) -> String {
         HS256.sign(
             [
-                "aud": .string(app.text), "exp": .seconds(expires), "iat": .seconds(issued), "install": .string(installID.text),
+                "aud": .string(app.text), "exp": .seconds(expires), "iat": .seconds(issued),
+                "install": .string(installID.text),
                 "sub": .string(userID.text),
             ], key: key)
     }
@@ -50,7 +51,8 @@ public struct UserToken: Sendable, Hashable {
     public static func verified(
         _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
     ) -> UserToken? {
-        guard let token = Common(text, header: header, apps, now), let userID = token.claims["sub"]?.stringValue.map({ UserID($0) }),
+        guard let token = Common(text, header: header, apps, now),
+            let userID = token.claims["sub"]?.stringValue.map({ UserID($0) }),
             keys(of: token.app, secrets: secrets).contains(where: token.text.isSigned(with:))
         else { return nil }
         return UserToken(
@@ -97,7 +99,8 @@ public struct InstallToken: Sendable, Hashable {
     public func signed(with key: SymmetricKey) -> String {
         HS256.sign(
             [
-                "aud": .string(app.text), "creation": .string(creation), "exp": .seconds(expires), "iat": .seconds(issued),
+                "aud": .string(app.text), "creation": .string(creation), "exp": .seconds(expires),
+                "iat": .seconds(issued),
                 "install": .string(installID.text),
             ], key: Self.key(key), type: Self.type)
     }
@@ -134,7 +137,8 @@ private struct Common {
     init?(_ token: String, header: String, _ apps: AppDirectory, _ now: Timestamp) {
         guard token.utf8.count <= 4096, let text = HS256.Unverified(token, header: header),
             let app = text.claims["aud"]?.stringValue.flatMap({ apps[AppID($0)] }),
-            let installID = text.claims["install"]?.stringValue.map({ InstallID($0) }), let issued = text.claims["iat"]?.int64Value,
+            let installID = text.claims["install"]?.stringValue.map({ InstallID($0) }),
+            let issued = text.claims["iat"]?.int64Value,
             let expires = text.claims["exp"]?.int64Value, expires > now.milliseconds / 1000,
             (0...Self.latest).contains(issued), (issued...Self.latest).contains(expires)
         else { return nil }

@@ -171,7 +171,7 @@ import Testing
         ("-1", false), ("[object Object]", false), ("NaN", false), ("-", false), ("0000", false), ("0-0-0", false),
         ("00000000-0000-0000-0000-000000000000", false), (" anna", false), ("anna ", false), ("anna\t", false),
         ("anna\n", false), ("\u{A0}anna", false), ("anna\u{3000}", false), ("\u{2028}anna", false), (" ", false),
-    ]) func blockedExternalIDs(_ externalID: String, _ isGood: Bool) {
+    ]) func blockedExternalIDs(_ externalID: ExternalID, _ isGood: Bool) {
         let linking = AppSettings.Linking()
         if isGood {
             #expect(throws: Never.self) { try linking.check(externalID: externalID) }

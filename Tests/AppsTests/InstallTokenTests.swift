@@ -16,18 +16,18 @@ import WireJSON
     private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
     private let now = Timestamp(milliseconds: 1_800_000_000_999)
 
-    private func token(_ app: String = "demo") -> InstallToken {
+    private func token(_ app: AppID = "demo") -> InstallToken {
         InstallToken(app: app, installID: "i1", creation: "c1", issued: now, lifetime: 60_000)
     }
 
     @Test func weReadWhatWeWriteUntilItExpires() throws {
         for id in ["demo", "other"] {
-            let settings = try #require(apps[id])
-            let text = token(id).signed(with: UserToken.key(of: settings, secrets: secrets))
-            #expect(text == token(id).signed(with: UserToken.key(of: settings, secrets: secrets)))
+            let settings = try #require(apps[AppID(id)])
+            let text = token(AppID(id)).signed(with: UserToken.key(of: settings, secrets: secrets))
+            #expect(text == token(AppID(id)).signed(with: UserToken.key(of: settings, secrets: secrets)))
             #expect(InstallToken.isMeant(by: text))
-            #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: now) == token(id))
-            let end = token(id).expires
+            #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: now) == token(AppID(id)))
+            let end = token(AppID(id)).expires
             #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: end) == nil)
         }
     }

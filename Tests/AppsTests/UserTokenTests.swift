@@ -14,7 +14,7 @@ import Testing
     private let secrets = DerivedSecrets(DeploymentKeys(internalKeys: [SymmetricKey(size: .bits256)]))
     private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
     private let now = Timestamp(milliseconds: 1_800_000_000_999)
-    private func token(_ app: String = "demo") -> UserToken {
+    private func token(_ app: AppID = "demo") -> UserToken {
         UserToken(app: app, userID: "u1", installID: "i1", issued: now, lifetime: 60_000)
     }
 
@@ -30,11 +30,11 @@ import Testing
 
     @Test func weReadWhatWeWriteUntilItExpires() throws {
         for id in ["demo", "other"] {
-            let settings = try #require(apps[id])
-            let text = token(id).signed(with: UserToken.key(of: settings, secrets: secrets))
-            #expect(text == token(id).signed(with: UserToken.key(of: settings, secrets: secrets)))
-            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == token(id))
-            let end = token(id).expires
+            let settings = try #require(apps[AppID(id)])
+            let text = token(AppID(id)).signed(with: UserToken.key(of: settings, secrets: secrets))
+            #expect(text == token(AppID(id)).signed(with: UserToken.key(of: settings, secrets: secrets)))
+            #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == token(AppID(id)))
+            let end = token(AppID(id)).expires
             #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: end) == nil)
             let before = Timestamp(milliseconds: end.milliseconds - 1)
             #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: before) != nil)
@@ -77,8 +77,9 @@ import Testing
             DerivedSecrets(DeploymentKeys(internalKeys: [new]))
         )
         func reads(_ reader: DerivedSecrets, _ writer: DerivedSecrets, _ id: String) -> Bool {
-            let text = token(id).signed(with: UserToken.key(of: AppSettings(id: id), secrets: writer))
-            return UserToken.verified(text, apps: AppDirectory([AppSettings(id: id)]), secrets: reader, now: now) != nil
+            let text = token(AppID(id)).signed(with: UserToken.key(of: AppSettings(id: AppID(id)), secrets: writer))
+            return UserToken.verified(text, apps: AppDirectory([AppSettings(id: AppID(id))]), secrets: reader, now: now)
+                != nil
         }
         for (reader, writer) in [
             (added, before), (before, added), (changed, added), (added, changed), (after, changed),

@@ -10,8 +10,8 @@ import Testing
     /// The bytes 0 to 31.
     private let salt = SymmetricKey(data: (0..<32).map { UInt8($0) })
 
-    private func user(_ app: String, _ source: String, _ id: String) -> String {
-        DerivedID.user(salt: salt, app: app, source: source, commandID: id)
+    private func user(_ app: AppID, _ source: String, _ id: String) -> String {
+        DerivedID.user(salt: salt, app: app, source: SourceID(source), commandID: CommandID(id)).text
     }
 
     @Test func userIDs() {
@@ -66,8 +66,10 @@ import Testing
             ("a", "bc", "d"), ("ab", "c", "d"), ("a", "b", "cd"), ("abc", "", "d"), ("", "abc", "d"), ("a", "bcd", ""),
             ("a\n2:bc", "", "d"), ("a", "2:bc\n1:d", ""), ("1:a", "bc", "d"),
         ]
-        #expect(Set(triples.map { user($0, $1, $2) }).count == triples.count)
-        let ids = triples.map { DerivedID.message(app: $0, source: $1, commandID: $2, index: 0) }
+        #expect(Set(triples.map { user(AppID($0), $1, $2) }).count == triples.count)
+        let ids = triples.map {
+            DerivedID.message(app: AppID($0), source: SourceID($1), commandID: CommandID($2), index: 0)
+        }
         #expect(Set(ids).count == triples.count)
     }
 
@@ -75,7 +77,7 @@ import Testing
     @Test func recordAndCommandIDsNeverMeet() {
         let record = DerivedID.message(cluster: "c", topic: "t", partition: 0, offset: 1, index: 0)
         for id in ["0", "0\n1:1", "0\n1:1\n1:0"] {
-            #expect(DerivedID.message(app: "c", source: "t", commandID: id, index: 0) != record)
+            #expect(DerivedID.message(app: "c", source: "t", commandID: CommandID(id), index: 0) != record)
         }
     }
 

@@ -53,19 +53,23 @@ extension GoldenTests {
 
 extension ValidationTests {
     static let erasurePlaces: [Place] = [
-        Place(name: "eraseProfile.identity", isIdentityValue: true) { EraseProfile(identity: Identity(.email, $0)) },
-        Place(name: "syncForget.userId") { ForgetProfiles(userId: $0) },
-        Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: $0) },
-        Place(name: "linkForget.userId") { ForgetPerson(userId: $0) },
-        Place(name: "linkForget.externalId", isIdentityValue: true) { ForgetPerson(externalId: $0) },
-        Place(name: "userForget.userId") { ForgetUser(userId: $0) },
-        Place(name: "userForget.externalId", isIdentityValue: true) { ForgetUser(userId: "u", externalId: $0) },
-        Place(name: "userForget.installIds") { ForgetUser(userId: "u", installIds: ["i", $0]) },
+        Place(name: "eraseProfile.identity", isIdentityValue: true) {
+            EraseProfile(identity: Identity(.email, IdentityValue($0)))
+        },
+        Place(name: "syncForget.userId") { ForgetProfiles(userId: UserID($0)) },
+        Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: ExternalID($0)) },
+        Place(name: "linkForget.userId") { ForgetPerson(userId: UserID($0)) },
+        Place(name: "linkForget.externalId", isIdentityValue: true) { ForgetPerson(externalId: ExternalID($0)) },
+        Place(name: "userForget.userId") { ForgetUser(userId: UserID($0)) },
+        Place(name: "userForget.externalId", isIdentityValue: true) {
+            ForgetUser(userId: "u", externalId: ExternalID($0))
+        },
+        Place(name: "userForget.installIds") { ForgetUser(userId: "u", installIds: ["i", InstallID($0)]) },
         Place(name: "verificationForget.userIds", isIdentityValue: true) {
-            ForgetSessions(mpids: [], userIds: [$0], emails: [])
+            ForgetSessions(mpids: [], userIds: [IdentityValue($0)], emails: [])
         },
         Place(name: "verificationForget.emails", isIdentityValue: true) {
-            ForgetSessions(mpids: [], userIds: [], emails: [$0])
+            ForgetSessions(mpids: [], userIds: [], emails: [IdentityValue($0)])
         },
     ]
 }

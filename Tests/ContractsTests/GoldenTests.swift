@@ -166,7 +166,8 @@ import WireJSON
         message(
             "command-user-expire-linker", ExpireLinker(installId: "i1", commandSource: "phone", commandId: "c1")),
         message(
-            "event-user-auth-code-issued", AuthCodeIssued(externalId: "anna", expiresAt: "2026-11-21T10:34:04.123Z")),
+            "event-user-auth-code-issued",
+            AuthCodeIssued(externalId: "anna", expiresAt: time("2026-11-21T10:34:04.123Z"))),
         message(
             "event-user-created", UserCreated(installId: "i1", userId: "u1", isLinked: true, isRemoteEnabled: true)),
         message("event-user-restored", UserRestored(installId: "i1", userId: "u1", isRemoteEnabled: false)),
@@ -180,7 +181,7 @@ import WireJSON
             "reply-user-request-auth-code-succeeded",
             Reply(
                 commandId: "c1", commandType: RequestAuthCode.type, status: .succeeded,
-                result: AuthCodeResult(authenticationCode: "c0de", expiresAt: "2026-11-21T10:34:04.123Z"))),
+                result: AuthCodeResult(authenticationCode: "c0de", expiresAt: time("2026-11-21T10:34:04.123Z")))),
         reply(
             "reply-user-create-pending",
             Reply(
@@ -192,23 +193,23 @@ import WireJSON
                 commandId: "c1", commandType: CreateUser.type, status: .pending,
                 result: PendingUser(
                     installId: "i1", awaiting: .linker,
-                    installToken: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z")))),
+                    installToken: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z"))))),
         reply(
             "reply-user-create-succeeded-token",
             Reply(
                 commandId: "c1", commandType: CreateUser.type, status: .succeeded,
                 result: UserResult(
                     userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
-                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z"),
+                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
                     configuration: ["detections": true],
-                    installToken: UserTokenResult(tokenId: "h.q.s", expiryDate: "2026-11-28T10:24:04.123Z")))),
+                    installToken: UserTokenResult(tokenId: "h.q.s", expiryDate: time("2026-11-28T10:24:04.123Z"))))),
         reply(
             "reply-user-create-succeeded",
             Reply(
                 commandId: "c1", commandType: CreateUser.type, status: .succeeded,
                 result: UserResult(
                     userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
-                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: "2026-11-28T10:24:04.123Z"),
+                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
                     configuration: ["detections": true]))),
         reply(
             "reply-user-reset-succeeded",
@@ -271,4 +272,10 @@ import WireJSON
             try WireJSONDecoder().decode(LinkRequest.self, from: data)
                 == LinkRequest(installId: "i1", externalId: "anna"))
     }
+}
+
+/// A time as messages write it.
+func time(_ text: String) -> Timestamp {
+    guard let time = Timestamp(rfc3339: text) else { preconditionFailure("no time: \(text)") }
+    return time
 }

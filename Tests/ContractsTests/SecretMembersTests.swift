@@ -23,9 +23,9 @@ import WireJSON
 
     /// Who adds a confidential result names its secrets too: dry runs and `identitybus watch` leave out these.
     @Test func everyConfidentialResultHasOne() throws {
-        let token = UserTokenResult(tokenId: "secret", expiryDate: "x")
+        let token = UserTokenResult(tokenId: "secret", expiryDate: .now)
         let results: [any CommandResult] = [
-            AuthCodeResult(authenticationCode: "secret", expiresAt: "x"),
+            AuthCodeResult(authenticationCode: "secret", expiresAt: .now),
             UserResult(
                 userId: "u", installId: "i", isLinked: true, isRemoteEnabled: true, token: token, configuration: [:],
                 installToken: token),

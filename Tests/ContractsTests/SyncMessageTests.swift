@@ -60,7 +60,7 @@ extension GoldenTests {
             "event-sync-aliased",
             Aliased(
                 aliasId: "a1", sourceMPID: mpid(1), destinationMPID: mpid(2), startUnixtimeMs: 1, endUnixtimeMs: 2,
-                scope: .device, deviceApplicationStamp: nil, firstSeen: "2026-11-21T10:24:04.123Z")),
+                scope: .device, deviceApplicationStamp: nil, firstSeen: time("2026-11-21T10:24:04.123Z"))),
         message(
             "event-sync-alias-dropped",
             AliasDropped(
@@ -87,7 +87,7 @@ extension GoldenTests {
             "reply-sync-alias-succeeded",
             Reply(
                 commandId: "c1", commandType: AliasUsers.type, status: .succeeded,
-                result: AliasResult(aliasId: "a1", isScheduled: true, appliesAt: "2026-11-22T10:24:04.123Z"))),
+                result: AliasResult(aliasId: "a1", isScheduled: true, appliesAt: time("2026-11-22T10:24:04.123Z")))),
         reply(
             "reply-sync-get-users-succeeded",
             Reply(
@@ -96,8 +96,8 @@ extension GoldenTests {
                     deviceId: "d1",
                     users: [
                         .init(
-                            mpid: mpid(1), firstSeen: "2026-11-21T10:24:04.123Z",
-                            lastSeen: "2026-11-21T11:24:04.123Z", isLoggedIn: true, isCurrent: true, name: "Anna",
+                            mpid: mpid(1), firstSeen: time("2026-11-21T10:24:04.123Z"),
+                            lastSeen: time("2026-11-21T11:24:04.123Z"), isLoggedIn: true, isCurrent: true, name: "Anna",
                             identities: ["email": ["a@b.io", "c@d.io"]])
                     ]))),
     ]
@@ -105,23 +105,23 @@ extension GoldenTests {
 
 extension ValidationTests {
     static let syncPlaces: [Place] = [
-        Place(name: "identify.deviceId") { IdentifyUser(SyncRequest(deviceId: $0, knownIdentities: [:])) },
+        Place(name: "identify.deviceId") { IdentifyUser(SyncRequest(deviceId: DeviceID($0), knownIdentities: [:])) },
         Place(name: "identify.email", isIdentityValue: true) {
             IdentifyUser(SyncRequest(deviceId: "d", knownIdentities: ["email": $0]))
         },
-        Place(name: "login.deviceId") { LogInUser(SyncRequest(deviceId: $0, knownIdentities: [:])) },
+        Place(name: "login.deviceId") { LogInUser(SyncRequest(deviceId: DeviceID($0), knownIdentities: [:])) },
         Place(name: "logout.requestId") {
             LogOutUser(SyncRequest(deviceId: "d", knownIdentities: [:], requestId: $0))
         },
         Place(name: "modify.newValue", isIdentityValue: true) {
             ModifyIdentities(mpid: mpid(1), changes: [.init(identityType: "other10", newValue: $0)])
         },
-        Place(name: "modify.deviceId") { ModifyIdentities(mpid: mpid(1), changes: [], deviceId: $0) },
+        Place(name: "modify.deviceId") { ModifyIdentities(mpid: mpid(1), changes: [], deviceId: DeviceID($0)) },
         Place(name: "alias.deviceApplicationStamp", isIdentityValue: true) {
             AliasUsers(sourceMPID: mpid(1), destinationMPID: mpid(2), deviceApplicationStamp: $0)
         },
-        Place(name: "applyAlias.aliasId") { ApplyAlias(aliasId: $0, destinationMPID: mpid(1)) },
-        Place(name: "getUsers.deviceId") { GetDeviceUsers(deviceId: $0) },
+        Place(name: "applyAlias.aliasId") { ApplyAlias(aliasId: AliasID($0), destinationMPID: mpid(1)) },
+        Place(name: "getUsers.deviceId") { GetDeviceUsers(deviceId: DeviceID($0)) },
     ]
 
     static let syncEntries: [Entry] =
@@ -211,7 +211,7 @@ extension ValidationTests {
     @Test func derivedMPIDsAreWellMixed() {
         let salt = SymmetricKey(data: [UInt8](repeating: 7, count: 32))
         let ids = (0..<20_000).map {
-            DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: "c\($0)", counter: 0)
+            DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: CommandID("c\($0)"), counter: 0)
         }
         #expect(Set(ids).count == ids.count)
         // Clients compare the low 32 bits only (F26); each half looks random, signs are balanced.

@@ -19,9 +19,13 @@ import WireJSON
 
     static let places: [Place] =
         [
-            Place(name: "request.installId") { LinkRequest(installId: $0, externalId: "anna") },
-            Place(name: "request.externalId", isIdentityValue: true) { LinkRequest(installId: "i1", externalId: $0) },
-            Place(name: "register.installId") { RegisterInstall(installId: $0, device: device, user: .none) },
+            Place(name: "request.installId") { LinkRequest(installId: InstallID($0), externalId: "anna") },
+            Place(name: "request.externalId", isIdentityValue: true) {
+                LinkRequest(installId: "i1", externalId: ExternalID($0))
+            },
+            Place(name: "register.installId") {
+                RegisterInstall(installId: InstallID($0), device: device, user: .none)
+            },
             Place(name: "register.platform") {
                 RegisterInstall(installId: "i1", device: Device(kind: .phone, platform: $0), user: .none)
             },
@@ -33,19 +37,19 @@ import WireJSON
                     installId: "i1", device: Device(kind: .phone, platform: "p", osVersion: $0), user: .none)
             },
             Place(name: "establish.installId") {
-                EstablishLink(installId: $0, device: device, externalId: "anna", mode: .create)
+                EstablishLink(installId: InstallID($0), device: device, externalId: "anna", mode: .create)
             },
             Place(name: "establish.platform") {
                 EstablishLink(
                     installId: "i", device: Device(kind: .phone, platform: $0), externalId: "a", mode: .create)
             },
             Place(name: "establish.externalId", isIdentityValue: true) {
-                EstablishLink(installId: "i1", device: device, externalId: $0, mode: .create)
+                EstablishLink(installId: "i1", device: device, externalId: ExternalID($0), mode: .create)
             },
-            Place(name: "query.installId") { QueryInstall(installId: $0) },
-            Place(name: "detach.installId") { DetachInstall(installId: $0) },
-            Place(name: "setStatus.installId") { SetInstallStatus(installId: $0, status: .enabled) },
-            Place(name: "erase.userId") { EraseUser(userId: $0) },
+            Place(name: "query.installId") { QueryInstall(installId: InstallID($0)) },
+            Place(name: "detach.installId") { DetachInstall(installId: InstallID($0)) },
+            Place(name: "setStatus.installId") { SetInstallStatus(installId: InstallID($0), status: .enabled) },
+            Place(name: "erase.userId") { EraseUser(userId: UserID($0)) },
         ] + syncPlaces + erasurePlaces
 
     private func isValid(_ message: any CommandMessage) -> Bool {

@@ -33,13 +33,13 @@ import WireJSON
 
     @Test func deviceIdsAreChecked() {
         for id in ["", String(repeating: "d", count: 256), "a\nb"] {
-            #expect(throws: Rejection.self) { try VerificationLogin(deviceId: id).validate() }
+            #expect(throws: Rejection.self) { try VerificationLogin(deviceId: DeviceID(id)).validate() }
             #expect(throws: Rejection.self) {
-                try VerificationLoginIdentity(deviceId: id, identityToken: "").validate()
+                try VerificationLoginIdentity(deviceId: DeviceID(id), identityToken: "").validate()
             }
-            #expect(throws: Rejection.self) { try VerificationLogout(deviceId: id).validate() }
-            #expect(throws: Rejection.self) { try GetSession(deviceId: id).validate() }
-            #expect(throws: Rejection.self) { try ReviewSession(deviceId: id).validate() }
+            #expect(throws: Rejection.self) { try VerificationLogout(deviceId: DeviceID(id)).validate() }
+            #expect(throws: Rejection.self) { try GetSession(deviceId: DeviceID(id)).validate() }
+            #expect(throws: Rejection.self) { try ReviewSession(deviceId: DeviceID(id)).validate() }
         }
         #expect(throws: Never.self) { try VerificationLogin(deviceId: "d").validate() }
     }

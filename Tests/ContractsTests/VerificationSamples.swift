@@ -48,7 +48,7 @@ extension GoldenTests {
                 commandId: "c1", commandType: GetSession.type, status: .succeeded,
                 result: SessionResult(
                     deviceId: "d1", state: .verified, mayFileIssues: true, hasLogin: true,
-                    mpid: MPID(-8_532_907_531_268_105_187), keyId: "k1", verifiedAt: "2026-11-21T10:24:04.123Z"))),
+                    mpid: MPID(-8_532_907_531_268_105_187), keyId: "k1", verifiedAt: time("2026-11-21T10:24:04.123Z")))),
         reply(
             "reply-verification-login-succeeded",
             Reply(
@@ -70,9 +70,10 @@ extension GoldenTests {
             Reply(
                 commandId: "c1", commandType: VerificationUsage.type, status: .succeeded,
                 result: VerificationUsageResult(counts: [
-                    .init(method: .authToken, keyId: "k1", count: 3, lastUsed: "2026-11-21T10:24:04.123Z"),
+                    .init(method: .authToken, keyId: "k1", count: 3, lastUsed: time("2026-11-21T10:24:04.123Z")),
                     .init(
-                        method: .authToken, reason: .invalidAuthToken, count: 1, lastUsed: "2026-11-21T10:24:04.123Z"),
+                        method: .authToken, reason: .invalidAuthToken, count: 1,
+                        lastUsed: time("2026-11-21T10:24:04.123Z")),
                 ]))),
     ]
 }

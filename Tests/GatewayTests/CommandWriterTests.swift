@@ -77,7 +77,7 @@ import WireJSON
         }
     }
 
-    private func caller(_ app: String = "demo", _ kind: Principal.Kind = .apiKey("k")) -> Caller {
+    private func caller(_ app: AppID = "demo", _ kind: Principal.Kind = .apiKey("k")) -> Caller {
         Caller(app: AppSettings(id: app), principal: Principal(kind: kind, scopes: []))
     }
 
@@ -91,13 +91,13 @@ import WireJSON
             CommandID.derived(caller: caller("demo2"), idempotencyKey: "x"),
         ]
         #expect(Set(others + [id]).count == 5)
-        #expect(id.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
+        #expect(id.text.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
         #expect(CommandID.random() != CommandID.random())
     }
 
     /// Who guesses an Idempotency-Key does not know the command's id: that takes the caller's secret.
     @Test func derivedIDsTakeTheCallersSecret() {
-        func id(secret: String) -> String {
+        func id(secret: String) -> CommandID {
             let key = APIKey(
                 id: "k", secret: SymmetricKey(data: Array(secret.utf8)), scopes: [], expires: nil, isRevoked: false)
             let app = AppSettings(id: "demo", keys: ["k": key])

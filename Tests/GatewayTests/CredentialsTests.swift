@@ -14,7 +14,7 @@ func testApp(
     limits: GatewaySettings.Limits = .init(), _ keys: [APIKey]
 ) -> AppSettings {
     AppSettings(
-        id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }),
+        id: AppID(id), keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }),
         gateway: GatewaySettings(keyOnly: keyOnly, origins: origins, limits: limits))
 }
 
@@ -23,7 +23,8 @@ func testKey(
     expires: Timestamp? = nil, isRevoked: Bool = false
 ) -> APIKey {
     APIKey(
-        id: id, secret: SymmetricKey(data: Array(secret.utf8)), scopes: scopes, expires: expires, isRevoked: isRevoked)
+        id: KeyID(id), secret: SymmetricKey(data: Array(secret.utf8)), scopes: scopes, expires: expires,
+        isRevoked: isRevoked)
 }
 
 func testRequest(

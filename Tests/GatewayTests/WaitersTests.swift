@@ -10,13 +10,13 @@ import WireJSON
     private let soon = ContinuousClock.now + .seconds(60)
 
     private func reply(
-        _ id: String, app: String = "demo", digest: String? = "d", _ status: ReplyStatus = .succeeded
+        _ id: String, app: AppID = "demo", digest: String? = "d", _ status: ReplyStatus = .succeeded
     ) -> CommandReply {
-        CommandReply(commandID: id, app: app, digest: digest, status: status)
+        CommandReply(commandID: CommandID(id), app: app, digest: digest, status: status)
     }
 
     private func question(_ id: String = "a", digest: String = "d", acceptsPending: Bool = false) -> Waiters.Question {
-        Waiters.Question(id: id, app: "demo", digest: digest, acceptsPending: acceptsPending)
+        Waiters.Question(id: CommandID(id), app: "demo", digest: digest, acceptsPending: acceptsPending)
     }
 
     private func status(_ answer: Answer) -> ReplyStatus? {
@@ -77,14 +77,14 @@ import WireJSON
 
     // MARK: Idempotency-Keys
 
-    private let derived = "0a1b2c3d-0000-8000-8000-000000000000"
+    private let derived: CommandID = "0a1b2c3d-0000-8000-8000-000000000000"
 
     private func isRefused(_ answer: Answer) -> Bool { if case .keyReused = answer { true } else { false } }
 
     @Test func aKeyThatStandsForAnotherRequestIsRefusedAtOnceAndLate() async {
         let waiters = Waiters(limit: 4)
-        let other = question(derived, digest: "other")
-        let first = await waiters.wait(for: question(derived), until: soon) {
+        let other = question(derived.text, digest: "other")
+        let first = await waiters.wait(for: question(derived.text), until: soon) {
             waiters.sweep(now: soon)
         }
         guard case .timedOut = first else {
@@ -93,7 +93,9 @@ import WireJSON
         }
         let late = await waiters.wait(for: other, until: soon) { Issue.record("nothing may be sent") }
         #expect(isRefused(late))
-        let again = await waiters.wait(for: question(derived), until: soon) { waiters.resolve(reply(derived)) }
+        let again = await waiters.wait(for: question(derived.text), until: soon) {
+            waiters.resolve(reply(derived.text))
+        }
         #expect(status(again) == .succeeded)
     }
 
@@ -101,23 +103,23 @@ import WireJSON
     @Test func aKeyThatAnotherReplicaWasAskedWithIsKnown() async {
         let waiters = Waiters(limit: 4)
         // Refused itself, so it says nothing about what the key stands for.
-        var refused = reply(derived, digest: "refused", .rejected)
+        var refused = reply(derived.text, digest: "refused", .rejected)
         refused.reason = "ID_REUSED"
         #expect(waiters.wants(refused) && !waiters.wants(reply("a")))
         waiters.resolve(refused)
-        waiters.resolve(reply(derived, digest: "theirs"))
-        #expect(isRefused(await waiters.wait(for: question(derived), until: soon) {}))
+        waiters.resolve(reply(derived.text, digest: "theirs"))
+        #expect(isRefused(await waiters.wait(for: question(derived.text), until: soon) {}))
     }
 
     @Test func randomIdsAreNoKeys() {
-        #expect(!CommandID.isDerived(CommandID.random()) && CommandID.isDerived(derived) && !CommandID.isDerived("8"))
+        #expect(!CommandID.random().isDerived && derived.isDerived && !CommandID("8").isDerived)
     }
 
     @Test func keysAreForgottenOldestFirst() {
         var keys = UsedKeys(limit: 10)
-        let first = (0..<15).map { keys.use("k\($0)", for: "a") }
-        let again = (5..<15).map { keys.use("k\($0)", for: "b") }
-        let more = (100..<120).map { keys.use("k\($0)", for: "a") }
+        let first = (0..<15).map { keys.use(CommandID("k\($0)"), for: "a") }
+        let again = (5..<15).map { keys.use(CommandID("k\($0)"), for: "b") }
+        let more = (100..<120).map { keys.use(CommandID("k\($0)"), for: "a") }
         let forgotten = keys.use("k0", for: "b")
         #expect(first.allSatisfy { $0 } && !again.contains(true) && more.allSatisfy { $0 } && forgotten)
     }
@@ -192,7 +194,7 @@ import WireJSON
                         Task { waiters.resolve(reply(id)) }
                     }
                 }
-                if number % 5 == 0 { group.addTask { waiters.fail(id) } }
+                if number % 5 == 0 { group.addTask { waiters.fail(CommandID(id)) } }
                 if number % 50 == 0 { group.addTask { waiters.sweep(now: soon) } }
             }
         }

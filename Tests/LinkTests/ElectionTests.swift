@@ -32,9 +32,9 @@ import Testing
     @Test func nothingIsPromotedWhenTheActiveOneGoes() throws {
         let start = LinkState(
             installs: [
-                Fixture.install("phone", of: Fixture.userID),
-                Fixture.install("tablet", .tablet, of: Fixture.userID, .standby),
-            ], persons: [Fixture.person(Fixture.userID, "anna")])
+                Fixture.install("phone", of: UserID(Fixture.userID.text)),
+                Fixture.install("tablet", .tablet, of: UserID(Fixture.userID.text), .standby),
+            ], persons: [Fixture.person(UserID(Fixture.userID.text), "anna")])
         let commands: [LinkCommand] = [
             .detachInstall(DetachInstall(installId: "phone")),
             .setInstallStatus(SetInstallStatus(installId: "phone", status: .deleted)),
@@ -55,9 +55,9 @@ import Testing
     @Test(arguments: [false, true]) func enablingGivesActivityBackUnlessItIsTaken(_ isTaken: Bool) throws {
         let start = LinkState(
             installs: [
-                Fixture.install("phone", of: Fixture.userID),
-                Fixture.install("tablet", .tablet, of: Fixture.userID, .standby),
-            ], persons: [Fixture.person(Fixture.userID, "anna")])
+                Fixture.install("phone", of: UserID(Fixture.userID.text)),
+                Fixture.install("tablet", .tablet, of: UserID(Fixture.userID.text), .standby),
+            ], persons: [Fixture.person(UserID(Fixture.userID.text), "anna")])
         func set(_ status: InstallStatus, _ state: LinkState) -> LinkDecider.Decision {
             Fixture.decide(
                 .setInstallStatus(SetInstallStatus(installId: "phone", status: status)), state, Fixture.context())

@@ -17,7 +17,7 @@ import Testing
         ], persons: [Fixture.person(me, "anna")])
 
     private func erase(
-        _ user: String = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
+        _ user: UserID = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
     ) -> LinkDecider.Decision {
         Fixture.decide(.eraseUser(EraseUser(userId: user)), state, context)
     }
@@ -39,9 +39,10 @@ import Testing
         #expect(after.person(app: "demo", externalID: "anna") == nil)
         for id in ["i1", "i2", "i3"] {
             #expect(
-                after.install(id)
+                after.install(InstallID(id))
                     == Install(
-                        id: id, app: "demo", device: Device(kind: .other, platform: "erased"), status: .deleted,
+                        id: InstallID(id), app: "demo", device: Device(kind: .other, platform: "erased"),
+                        status: .deleted,
                         version: 1))
         }
         #expect(after.install("i4") == Self.state.install("i4"))
@@ -77,10 +78,11 @@ import Testing
     // MARK: Until the others have done it
 
     private func answer(
-        _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done, to id: String = "erase"
-    ) -> [String: Answer] {
+        _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done, to id: CommandID = "erase"
+    ) -> [CommandID: Answer] {
         let answer = ForgetAnswer(forward: Fixture.context(id: id).forwardID(number), outcome: outcome)
-        let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: "answer to \(id) \(number)"))
+        let decision = Fixture.decide(
+            .answered(answer), state, Fixture.context(id: CommandID("answer to \(id) \(number)")))
         #expect(decision.answer == .noted)
         state = state.after(decision)
         return decision.settled
@@ -116,7 +118,7 @@ import Testing
     @Test func notAnyNumberWaits() throws {
         var state = Self.state.after(erase())
         for number in 1..<Erasure.maxWaiting {
-            state = state.after(erase(Self.me, state, Fixture.context(id: "\(number)")))
+            state = state.after(erase(Self.me, state, Fixture.context(id: CommandID("\(number)"))))
         }
         let decision = erase(Self.me, state, Fixture.context(id: "one more"))
         #expect(decision.answer == .rejected(.throttled))
@@ -140,7 +142,7 @@ import Testing
     // MARK: Whoever the sync service erases
 
     private func forget(
-        _ userID: String?, _ externalID: String?, _ state: LinkState = state,
+        _ userID: UserID?, _ externalID: ExternalID?, _ state: LinkState = state,
         _ context: DecisionContext = Fixture.context(id: "forget")
     ) -> LinkDecider.Decision {
         Fixture.decide(.forget(ForgetPerson(userId: userID, externalId: externalID)), state, context)
@@ -148,7 +150,7 @@ import Testing
 
     @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
         for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna"), (Self.me, "nobody")] {
-            let decision = forget(user, external)
+            let decision = forget(user, external.map(ExternalID.init(_:)))
             #expect(decision.answer == .pending)
             #expect(decision.told == [UserErased(userId: Self.me)])
             let told = ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])
@@ -193,7 +195,7 @@ import Testing
 
     /// One profile, two people by its two names: both go.
     @Test func twoPeopleOfOneProfileBothGo() throws {
-        let other = "0123456789abcdef01234567"
+        let other: UserID = "0123456789abcdef01234567"
         let start = LinkState(
             installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
             persons: [Fixture.person(Self.me, "anna"), Fixture.person(other, "bert")])
@@ -228,7 +230,7 @@ import Testing
             #expect(state.person(userID: context.newUserID)?.isErased == true)
             // On the same install, and, the install id being unknown to the platform by now, on another.
             for install in ["i1", "i2", "i9"] {
-                let replayed = Fixture.decide(on(install, creation), state, context)
+                let replayed = Fixture.decide(on(InstallID(install), creation), state, context)
                 let answer = replayed.answer
                 #expect(
                     [.rejected(.installDeleted), .rejected(.userErased), .rejected(.installNotFound)].contains(answer))
@@ -247,7 +249,7 @@ import Testing
         #expect(decision.changes.isEmpty)
     }
 
-    private func on(_ install: String, _ command: LinkCommand) -> LinkCommand {
+    private func on(_ install: InstallID, _ command: LinkCommand) -> LinkCommand {
         switch command {
         case .request(let request): return Fixture.request(install, request.externalId)
         case .registerInstall(let command):

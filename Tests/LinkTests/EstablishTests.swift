@@ -42,12 +42,15 @@ import Testing
 
     @Test func aRepeatedLinkMayBringAnotherDevice() throws {
         let state = LinkState(
-            installs: [Fixture.install("i1", of: Fixture.userID)], persons: [Fixture.person(Fixture.userID, "anna")])
+            installs: [Fixture.install("i1", of: UserID(Fixture.userID.text))],
+            persons: [Fixture.person(UserID(Fixture.userID.text), "anna")])
         let upgraded = Device(kind: .phone, platform: "test", osVersion: "18")
         let command = EstablishLink(installId: "i1", device: upgraded, externalId: "anna", mode: .create)
         let decision = Fixture.decide(.establish(command), state, Fixture.context())
-        #expect(decision.told == [InstallRegistered(installId: "i1", device: upgraded, userId: Fixture.userID)])
-        var expected = Fixture.install("i1", of: Fixture.userID)
+        #expect(
+            decision.told == [InstallRegistered(installId: "i1", device: upgraded, userId: UserID(Fixture.userID.text))]
+        )
+        var expected = Fixture.install("i1", of: UserID(Fixture.userID.text))
         expected.device = upgraded
         #expect(state.after(decision).install("i1") == expected)
     }

@@ -16,9 +16,9 @@ enum Fixture {
     static let otherApp = AppSettings(id: "other")
     static let phone = Device(kind: .phone, platform: "ios")
     static let tablet = Device(kind: .tablet, platform: "android", model: "Tab", osVersion: "14")
-    static let userID = "5a18fc4b0962209e0000000d"
+    static let userID: UserID = "5a18fc4b0962209e0000000d"
 
-    static func context(_ app: AppSettings = app, id: String = "c1", source: String = "test") -> DecisionContext {
+    static func context(_ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test") -> DecisionContext {
         DecisionContext(
             command: CommandKey(app: app.id, source: source, id: id), app: app,
             principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0))
@@ -27,15 +27,15 @@ enum Fixture {
     static func device(_ kind: Device.Kind) -> Device { Device(kind: kind, platform: "test") }
 
     static func install(
-        _ id: String, _ kind: Device.Kind = .phone, of userID: String? = nil, _ activity: Install.Activity? = nil,
-        status: InstallStatus = .enabled, app: String = "demo", isOpen: Bool? = nil
+        _ id: InstallID, _ kind: Device.Kind = .phone, of userID: UserID? = nil, _ activity: Install.Activity? = nil,
+        status: InstallStatus = .enabled, app: AppID = "demo", isOpen: Bool? = nil
     ) -> Install {
         Install(
             id: id, app: app, device: device(kind), status: status, userID: userID,
             activity: activity ?? (userID == nil ? .none : .active), isOpen: isOpen ?? (userID == nil))
     }
 
-    static func person(_ userID: String = userID, _ externalID: String? = nil, app: String = "demo") -> Person {
+    static func person(_ userID: UserID = userID, _ externalID: ExternalID? = nil, app: AppID = "demo") -> Person {
         Person(userID: userID, app: app, externalID: externalID)
     }
 
@@ -45,7 +45,7 @@ enum Fixture {
         LinkDecider(state, context).decide(command)
     }
 
-    static func request(_ installID: String, _ externalID: String) -> LinkCommand {
+    static func request(_ installID: InstallID, _ externalID: ExternalID) -> LinkCommand {
         .request(LinkRequest(installId: installID, externalId: externalID))
     }
 }
@@ -98,12 +98,12 @@ extension LinkDecider.Decision {
     var told: [AnyHashable] { events.map { AnyHashable($0) } }
 
     /// The later answers, by command id.
-    var settled: [String: Answer] {
+    var settled: [CommandID: Answer] {
         Dictionary(settlements.map { ($0.command.id, Answer($0.outcome)) }) { first, _ in first }
     }
 
     /// What is sent to other services, by its id.
-    var sent: [String: AnyHashable] {
+    var sent: [CommandID: AnyHashable] {
         Dictionary(forwards.map { ($0.id, AnyHashable($0.command)) }) { first, _ in first }
     }
 }
@@ -119,7 +119,7 @@ extension LinkState {
 
 extension LinkResult {
     /// An install starts with version 0 in most tests, and is changed once.
-    init(userId: String, installId: String, isActive: Bool, personCreated: Bool) {
+    init(userId: UserID, installId: InstallID, isActive: Bool, personCreated: Bool) {
         self.init(userId: userId, installId: installId, isActive: isActive, personCreated: personCreated, version: 1)
     }
 }

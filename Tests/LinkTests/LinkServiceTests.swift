@@ -42,11 +42,11 @@ import WireJSON
         try store.database.transaction { try LinkStore(transaction: $0).save(saved) }
         try store.database.transaction { (transaction) throws in
             let reader = LinkStore(transaction: transaction)
-            #expect(Set(try reader.installs(ids: Set(installs.map { ExactText($0.id) } + ["no"]))) == Set(installs))
+            #expect(Set(try reader.installs(ids: Set(installs.map { $0.id } + ["no"]))) == Set(installs))
             #expect(Set(try reader.persons(userIDs: ["u1", "u2", "u3", "no"])) == Set(persons))
-            let key = Scoped<ExactText>(app: "demo", id: "Ren\u{e9} %_'")
+            let key = Scoped<ExternalID>(app: "demo", id: "Ren\u{e9} %_'")
             #expect(try reader.persons([key]) == [persons[0]])
-            #expect(try reader.persons([Scoped<ExactText>(app: "other", id: "Ren\u{e9} %_'")]).isEmpty)
+            #expect(try reader.persons([Scoped(app: "other", id: "Ren\u{e9} %_'")]).isEmpty)
             #expect(try reader.activeInstalls(of: ["u1"]).filter(\.isActive).isEmpty)
             #expect(Set(try reader.allInstalls(of: ["u1"])) == [installs[0], installs[2], installs[3]])
             #expect(try reader.erasures(of: ["u3", "u1"]) == [erasure])
@@ -73,7 +73,7 @@ import WireJSON
             var expected: [LinkDecider.Decision] = []
             for _ in 0..<60 {
                 let step = source.next(
-                    users: try users(single), forwards: expected.flatMap { $0.forwards.map(\.id) })
+                    users: try users(single).map(UserID.init(_:)), forwards: expected.flatMap { $0.forwards.map(\.id) })
                 steps.append(step)
                 expected += try single.run([step])
             }
@@ -106,7 +106,7 @@ import WireJSON
         throws
     {
         let store = try LinkTestStore(engine)
-        func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
+        func step(_ command: LinkCommand, _ id: CommandID) -> RandomCommands.Step {
             RandomCommands.Step(command: command, context: Fixture.context(id: id))
         }
         let first = Fixture.context(id: "first").newUserID
@@ -116,9 +116,10 @@ import WireJSON
             step(Fixture.request("i1", "anna"), "first"),
         ])
         let decisions = try store.run([
-            step(.eraseUser(EraseUser(userId: first)), "erase"), step(Fixture.request("i2", "anna"), "second\(number)"),
+            step(.eraseUser(EraseUser(userId: first)), "erase"),
+            step(Fixture.request("i2", "anna"), CommandID("second\(number)")),
         ])
-        let second = Fixture.context(id: "second\(number)").newUserID
+        let second = Fixture.context(id: CommandID("second\(number)")).newUserID
         #expect(
             decisions[1].answer
                 == .link(LinkResult(userId: second, installId: "i2", isActive: true, personCreated: true)))
@@ -130,12 +131,12 @@ import WireJSON
         _ engine: SQLEngine
     ) throws {
         let store = try LinkTestStore(engine)
-        func step(_ command: LinkCommand, _ id: String) -> RandomCommands.Step {
+        func step(_ command: LinkCommand, _ id: CommandID) -> RandomCommands.Step {
             RandomCommands.Step(command: command, context: Fixture.context(id: id))
         }
         for install in ["i1", "i2", "i3"] {
-            let register = RegisterInstall(installId: install, device: Fixture.phone, user: .none)
-            _ = try store.run([step(.registerInstall(register), "r-\(install)")])
+            let register = RegisterInstall(installId: InstallID(install), device: Fixture.phone, user: .none)
+            _ = try store.run([step(.registerInstall(register), CommandID("r-\(install)"))])
         }
         let first = Fixture.context(id: "first").newUserID
         let second = Fixture.context(id: "second").newUserID
@@ -148,7 +149,7 @@ import WireJSON
         #expect(decisions[1].answer == .rejected(.userErased))
         try store.database.transaction { (transaction) throws in
             let persons = try LinkStore(transaction: transaction).persons(userIDs: [
-                ExactText(first), ExactText(second),
+                first, second,
             ])
             #expect(persons.map(\.isErased) == [true, true])
         }

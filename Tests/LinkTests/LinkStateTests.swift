@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct LinkStateTests {
     private static let me = Fixture.userID
-    private static let other = "0123456789abcdef01234567"
+    private static let other: UserID = "0123456789abcdef01234567"
 
     @Test func findsPersonsByBothIDs() {
         let state = LinkState(persons: [

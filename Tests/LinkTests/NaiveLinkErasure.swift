@@ -6,7 +6,7 @@ import Contracts
 
 /// Erasure in the naive model.
 extension NaiveLinkModel {
-    mutating func erase(_ user: String, app: String, _ id: String, _ forwardID: (Int) -> String) -> Told {
+    mutating func erase(_ user: UserID, app: AppID, _ id: CommandID, _ forwardID: (Int) -> CommandID) -> Told {
         guard let person = persons[user], person.app == app else { return (.rejected(.userNotFound), []) }
         if person.isErased, !unfinished.contains(user) {
             return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), [])
@@ -23,9 +23,9 @@ extension NaiveLinkModel {
     }
 
     mutating func forget(
-        _ command: ForgetPerson, app: String, _ id: String, _ forwardID: (Int) -> String
+        _ command: ForgetPerson, app: AppID, _ id: CommandID, _ forwardID: (Int) -> CommandID
     ) -> Told {
-        var users: [String] = []
+        var users: [UserID] = []
         if let user = command.userId, persons[user]?.app == app { users.append(user) }
         if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user) { users.append(user) }
         let before = self
@@ -49,9 +49,9 @@ extension NaiveLinkModel {
         return (.pending, events)
     }
 
-    private func count(_ user: String) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
+    private func count(_ user: UserID) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
 
-    private mutating func remove(_ user: String) -> [AnyHashable] {
+    private mutating func remove(_ user: UserID) -> [AnyHashable] {
         externalIDs[user] = persons[user]?.externalID
         persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys.sorted()
@@ -65,7 +65,7 @@ extension NaiveLinkModel {
         return [UserErased(userId: user)]
     }
 
-    private mutating func begin(_ task: Task, _ forward: String) {
+    private mutating func begin(_ task: Task, _ forward: CommandID) {
         if finished.contains(task) || (begun[task] ?? nil) != nil { return }
         begun[task] = .some(forward)
         let externalID = externalIDs[task.user]
@@ -76,7 +76,7 @@ extension NaiveLinkModel {
                 ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
     }
 
-    mutating func take(_ answer: ForgetAnswer, app: String) {
+    mutating func take(_ answer: ForgetAnswer, app: AppID) {
         guard let task = begun.first(where: { $0.value == answer.forward })?.key, persons[task.user]?.app == app
         else { return }
         switch answer.outcome {

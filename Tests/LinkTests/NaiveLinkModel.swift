@@ -8,10 +8,10 @@ import Contracts
 /// look-up a search, nothing shared with the product but its value types.
 struct NaiveLinkModel {
     struct InstallRow: Hashable {
-        var app: String
+        var app: AppID
         var device: Device
         var status: InstallStatus = .enabled
-        var user: String?
+        var user: UserID?
         var activity: Install.Activity = .none
         var isUsersFirst = false
         var isOpen = false
@@ -19,40 +19,40 @@ struct NaiveLinkModel {
     }
 
     struct PersonRow: Hashable {
-        var app: String
-        var externalID: String?
+        var app: AppID
+        var externalID: ExternalID?
         var isErased = false
     }
 
-    var installs: [String: InstallRow] = [:]
-    var persons: [String: PersonRow] = [:]
+    var installs: [InstallID: InstallRow] = [:]
+    var persons: [UserID: PersonRow] = [:]
 
     /// What a service has to do with an erased person.
     struct Task: Hashable {
-        var user: String
+        var user: UserID
         var service: String
     }
 
     /// Tasks that are begun: by the id of the command that was sent, or nil when it was refused.
-    var begun: [Task: String?] = [:]
+    var begun: [Task: CommandID?] = [:]
     var finished: Set<Task> = []
-    var externalIDs: [String: String] = [:]
-    var erasedInstalls: [String: [String]] = [:]
+    var externalIDs: [UserID: ExternalID] = [:]
+    var erasedInstalls: [UserID: [InstallID]] = [:]
     /// The commands that wait, for what, and what they are told then.
-    var waiting: [(id: String, tasks: Set<Task>, answer: Answer)] = []
+    var waiting: [(id: CommandID, tasks: Set<Task>, answer: Answer)] = []
 
     /// What the last command led to, beside events.
-    var sent: [String: AnyHashable] = [:]
-    var settled: [String: Answer] = [:]
+    var sent: [CommandID: AnyHashable] = [:]
+    var settled: [CommandID: Answer] = [:]
 
     /// The erased persons of whom not all is done.
-    var unfinished: Set<String> { Set(begun.keys.map(\.user)) }
+    var unfinished: Set<UserID> { Set(begun.keys.map(\.user)) }
 
     typealias Told = (Answer, [AnyHashable])
 
     mutating func run(
-        _ command: LinkCommand, id: String, app: String, linkingIsOn: Bool, newUser: String,
-        forwardID: (Int) -> String
+        _ command: LinkCommand, id: CommandID, app: AppID, linkingIsOn: Bool, newUser: UserID,
+        forwardID: (Int) -> CommandID
     ) -> Told {
         sent = [:]
         settled = [:]
@@ -95,7 +95,7 @@ struct NaiveLinkModel {
     }
 
     /// A refused link is an event too.
-    private mutating func linking(_ id: String, _ steps: (inout NaiveLinkModel) -> Step) -> Told {
+    private mutating func linking(_ id: InstallID, _ steps: (inout NaiveLinkModel) -> Step) -> Told {
         let before = self
         switch steps(&self) {
         case .refuse(let reason):
@@ -105,27 +105,27 @@ struct NaiveLinkModel {
         }
     }
 
-    private static func isBad(_ externalID: String) -> Bool {
+    private static func isBad(_ external: ExternalID) -> Bool {
+        let externalID = external.text
         let blocked = ["null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", ""]
         return blocked.contains(externalID) || externalID.hasPrefix(" ") || externalID.hasSuffix(" ")
             || externalID.allSatisfy { "-0".contains($0) }
     }
 
-    func owner(of externalID: String, _ app: String) -> String? {
-        persons.first { $0.value.app == app && $0.value.externalID.map { Array($0.utf8) } == Array(externalID.utf8) }?
-            .key
+    func owner(of externalID: ExternalID, _ app: AppID) -> UserID? {
+        persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
     }
 
-    private func activeInstalls(of user: String, except id: String) -> [String] {
+    private func activeInstalls(of user: UserID, except id: InstallID) -> [InstallID] {
         installs.filter { $0.value.user == user && $0.value.activity == .active && $0.key != id }.map(\.key).sorted()
     }
 
     private mutating func rows8To15(
-        _ id: String, _ row: InstallRow, _ externalID: String, _ app: String, _ newUser: String
+        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID
     ) -> Step {
         let owner = owner(of: externalID, app)
         if let user = row.user, let mine = persons[user]?.externalID {
-            if Array(mine.utf8) != Array(externalID.utf8) { return .refuse(.installLinkedToOtherUser) }  // L8
+            if mine != externalID { return .refuse(.installLinkedToOtherUser) }  // L8
             let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
             let mayWait = row.device.kind == .tablet && !phones.isEmpty
             if row.activity == .standby, !mayWait { return give(id, row, to: user, externalID, isNew: false) }
@@ -147,7 +147,7 @@ struct NaiveLinkModel {
     }
 
     private mutating func give(
-        _ id: String, _ row: InstallRow, to user: String, _ externalID: String, isNew: Bool
+        _ id: InstallID, _ row: InstallRow, to user: UserID, _ externalID: ExternalID, isNew: Bool
     ) -> Step {
         let active = activeInstalls(of: user, except: id)
         if active.count > 1 { return .refuse(.multipleInstallsActive) }
@@ -179,7 +179,7 @@ struct NaiveLinkModel {
     }
 
     private mutating func establish(
-        _ command: EstablishLink, app: String, linkingIsOn: Bool, newUser: String
+        _ command: EstablishLink, app: AppID, linkingIsOn: Bool, newUser: UserID
     ) -> Step {
         if Self.isBad(command.externalId) { return .refuse(.invalidRequest) }
         if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }
@@ -206,14 +206,14 @@ struct NaiveLinkModel {
 
     // MARK: The rest
 
-    private func result(_ id: String) -> InstallResult {
+    private func result(_ id: InstallID) -> InstallResult {
         guard let row = installs[id] else { preconditionFailure("no install \(id)") }
         return InstallResult(
             installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
             status: row.status, isActive: row.activity == .active, isUsersFirst: row.isUsersFirst, version: row.version)
     }
 
-    private mutating func register(_ command: RegisterInstall, app: String, newUser: String) -> Told {
+    private mutating func register(_ command: RegisterInstall, app: AppID, newUser: UserID) -> Told {
         let known = installs[command.installId]
         if let known {
             if known.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
@@ -240,7 +240,7 @@ struct NaiveLinkModel {
         return (.install(result(command.installId)), isNews ? [event] : [])
     }
 
-    private mutating func detach(_ id: String, app: String) -> Told {
+    private mutating func detach(_ id: InstallID, app: AppID) -> Told {
         guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
         if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
@@ -253,7 +253,7 @@ struct NaiveLinkModel {
         return (.install(result(id)), [InstallDetached(installId: id, userId: user, version: row.version + 1)])
     }
 
-    private mutating func setStatus(_ command: SetInstallStatus, app: String) -> Told {
+    private mutating func setStatus(_ command: SetInstallStatus, app: AppID) -> Told {
         guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
         if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
         if row.status == command.status { return (.install(result(command.installId)), []) }

@@ -16,7 +16,7 @@ struct RandomCommands {
 
     static let apps =
         Array(repeating: Fixture.app, count: 18) + [Fixture.otherApp, Fixture.unlinkedApp]
-    static let externalIDs = [
+    static let externalIDs: [ExternalID] = [
         "anna", "anna", "anna", "anna", "bert", "bert", "bert", "Anna", "Ren\u{e9}", "Rene\u{301}", "null", "0-0",
     ]
 
@@ -28,22 +28,22 @@ struct RandomCommands {
     /// - Parameters:
     ///   - users: the user ids there are; one of them, or an unknown one, is what an erasure names.
     ///   - forwards: the ids of what was sent to other services; one of them is what an answer names.
-    mutating func next(users: [String], forwards: [String]) -> Step {
+    mutating func next(users: [UserID], forwards: [CommandID]) -> Step {
         count += 1
         let app = pick(Self.apps)
         // Now and then a command that the journal has forgotten comes again under its old id.
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        return Step(command: command, context: Fixture.context(app, id: "c\(number)"))
+        return Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
     }
 
     private mutating func pick<Value>(_ values: [Value]) -> Value {
         values[Int.random(in: values.indices, using: &random)]
     }
 
-    private mutating func command(_ users: [String], _ forwards: [String]) -> LinkCommand {
-        let install = "i\(Int.random(in: 1...6, using: &random))"
+    private mutating func command(_ users: [UserID], _ forwards: [CommandID]) -> LinkCommand {
+        let install = InstallID("i\(Int.random(in: 1...6, using: &random))")
         let externalID = pick(Self.externalIDs)
         let device = Device(
             kind: pick(Device.Kind.allCases), platform: "p",

@@ -34,7 +34,7 @@ import Testing
         var state = LinkState()
         var model = NaiveLinkModel()
         var history = History()
-        var forwards: [String] = []
+        var forwards: [CommandID] = []
         var settled: Set<String> = []
         for place in 0..<Self.length {
             // From outside, something breaks "at most one active".
@@ -50,7 +50,7 @@ import Testing
             try checkVersions(before, state)
             forwards += decision.forwards.map(\.id)
             // Whoever has the final answer is told no other (the runtime sees to that).
-            let news = decision.settled.filter { settled.insert($0.key).inserted }
+            let news = decision.settled.filter { settled.insert($0.key.text).inserted }
             let (answer, events) = model.run(
                 step.command, id: step.context.command.id, app: step.context.app.id,
                 linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,
@@ -60,7 +60,7 @@ import Testing
             try #require(decision.told == events, trace)
             try #require(decision.sent == model.sent, trace)
             try #require(news == model.settled, trace)
-            try #require(Set(state.erasures.keys.map(\.text)) == model.unfinished, trace)
+            try #require(Set(state.erasures.keys) == model.unfinished, trace)
             try #require(rows(state) == model.installs, trace)
             try #require(people(state) == model.persons, trace)
             try history.check(model, answer, isBroken: breaking && place >= Self.length / 2, trace)
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    private func rows(_ state: LinkState) -> [String: NaiveLinkModel.InstallRow] {
+    private func rows(_ state: LinkState) -> [InstallID: NaiveLinkModel.InstallRow] {
         state.installs.values.reduce(into: [:]) { rows, install in
             rows[install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    private func people(_ state: LinkState) -> [String: NaiveLinkModel.PersonRow] {
+    private func people(_ state: LinkState) -> [UserID: NaiveLinkModel.PersonRow] {
         state.persons.values.reduce(into: [:]) { rows, person in
             rows[person.userID] = NaiveLinkModel.PersonRow(
                 app: person.app, externalID: person.externalID, isErased: person.isErased)
@@ -112,15 +112,15 @@ import Testing
 
     /// What must hold whatever happens.
     private struct History {
-        var everGiven: Set<String> = []
-        var erased: Set<String> = []
-        var tombstones: Set<String> = []
+        var everGiven: Set<UserID> = []
+        var erased: Set<UserID> = []
+        var tombstones: Set<InstallID> = []
 
         mutating func check(_ model: NaiveLinkModel, _ answer: Answer, isBroken: Bool, _ trace: Comment) throws {
             let active = Dictionary(grouping: model.installs.values.filter { $0.activity == .active }, by: \.user)
             if !isBroken { try #require(active.values.allSatisfy { $0.count == 1 }, trace) }
             let names = model.persons.values.compactMap { person in
-                person.externalID.map { [Array(person.app.utf8), Array($0.utf8)] }
+                person.externalID.map { Scoped(app: person.app, id: $0) }
             }
             try #require(Set(names).count == names.count, trace)
             for user in erased { try #require(model.persons[user]?.isErased == true, trace) }

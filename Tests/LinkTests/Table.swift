@@ -49,7 +49,7 @@ struct Row: Sendable, CustomTestStringConvertible {
         }
         let after = before.after(decision)
         let parts = expected.split(separator: ";").map(\.trimmed)
-        #expect(Self.changes(before, after, command).map { ExactText($0) } == [ExactText(parts[0])])
+        #expect(Self.changes(before, after, command) == parts[0])
         #expect(decision.changes.isEmpty == (expected == "unchanged"))
         try checkAnswer(decision.answer, command, before, after)
         let told = parts.dropFirst().flatMap { $0.split(separator: ",").map(\.trimmed) }
@@ -65,12 +65,12 @@ struct Row: Sendable, CustomTestStringConvertible {
     }
 
     /// The installs that are different, the command's first.
-    private static func changes(_ before: LinkState, _ after: LinkState, _ command: LinkCommand) -> [String] {
+    private static func changes(_ before: LinkState, _ after: LinkState, _ command: LinkCommand) -> String {
         let changed = after.installs.values.filter { $0 != before.install($0.id) }.sorted {
             ($0.id == command.installID ? 0 : 1, $0.id) < ($1.id == command.installID ? 0 : 1, $1.id)
         }
         let texts = changed.map { after.text($0, before) }
-        return texts.isEmpty ? ["unchanged"] : [texts.joined(separator: ", ")]
+        return texts.isEmpty ? "unchanged" : texts.joined(separator: ", ")
     }
 
     private func checkAnswer(
@@ -99,7 +99,7 @@ struct Row: Sendable, CustomTestStringConvertible {
         _ words: String, _ command: LinkCommand, _ before: LinkState, _ after: LinkState
     ) throws -> AnyHashable {
         let parts = words.split(separator: " ").map { String($0) }
-        let install = try #require(after.install(parts[1]))
+        let install = try #require(after.install(InstallID(parts[1])))
         let was = before.install(install.id)
         switch parts[0] {
         case "registered":
@@ -137,14 +137,17 @@ extension LinkState {
             var words = item.split(separator: " ").map { String($0) }
             var app = Fixture.app.id
             if let place = words.firstIndex(of: "of") {
-                app = words[place + 1]
+                app = AppID(words[place + 1])
                 words.removeSubrange(place...)
             }
-            var install = Install(id: words[0], app: app, device: Fixture.device(.phone), isOpen: true)
+            var install = Install(id: InstallID(words[0]), app: app, device: Fixture.device(.phone), isOpen: true)
             for word in words where word.hasPrefix("u") {
                 let names = word.split(separator: "=", maxSplits: 1).map { String($0) }
-                apply(.person(Fixture.person(names[0], names.count == 2 ? names[1] : nil, app: app)))
-                (install.userID, install.activity, install.isOpen) = (names[0], .active, false)
+                apply(
+                    .person(
+                        Fixture.person(
+                            UserID(names[0]), names.count == 2 ? ExternalID(names[1]) : nil, app: app)))
+                (install.userID, install.activity, install.isOpen) = (UserID(names[0]), .active, false)
             }
             guard !words[0].hasPrefix("u") else { continue }
             for word in words.dropFirst() where !word.hasPrefix("u") {
@@ -157,18 +160,18 @@ extension LinkState {
         }
     }
 
-    func externalID(_ install: Install) -> String? { install.userID.flatMap { person(userID: $0)?.externalID } }
+    func externalID(_ install: Install) -> ExternalID? { install.userID.flatMap { person(userID: $0)?.externalID } }
 
     /// The install as the tables write it.
     func text(_ install: Install, _ before: LinkState) -> String {
-        var words = [install.id]
+        var words = [install.id.text]
         if install.device.kind != .phone { words.append(install.device.kind.rawValue) }
         if install.status != .enabled { words.append(install.status.rawValue) }
         if install.activity != .none { words.append(install.activity.rawValue) }
         if install.isUsersFirst { words.append("first") }
         if install.userID == nil, !install.isOpen { words.append("closed") }
         if let userID = install.userID {
-            let name = before.person(userID: userID) == nil ? "new" : userID
+            let name = before.person(userID: userID) == nil ? "new" : userID.text
             words.append(name + (externalID(install).map { "=\($0)" } ?? ""))
         }
         if install.app != Fixture.app.id { words.append("of \(install.app)") }
@@ -189,7 +192,7 @@ extension LinkCommand {
         }
         var words = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false).map { String($0) }
         let verb = words.removeFirst()
-        let install = words.removeFirst()
+        let install = InstallID(words.removeFirst())
         var rest = words.joined(separator: " ")
         var device = Fixture.device(.phone)
         for kind in Device.Kind.allCases where rest.hasPrefix("\(kind.rawValue) ") {
@@ -199,10 +202,11 @@ extension LinkCommand {
         if rest.hasPrefix("\"") { rest = String(rest.dropFirst().dropLast()) }
         let command: LinkCommand? =
             switch verb {
-            case "request": Fixture.request(install, rest)
+            case "request": Fixture.request(install, ExternalID(rest))
             case "create", "link-existing-user":
                 EstablishLink.Mode(rawValue: verb).map {
-                    .establish(EstablishLink(installId: install, device: device, externalId: rest, mode: $0))
+                    .establish(
+                        EstablishLink(installId: install, device: device, externalId: ExternalID(rest), mode: $0))
                 }
             case "register":
                 RegisterInstall.User(rawValue: rest).map {

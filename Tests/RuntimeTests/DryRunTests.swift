@@ -118,10 +118,12 @@ import WireJSON
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try put("a", id: "c1", offset: 0)
         let command = try #require(world.accepted(record))
-        let token = UserTokenResult(tokenId: "the-token", expiryDate: "2027-01-01T00:00:00.000Z")
+        let token = UserTokenResult(tokenId: "the-token", expiryDate: Timestamp(milliseconds: 1_798_761_600_000))
         let user = UserResult(
             userId: "u", installId: "i", isLinked: false, isRemoteEnabled: true, token: token, configuration: [:])
-        for result in [AuthCodeResult(authenticationCode: "the-code", expiresAt: "x"), user] as [any CommandResult] {
+        for result in [AuthCodeResult(authenticationCode: "the-code", expiresAt: Fixture.now), user]
+            as [any CommandResult]
+        {
             let message = try writer.preview(
                 .succeeded(result), [], of: command, cluster: "cluster", now: Fixture.now)
             let text = String(decoding: message.value ?? [], as: UTF8.self)
@@ -187,9 +189,9 @@ struct World {
     /// What the journal knows commands by.
     func remembered() throws -> [String: [UInt8]] {
         try store.database.transaction { transaction in
-            let keys = (0..<60).map { CommandKey(app: "demo", source: "test", id: "c\($0)") }
+            let keys = (0..<60).map { CommandKey(app: "demo", source: "test", id: CommandID("c\($0)")) }
             let found = try Journal.find(keys, in: transaction)
-            return Dictionary(uniqueKeysWithValues: found.map { ($0.key.id, $0.value.digest) })
+            return Dictionary(uniqueKeysWithValues: found.map { ($0.key.id.text, $0.value.digest) })
         }
     }
 }

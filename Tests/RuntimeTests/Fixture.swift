@@ -18,7 +18,7 @@ enum Fixture {
     static func key(
         _ id: String, _ scopes: Set<Scope>, expires: Timestamp? = nil, isRevoked: Bool = false
     ) -> APIKey {
-        APIKey(id: id, secret: secret(id), scopes: scopes, expires: expires, isRevoked: isRevoked)
+        APIKey(id: KeyID(id), secret: secret(id), scopes: scopes, expires: expires, isRevoked: isRevoked)
     }
 
     static func secret(_ id: String) -> SymmetricKey { SymmetricKey(data: Array("demo-secret-\(id)".utf8)) }
@@ -38,7 +38,7 @@ enum Fixture {
     ])
 
     private static func app(_ id: String, _ keys: [APIKey]) -> AppSettings {
-        AppSettings(id: id, keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }))
+        AppSettings(id: AppID(id), keys: Dictionary(uniqueKeysWithValues: keys.map { ($0.id, $0) }))
     }
 
     static let keys = DeploymentKeys(internalKeys: [internalKey])

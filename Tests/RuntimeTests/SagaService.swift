@@ -92,7 +92,7 @@ struct SagaService: CommandService {
         var state = State()
         for row in try transaction.query("SELECT id, app, source, command FROM open") {
             state.open[try row.text(0)] = CommandKey(
-                app: try row.text(1), source: try row.text(2), id: try row.text(3))
+                app: try AppID(row.text(1)), source: try SourceID(row.text(2)), id: try CommandID(row.text(3)))
         }
         return state
     }
@@ -106,17 +106,17 @@ struct SagaService: CommandService {
             let id = context.forwardID(0)
             return Decision(
                 question == "silent" ? .begun : .pending(Secret(secret: "first of \(question)")),
-                changes: [.begun(id, context.command)],
+                changes: [.begun(id.text, context.command)],
                 forwards: [Forward(id: id, command: Ask(question: question), expiry: context.expiry)])
         case .answer(let reply):
-            guard let key = state.open[reply.commandId] else { return Decision(.noted) }
+            guard let key = state.open[reply.commandId.text] else { return Decision(.noted) }
             if reply.status == .pending {
                 return Decision(.noted, settlements: [Settlement(key, .pending(Secret(secret: "interim")))])
             }
             let outcome: Outcome =
                 reply.status == .succeeded
                 ? .succeeded(Secret(secret: "final")) : .rejected(reply.rejection)
-            return Decision(.noted, changes: [.ended(reply.commandId)], settlements: [Settlement(key, outcome)])
+            return Decision(.noted, changes: [.ended(reply.commandId.text)], settlements: [Settlement(key, outcome)])
         case .happened: return Decision(.noted)
         case .remind(let id):
             guard let key = state.open[id] else { return Decision(.noted) }
@@ -128,7 +128,7 @@ struct SagaService: CommandService {
         for (id, key) in state.begun where state.open[id] != nil {
             try transaction.execute(
                 "INSERT INTO open (id, app, source, command, asked) VALUES ($1, $2, $3, $4, 0)",
-                [.text(id), .text(key.app), .text(key.source), .text(key.id)])
+                [.text(id), .text(key.app.text), .text(key.source.text), .text(key.id.text)])
         }
         for id in state.ended.sorted() { try transaction.execute("DELETE FROM open WHERE id = $1", [.text(id)]) }
     }
@@ -139,7 +139,7 @@ struct SagaService: CommandService {
             [.integer(now.milliseconds)])
         return try rows.map { row in
             let id = try row.text(0)
-            return DueCommand(app: try row.text(1), id: "remind-\(id)", command: Remind(id: id))
+            return DueCommand(app: try AppID(row.text(1)), id: CommandID("remind-\(id)"), command: Remind(id: id))
         }
     }
 }

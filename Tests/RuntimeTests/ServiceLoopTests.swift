@@ -27,7 +27,7 @@ import WireJSON
     private func replies(_ records: [KafkaRecord]) throws -> [String: ReceivedReply] {
         try records.reduce(into: [:]) { replies, record in
             let event = try Fixture.reply(record.value ?? [])
-            replies[event.data.commandId] = event.data
+            replies[event.data.commandId.text] = event.data
         }
     }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import TestKit
 import Testing
 
 @testable import Storage
 
 @Suite struct ForwardTests {
-    private func forward(_ id: String, app: String = "app", begunAt: Int64 = 0) -> UnansweredForward {
-        UnansweredForward(app: app, id: id, message: Array("\(app)/\(id)".utf8), begunAt: begunAt)
+    private func forward(_ id: String, app: AppID = "app", begunAt: Int64 = 0) -> UnansweredForward {
+        UnansweredForward(app: app, id: CommandID(id), message: Array("\(app)/\(id)".utf8), begunAt: begunAt)
     }
 
     private func due(_ database: any SQLDatabase, now: Int64, limit: Int = 10) throws -> [UnansweredForward] {

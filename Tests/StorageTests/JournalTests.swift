@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import TestKit
 import Testing
 
@@ -9,13 +10,14 @@ import Testing
     static let topic = "identity.link.commands.v1"
 
     static func entry(
-        offset: Int64, partition: Int32 = 0, incarnation: Int64 = 0, id: String? = nil, loggedAt: Int64? = nil,
+        offset: Int64, partition: Int32 = 0, incarnation: Int64 = 0, id: CommandID? = nil, loggedAt: Int64? = nil,
         keyed: Bool = true, messages: [UInt8] = [1, 2]
     ) -> JournalEntry {
         JournalEntry(
             position: JournalPosition(topic: topic, partition: partition, incarnation: incarnation, offset: offset),
             key: keyed
-                ? CommandKey(app: "app", source: "source", id: id ?? "\(incarnation)-\(partition)-\(offset)") : nil,
+                ? CommandKey(app: "app", source: "source", id: id ?? CommandID("\(incarnation)-\(partition)-\(offset)"))
+                : nil,
             digest: [9, UInt8(offset & 0xff)], type: "type", subject: offset % 2 == 0 ? "even" : nil,
             outcome: "succeeded", reason: offset % 3 == 0 ? "reason" : nil, messages: messages,
             loggedAt: loggedAt ?? offset, decidedAt: offset + 1000)
@@ -93,7 +95,9 @@ import Testing
     func historyIsReadNewestFirst(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let database = try store.openMigrated()
-        try database.transaction { try Journal.append((0..<6).map { Self.entry(offset: $0, id: "id\($0)") }, in: $0) }
+        try database.transaction {
+            try Journal.append((0..<6).map { Self.entry(offset: $0, id: CommandID("id\($0)")) }, in: $0)
+        }
         try database.transaction { transaction in
             let even = try Journal.history(subject: "even", limit: 2, in: transaction)
             #expect(even.map(\.position.offset) == [4, 2])

@@ -118,7 +118,8 @@ import Testing
                 entries.append(
                     JournalTests.entry(
                         offset: offset, partition: partition, incarnation: row?.incarnation ?? 0,
-                        id: reused ?? "id\(nextID)", loggedAt: Int64(nextID) - pick(0...9), keyed: pick(0...5) != 0))
+                        id: reused ?? CommandID("id\(nextID)"), loggedAt: Int64(nextID) - pick(0...9),
+                        keyed: pick(0...5) != 0))
             }
             let published = pick(-1...(first + count - 1))
             let update = ProgressUpdate(

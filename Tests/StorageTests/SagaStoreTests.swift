@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import TestKit
 import Testing
 
@@ -8,7 +9,8 @@ import Testing
 @Suite struct SagaStoreTests {
     private func saga(_ id: String, begunAt: Int64, isSettled: Bool = true, origin: [UInt8] = [1]) -> Saga {
         Saga(
-            key: CommandKey(app: "app", source: "source", id: id), origin: origin, recordKey: origin, reply: nil,
+            key: CommandKey(app: "app", source: "source", id: CommandID(id)), origin: origin, recordKey: origin,
+            reply: nil,
             isSettled: isSettled, begunAt: begunAt)
     }
 

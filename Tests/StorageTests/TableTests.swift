@@ -17,7 +17,7 @@ import Testing
 
     private struct Thing: SQLKeyedRecord, Hashable {
         static let table = SQLTable<Thing>("things")
-        static let blank = Thing(key: Scoped(app: "", id: "" as ExactText))
+        static let blank = Thing(key: Scoped(app: "", id: ""))
         static let migration = """
             CREATE TABLE things (
               app TEXT NOT NULL, id TEXT NOT NULL, colour TEXT NOT NULL, shade TEXT, label TEXT, label_key BYTEA,
@@ -25,7 +25,7 @@ import Testing
               made_by TEXT NOT NULL, uses BIGINT NOT NULL, part TEXT NOT NULL, PRIMARY KEY (app, id))
             """
 
-        var key: Scoped<ExactText>
+        var key: Scoped<CommandID>
         var colour = Colour.red
         var shade: Colour?
         var label: String?
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    private static func key(_ app: String, _ id: String) -> Scoped<ExactText> { Scoped(app: app, id: id) }
+    private static func key(_ app: AppID, _ id: CommandID) -> Scoped<CommandID> { Scoped(app: app, id: id) }
 
     private static let things = [
         Thing(

@@ -18,7 +18,7 @@ import WireJSON
         return World(settings)
     }
 
-    private func link(_ user: String, _ externalID: String) -> SyncCommand {
+    private func link(_ user: UserID, _ externalID: ExternalID) -> SyncCommand {
         .linked(
             Linked(
                 installId: "i", externalId: externalID, userId: user, personCreated: true, activeInstallId: "i",
@@ -113,7 +113,7 @@ import WireJSON
         let command = world.context.command
         let ids = asked.forwards.map(\.id)
         #expect(ids.count == 2 && asked.forwards.allSatisfy { $0.expiry == nil })
-        func answer(_ id: String, _ isPending: Bool, _ hasSucceeded: Bool) -> [Settlement] {
+        func answer(_ id: CommandID, _ isPending: Bool, _ hasSucceeded: Bool) -> [Settlement] {
             world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, hasSucceeded: hasSucceeded)))
             return world.last?.settlements ?? []
         }
@@ -160,7 +160,7 @@ import WireJSON
     @Test(arguments: SQLEngine.allCases) func tablesHaveNoTextThatNobodyHas(_ engine: SQLEngine) throws {
         let universe =
             RandomCommands.values.values.joined().map { $0.lowercased() } + RandomCommands.names.map { $0.lowercased() }
-            + RandomCommands.users + ["new-1"] + RandomCommands.nobodies.map { $0.lowercased() }
+            + RandomCommands.users.map(\.text) + ["new-1"] + RandomCommands.nobodies.map { $0.lowercased() }
         var erased = 0
         for round in 0..<UInt64(engine == .sqlite ? 26 : 13) {
             let store = try SyncTestStore(engine)

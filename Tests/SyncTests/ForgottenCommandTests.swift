@@ -64,7 +64,7 @@ import Testing
         }
         var mpids: [MPID] = []
         for name in ["anna", "bob"] {
-            let request = SyncRequest(deviceId: name, knownIdentities: ["customerid": name])
+            let request = SyncRequest(deviceId: DeviceID(name), knownIdentities: ["customerid": name])
             let answer = Answer(try store.run([step(.move(.login, request))])[0].outcome)
             guard case .sync(let result) = answer else { return #expect(Bool(false)) }
             mpids.append(result.mpid)

@@ -38,8 +38,10 @@ import Testing
         let victim = world.login(["customerid": "victim", "email": "v@mail"])?.mpid
         var newcomers: [MPID] = []
         for number in 0..<60 {
-            newcomers += [world.login(["customerid": "c\(number)", "email": "v@mail"], on: "d\(number)")?.mpid]
-                .compactMap { $0 }
+            newcomers += [
+                world.login(["customerid": "c\(number)", "email": "v@mail"], on: DeviceID("d\(number)"))?.mpid
+            ]
+            .compactMap { $0 }
         }
         #expect(newcomers.count == 60, "nobody is refused for it")
         #expect(world.identities(victim).contains(Identity(.email, "v@mail")))
@@ -49,7 +51,9 @@ import Testing
 
     @Test func aSharedLoginIdentityNeverRefusesALogin() {
         let world = World(limited(.link, to: 2, unique: [.customerID]))
-        let made = (0..<3).compactMap { world.login(["customerid": "c\($0)", "email": "shared"], on: "d\($0)")?.mpid }
+        let made = (0..<3).compactMap {
+            world.login(["customerid": "c\($0)", "email": "shared"], on: DeviceID("d\($0)"))?.mpid
+        }
         #expect(Set(made).count == 3)
         #expect(made.map { world.identities($0).contains(Identity(.email, "shared")) } == [true, true, false])
     }
@@ -59,7 +63,9 @@ import Testing
         var settings = limited(.link, to: 2, unique: [.customerID])
         settings.immutableIdentities = [.customerID]
         let world = World(settings)
-        for number in 0..<2 { _ = world.login(["customerid": "c\(number)", "email": "shared"], on: "d\(number)") }
+        for number in 0..<2 {
+            _ = world.login(["customerid": "c\(number)", "email": "shared"], on: DeviceID("d\(number)"))
+        }
         let request = SyncRequest(deviceId: "d", knownIdentities: ["email": "shared"])
         #expect(world.run(.move(.login, request)) == .rejected(.limitExceeded))
     }

@@ -38,8 +38,8 @@ extension NaiveSyncModel {
     ) throws(Refusal) -> [SyncResult.ChangeResult] {
         guard let type = IdentityType(rawValue: change.identityType), let me = person(mpid) else { return [] }
         let own = me.ids.filter { $0.type == type }
-        let new = change.newValue.map { Identity(type, $0) }
-        let named = change.oldValue.flatMap { old in own.first { same($0, Identity(type, old)) } }
+        let new = change.newValue.map { Identity(type, IdentityValue($0)) }
+        let named = change.oldValue.flatMap { old in own.first { same($0, Identity(type, IdentityValue(old))) } }
         var gone: [Identity]
         if new == nil {
             gone = named.map { [$0] } ?? own
@@ -81,7 +81,7 @@ extension NaiveSyncModel {
     // MARK: Alias and link
 
     /// - Returns: when it is applied, `nil` for never.
-    mutating func alias(_ command: AliasUsers, id: String, now: Int64) throws(Refusal) -> Int64? {
+    mutating func alias(_ command: AliasUsers, id: AliasID, now: Int64) throws(Refusal) -> Int64? {
         if aliases[id] != nil { return times[id] }
         guard ["default", "conversion", "link"].contains(settings.strategy.name) else {
             throw Refusal(reason: .aliasingNotProvisioned)
@@ -112,14 +112,14 @@ extension NaiveSyncModel {
         return times[id]
     }
 
-    mutating func apply(_ id: String) {
+    mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
     }
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
-        let id = Identity(.customerID, event.externalId)
+        let id = Identity(.customerID, IdentityValue(event.externalId.text))
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
         if owners.isEmpty { people.append(Person(mpid: newMPID, ids: [id], first: now, last: now)) }
         change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
@@ -127,7 +127,7 @@ extension NaiveSyncModel {
 
     // MARK: Erasure
 
-    mutating func erase(_ command: EraseProfile, id: String, now: Int64) throws(Refusal) {
+    mutating func erase(_ command: EraseProfile, id: CommandID, now: Int64) throws(Refusal) {
         if erasing.contains(id) { return }
         if let identity = command.identity {
             let owners = holders(identity)
@@ -140,12 +140,12 @@ extension NaiveSyncModel {
         erasing.insert(id)
     }
 
-    mutating func forget(_ command: ForgetProfiles, id: String, now: Int64) {
+    mutating func forget(_ command: ForgetProfiles, id: CommandID, now: Int64) {
         guard erasing.insert(id).inserted else { return }
         erase(
             people.filter { person in
                 let isCustomer = person.ids.contains { id in
-                    command.externalId.map { same(id, Identity(.customerID, $0)) } == true
+                    command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
                 }
                 return isCustomer || person.user != nil && person.user == command.userId
             }, now)

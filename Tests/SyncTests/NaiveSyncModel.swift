@@ -17,7 +17,7 @@ struct NaiveSyncModel {
         var isOrphan = false
         var isErased = false
         var name: String?
-        var user: String?
+        var user: UserID?
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
@@ -39,15 +39,15 @@ struct NaiveSyncModel {
 
     var settings: SyncSettings
     var people: [Person] = []
-    var devices: [String: Device] = [:]
+    var devices: [DeviceID: Device] = [:]
     /// By id: source, destination.
-    var aliases: [String: [MPID]] = [:]
+    var aliases: [AliasID: [MPID]] = [:]
     /// When they are applied.
-    var times: [String: Int64] = [:]
+    var times: [AliasID: Int64] = [:]
     /// Commands whose erasure waits for the others; in these tests nobody answers.
-    var erasing: Set<String> = []
+    var erasing: Set<CommandID> = []
     /// Users of the link service that were erased.
-    var gone: Set<String> = []
+    var gone: Set<UserID> = []
     let enforces: Bool
 
     /// Of the command that is decided now.
@@ -130,7 +130,7 @@ struct NaiveSyncModel {
         let ids = try usable(request, leaving: leaving)
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
         let before = people
-        var device = devices[request.deviceId] ?? Device()
+        var device = devices[DeviceID(request.deviceId.text)] ?? Device()
         let previous = device.current
 
         var found: (MPID, SyncRule)?
@@ -191,7 +191,7 @@ struct NaiveSyncModel {
         device.users = [Seen(mpid: mpid, first: since, last: now)] + device.users.filter { $0.mpid != mpid }
         device.users = Array(device.users.prefix(settings.limits.usersPerDevice))
         device.current = mpid
-        devices[request.deviceId] = device
+        devices[DeviceID(request.deviceId.text)] = device
         return result(profile, found == nil ? [] : ids, previous, request, rule)
     }
 
@@ -205,14 +205,14 @@ struct NaiveSyncModel {
             mpid: profile.mpid, previousMPID: isSearch ? nil : previous, isLoggedIn: isKnown(profile),
             isEphemeral: settings.strategy != .userIDThenEmail
                 && profile.ids.allSatisfy { !settings.priority.contains($0.type) },
-            matchedIdentities: Dictionary(uniqueKeysWithValues: matched.map { ($0.type.rawValue, $0.value) }),
+            matchedIdentities: Dictionary(uniqueKeysWithValues: matched.map { ($0.type.rawValue, $0.value.text) }),
             previousMismatch: request.previousMPID.map { $0 != previous }, context: request.context, rule: rule)
     }
 
     func search(_ request: SyncRequest) throws(Refusal) -> SyncResult {
         if sent(request).isEmpty { throw Refusal(reason: .lookupError) }
         let ids = try usable(sent(request), leaving: false)
-        let current = devices[request.deviceId]?.current
+        let current = devices[DeviceID(request.deviceId.text)]?.current
         let needed = settings.immutableIdentities
         if !needed.isEmpty, !settings.searchByAnyIdentity, !ids.contains(where: { needed.contains($0.type) }) {
             throw Refusal(reason: .notFoundError)

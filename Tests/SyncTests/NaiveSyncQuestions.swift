@@ -12,7 +12,7 @@ extension NaiveSyncModel {
         IdentityType.allCases.compactMap { type in
             guard let value = request.knownIdentities[type.rawValue] ?? nil else { return nil }
             if let vouched = request.vouchedFor, !vouched.contains(type) { return nil }
-            return Identity(type, value)
+            return Identity(type, IdentityValue(value))
         }
     }
 
@@ -24,7 +24,7 @@ extension NaiveSyncModel {
             guard settings.foldedIdentities.contains(a.type) else { return Array(text.unicodeScalars) }
             return text.unicodeScalars.map { scalar in capitals.firstIndex(of: scalar).map { letters[$0] } ?? scalar }
         }
-        return bare(a.value) == bare(b.value)
+        return bare(a.value.text) == bare(b.value.text)
     }
 
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
@@ -44,9 +44,11 @@ extension NaiveSyncModel {
             if enforces, !isService, !vouches, all.contains(where: isLogin) {
                 throw Refusal(reason: .verificationRequired)
             }
-            if all.contains(where: { isLogin($0) && isNobodys($0.value) }) { throw Refusal(reason: .validationError) }
+            if all.contains(where: { isLogin($0) && isNobodys($0.value.text) }) {
+                throw Refusal(reason: .validationError)
+            }
         }
-        let left = all.filter { isLogin($0) || !isNobodys($0.value) }
+        let left = all.filter { isLogin($0) || !isNobodys($0.value.text) }
         if left.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
         return left.filter { !leaving || !isLogin($0) }
     }

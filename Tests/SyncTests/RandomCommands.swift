@@ -61,7 +61,7 @@ struct RandomCommands {
         .pushToken: ["push-1", "push-2"],
     ]
     static let names = ["Miss Alpha", "Mister Beta"]
-    static let users = ["user-1", "user-2", "user-3", "user-4"]
+    static let users: [UserID] = ["user-1", "user-2", "user-3", "user-4"]
     /// Values that name nobody.
     static let nobodies = ["NULL", "0000-00", "ffffffff-FFFF-ffff-ffff-ffffffffffff"]
 
@@ -84,7 +84,7 @@ struct RandomCommands {
     /// - Parameters:
     ///   - profiles: those that exist, to be named.
     ///   - aliases: ids of accepted ones.
-    mutating func next(profiles: [MPID], aliases: [String: [MPID]]) -> Step {
+    mutating func next(profiles: [MPID], aliases: [AliasID: [MPID]]) -> Step {
         count += 1
         // Several commands in one batch share an instant.
         if chance(60) { now += Int64.random(in: 1...100_000, using: &random) }
@@ -93,14 +93,14 @@ struct RandomCommands {
         let isService = chance(20)
         let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch] : [.identitySync]
         let context = DecisionContext(
-            command: CommandKey(app: "demo", source: "test", id: "c\(number)"),
+            command: CommandKey(app: "demo", source: "test", id: CommandID("c\(number)")),
             app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
             principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
             now: Timestamp(milliseconds: now))
         return Step(command: command(profiles, aliases), context: context)
     }
 
-    private mutating func command(_ profiles: [MPID], _ aliases: [String: [MPID]]) -> SyncCommand {
+    private mutating func command(_ profiles: [MPID], _ aliases: [AliasID: [MPID]]) -> SyncCommand {
         let mpid = { (random: inout SplitMix64) in profiles.randomElement(using: &random) ?? Self.nobody }
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<25: return .move(.identify, request(profiles))
@@ -127,9 +127,9 @@ struct RandomCommands {
         case 94..<96:
             if chance(60) { return .erase(EraseProfile(mpid: mpid(&random))) }
             let type = pick(Self.values.keys.sorted())
-            return .erase(EraseProfile(identity: Identity(type, pick(Self.values[type] ?? []))))
+            return .erase(EraseProfile(identity: Identity(type, IdentityValue(pick(Self.values[type] ?? [])))))
         case 96..<97:
-            let externalID = chance(60) ? pick(["anna", "bob"]) : nil
+            let externalID: ExternalID? = chance(60) ? pick(["anna", "bob"]) : nil
             return .forget(
                 ForgetProfiles(
                     userId: externalID == nil || chance(50) ? pick(Self.users) : nil, externalId: externalID))
@@ -163,7 +163,7 @@ struct RandomCommands {
             newValue: chance(70) ? chance(4) ? pick(Self.nobodies) : pick(values) : nil)
     }
 
-    private mutating func device() -> String { pick(["d1", "d2", "d3"]) }
+    private mutating func device() -> DeviceID { pick(["d1", "d2", "d3"]) }
 
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
 

@@ -91,7 +91,7 @@ import Testing
                 return .alias(
                     AliasResult(
                         aliasId: context.newAliasID, isScheduled: time != nil,
-                        appliesAt: time.map { Timestamp(milliseconds: $0).rfc3339 }))
+                        appliesAt: time.map { Timestamp(milliseconds: $0) }))
             case .applyAlias(let command):
                 model.apply(command.aliasId)
                 return .noted
@@ -120,10 +120,10 @@ import Testing
         let users = (device?.users ?? []).compactMap { seen -> DeviceUsersResult.User? in
             guard let person = model.person(seen.mpid), !person.isErased else { return nil }
             var identities: [String: [String]] = [:]
-            for id in person.ids { identities[id.type.rawValue, default: []].append(id.value) }
+            for id in person.ids { identities[id.type.rawValue, default: []].append(id.value.text) }
             return DeviceUsersResult.User(
-                mpid: seen.mpid, firstSeen: Timestamp(milliseconds: min(seen.first, person.since ?? .max)).rfc3339,
-                lastSeen: Timestamp(milliseconds: seen.last).rfc3339, isLoggedIn: model.isKnown(person),
+                mpid: seen.mpid, firstSeen: Timestamp(milliseconds: min(seen.first, person.since ?? .max)),
+                lastSeen: Timestamp(milliseconds: seen.last), isLoggedIn: model.isKnown(person),
                 isCurrent: device?.current == seen.mpid, name: person.name, identities: identities)
         }
         return result.users == users
@@ -139,8 +139,8 @@ import Testing
         }
         try #require(
             people.sorted { $0.mpid < $1.mpid } == model.people.sorted { $0.mpid < $1.mpid }, trace)
-        let devices = state.devices.rows.reduce(into: [String: NaiveSyncModel.Device]()) { devices, entry in
-            devices[entry.key.id.text] = NaiveSyncModel.Device(
+        let devices = state.devices.rows.reduce(into: [DeviceID: NaiveSyncModel.Device]()) { devices, entry in
+            devices[entry.key.id] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
                 users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
         }
@@ -149,7 +149,7 @@ import Testing
         try #require(
             Dictionary(
                 uniqueKeysWithValues: state.aliases.rows.map {
-                    ($0.key.id.text, [$0.value.source, $0.value.destination])
+                    ($0.key.id, [$0.value.source, $0.value.destination])
                 })
                 == model.aliases, trace)
         // The rows of the values say the same as the profiles.

@@ -192,7 +192,7 @@ import Testing
         func answers(_ devices: [String], _ identities: [String: String?]) -> [Bool] {
             devices.map { device in
                 world.now -= 1000  // all in one instant
-                return world.login(identities, on: device) != nil
+                return world.login(identities, on: DeviceID(device)) != nil
             }
         }
         #expect(answers(["a", "a", "a", "a"], ["ios_idfv": "1"]) == [true, true, true, false])

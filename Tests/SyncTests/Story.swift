@@ -38,7 +38,8 @@ struct Story {
         }
     }
 
-    private func words(_ text: Substring) -> [ExactText] { text.split(separator: " ").map { ExactText(String($0)) } }
+    /// As bytes: two spellings of one letter are two values.
+    private func words(_ text: Substring) -> [[UInt8]] { text.split(separator: " ").map { Array($0.utf8) } }
 
     // MARK: Commands
 
@@ -56,7 +57,7 @@ struct Story {
                 return (parts[0], Optional(parts[1]))
             }
             let request = SyncRequest(
-                deviceId: words[1], knownIdentities: Dictionary(uniqueKeysWithValues: identities))
+                deviceId: DeviceID(words[1]), knownIdentities: Dictionary(uniqueKeysWithValues: identities))
             switch words[0] {
             case "identify": return moved(.identify, request)
             case "login": return moved(.login, request)
@@ -69,7 +70,7 @@ struct Story {
 
     private mutating func moved(_ operation: SyncCommand.Operation, _ request: SyncRequest) -> String {
         let answer = world.run(.move(operation, request))
-        if case .sync(let result) = answer { #expect(world.current(request.deviceId) == result.mpid) }
+        if case .sync(let result) = answer { #expect(world.current(DeviceID(request.deviceId.text)) == result.mpid) }
         return text(of: answer)
     }
 

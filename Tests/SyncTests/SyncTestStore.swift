@@ -22,14 +22,14 @@ extension ServiceStore where Service == SyncService {
     }
 
     /// The profiles and the aliases that a command may name.
-    func known() throws -> ([MPID], [String: [MPID]]) {
+    func known() throws -> ([MPID], [AliasID: [MPID]]) {
         try database.transaction { transaction in
             let profiles = try transaction.query("SELECT mpid FROM profiles ORDER BY mpid").map {
                 try #require(MPID($0.integer(0)))
             }
-            var aliases: [String: [MPID]] = [:]
+            var aliases: [AliasID: [MPID]] = [:]
             for row in try transaction.query("SELECT alias_id, source_mpid, destination_mpid FROM aliases") {
-                aliases[try row.text(0)] = try [1, 2].map { try #require(MPID(row.integer($0))) }
+                aliases[AliasID(try row.text(0))] = try [1, 2].map { try #require(MPID(row.integer($0))) }
             }
             return (profiles, aliases)
         }
@@ -40,7 +40,7 @@ extension ServiceStore where Service == SyncService {
         try database.transaction { transaction in
             try transaction.query("SELECT identities, name, user_id FROM profiles").flatMap { row in
                 let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(0).utf8))
-                return try identities.map(\.value) + [row.optionalText(1), row.optionalText(2)].compactMap { $0 }
+                return try identities.map(\.value.text) + [row.optionalText(1), row.optionalText(2)].compactMap { $0 }
             }
         }
     }

@@ -52,7 +52,8 @@ final class World {
 
     var context: DecisionContext {
         DecisionContext(
-            command: CommandKey(app: app.id, source: "test", id: "c\(count)"), app: app, principal: principal,
+            command: CommandKey(app: app.id, source: "test", id: CommandID("c\(count)")), app: app,
+            principal: principal,
             now: Timestamp(milliseconds: now))
     }
 
@@ -79,28 +80,28 @@ final class World {
 
     /// - Returns: the result, if it succeeded.
     func move(
-        _ operation: SyncCommand.Operation, _ identities: [String: String?], on device: String = "d1",
+        _ operation: SyncCommand.Operation, _ identities: [String: String?], on device: DeviceID = "d1",
         previous: MPID? = nil
     ) -> SyncResult? {
-        let request = SyncRequest(deviceId: device, knownIdentities: identities, previousMPID: previous)
+        let request = SyncRequest(deviceId: DeviceID(device.text), knownIdentities: identities, previousMPID: previous)
         guard case .sync(let result) = run(.move(operation, request)) else { return nil }
         return result
     }
 
-    func identify(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+    func identify(_ identities: [String: String?], on device: DeviceID = "d1") -> SyncResult? {
         move(.identify, identities, on: device)
     }
 
-    func login(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+    func login(_ identities: [String: String?], on device: DeviceID = "d1") -> SyncResult? {
         move(.login, identities, on: device)
     }
 
-    func logout(_ identities: [String: String?], on device: String = "d1") -> SyncResult? {
+    func logout(_ identities: [String: String?], on device: DeviceID = "d1") -> SyncResult? {
         move(.logout, identities, on: device)
     }
 
-    func search(_ identities: [String: String?], on device: String = "d1") -> Answer {
-        run(.search(SyncRequest(deviceId: device, knownIdentities: identities)))
+    func search(_ identities: [String: String?], on device: DeviceID = "d1") -> Answer {
+        run(.search(SyncRequest(deviceId: DeviceID(device.text), knownIdentities: identities)))
     }
 
     @discardableResult
@@ -115,7 +116,7 @@ final class World {
 
     func identities(_ mpid: MPID?) -> Set<Identity> { Set(profile(mpid)?.identities ?? []) }
 
-    func current(_ device: String = "d1") -> MPID? { state.device(app.id, device).current }
+    func current(_ device: DeviceID = "d1") -> MPID? { state.device(app.id, DeviceID(device.text)).current }
 
     /// Puts a profile there as if it had come from the store.
     func given(_ mpid: Int64, _ identities: [Identity], seen: Int64 = World.start) throws -> MPID {

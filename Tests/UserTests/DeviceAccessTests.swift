@@ -83,7 +83,7 @@ import Testing
     @Test func eachCreationIsALifeOfItsOwn() throws {
         let create = UserCommand.create(
             CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker))
-        func creation(_ id: String, now: Timestamp = Fixture.start) throws -> String {
+        func creation(_ id: CommandID, now: Timestamp = Fixture.start) throws -> String {
             let decision = UserDecider.decide(create, UserState(), Fixture.context(id: id, now: now))
             return try #require(UserState().after(decision).install("demo", "i1")?.creation)
         }
@@ -120,7 +120,7 @@ import Testing
             let now = Timestamp(milliseconds: Fixture.start.milliseconds + minutes * Fixture.minute)
             return UserDecider.decide(again, state, Fixture.context(now: now, as: .apiKey("k"))).answer
         }
-        #expect(answer(state, 9) == .user(Fixture.userID, isLinked: false, isRemoteEnabled: true))
+        #expect(answer(state, 9) == .user(Fixture.userID.text, isLinked: false, isRemoteEnabled: true))
         #expect(answer(state, 10) == .rejected(.userAlreadyExists))
         #expect(answer(UserState(installs: [install]), 9) == .rejected(.userAlreadyExists), "it is forgotten")
     }

@@ -10,7 +10,7 @@ import Testing
 /// `user.forget`, in every state of an install.
 @Suite struct ErasureTests {
     private func forget(
-        _ state: UserState, externalID: String? = nil, installs: [String] = ["i1"]
+        _ state: UserState, externalID: ExternalID? = nil, installs: [InstallID] = ["i1"]
     ) -> UserDecider.Decision {
         UserDecider.decide(
             .forget(ForgetUser(userId: Fixture.userID, externalId: externalID, installIds: installs)), state,
@@ -65,7 +65,7 @@ import Testing
         ]
         let state = UserState(installs: [hers] + others)
         for installs in [[], ["i1"], ["i1", "unknown"]] {
-            let after = state.after(forget(state, installs: installs))
+            let after = state.after(forget(state, installs: installs.map(InstallID.init(_:))))
             #expect(Set(after.installs.keys) == Set(others.map(\.key)))
         }
     }
@@ -122,14 +122,15 @@ import Testing
 @Suite struct LinkerLeftoverTests {
     @Test(arguments: [false, true]) func aLeftoverIsTakenOffFirst(_ isLinked: Bool) throws {
         var state = UserState()
-        func run(_ command: UserCommand, _ id: String) -> UserDecider.Decision {
+        func run(_ command: UserCommand, _ id: CommandID) -> UserDecider.Decision {
             let decision = UserDecider.decide(command, state, Fixture.context(id: id))
             state = state.after(decision)
             return decision
         }
         func answer(_ to: UserDecider.Decision, _ facts: LinkFacts) throws -> UserDecider.Decision {
             let forward = try #require(to.forwards.first?.id)
-            return run(.answered(LinkAnswer(forward: forward, outcome: .facts(facts))), "answer to \(forward)")
+            return run(
+                .answered(LinkAnswer(forward: forward, outcome: .facts(facts))), CommandID("answer to \(forward)"))
         }
         let begun = run(Command.createByLinker.value, "create")
         let cleaning = try answer(begun, Fixture.facts(4, isLinked: isLinked))

@@ -23,12 +23,12 @@ enum Fixture {
         sdk: SDKSettings(appSecret: AppSecret(secret), keysOpenInstalls: true))
     static let phone = Device(kind: .phone, platform: "ios")
     static let tablet = Device(kind: .tablet, platform: "android")
-    static let userID = "5a18fc4b0962209e0000000d"
+    static let userID: UserID = "5a18fc4b0962209e0000000d"
     static let start = Timestamp(milliseconds: 1_800_000_000_000)
     static let minute: Int64 = 60_000
 
     static func context(
-        _ app: AppSettings = app, id: String = "c1", source: String = "test", now: Timestamp = start,
+        _ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test", now: Timestamp = start,
         expiry: Timestamp? = nil, as kind: Principal.Kind = .service
     ) -> DecisionContext {
         DecisionContext(
@@ -36,14 +36,14 @@ enum Fixture {
             principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: now, expiry: expiry)
     }
 
-    static func code(_ text: String, _ externalID: String = "anna", use: AuthCode.Use = .none) -> AuthCode {
+    static func code(_ text: String, _ externalID: ExternalID = "anna", use: AuthCode.Use = .none) -> AuthCode {
         AuthCode(
             digest: CodeDigest(of: text), app: "demo", externalID: externalID,
             expires: Timestamp(milliseconds: start.milliseconds + 10 * minute), use: use)
     }
 
     static func facts(
-        _ version: Int64 = 1, user: String? = userID, isLinked: Bool = true, isActive: Bool = true,
+        _ version: Int64 = 1, user: UserID? = userID, isLinked: Bool = true, isActive: Bool = true,
         isUsersFirst: Bool = true, status: InstallStatus = .enabled
     ) -> LinkFacts {
         LinkFacts(
@@ -54,7 +54,7 @@ enum Fixture {
     static let registration = Registration(device: phone)
 
     static func account(
-        _ version: Int64 = 1, user: String = userID, isLinked: Bool = true, isActive: Bool = true,
+        _ version: Int64 = 1, user: UserID = userID, isLinked: Bool = true, isActive: Bool = true,
         status: InstallStatus = .enabled, redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil,
         creation: String? = nil
     ) -> Account {
@@ -66,11 +66,11 @@ enum Fixture {
             user: .init(id: user, isLinked: isLinked, isActive: isActive, isUsersFirst: true))
     }
 
-    static func present(_ account: Account, app: String = "demo", id: String = "i1") -> Installation {
+    static func present(_ account: Account, app: AppID = "demo", id: InstallID = "i1") -> Installation {
         Installation(app: app, id: id, .present(account))
     }
 
-    static func key(_ id: String) -> CommandKey { CommandKey(app: "demo", source: "test", id: id) }
+    static func key(_ id: CommandID) -> CommandKey { CommandKey(app: "demo", source: "test", id: id) }
 }
 
 /// An outcome that can be compared. Tokens are left out: their times differ.
@@ -94,7 +94,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .begun: self = .begun
         case .rejected(let rejection): self = .rejected(rejection.reason)
         case .succeeded(let result as UserResult):
-            self = .user(result.userId, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
+            self = .user(result.userId.text, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
         case .succeeded(let result as AuthCodeResult): self = .code(result.authenticationCode)
         case .succeeded(is ResetResult): self = .reset
         case .succeeded(let result as ForgottenUserResult): self = .forgotten(result.installsRemoved)
@@ -134,7 +134,7 @@ extension UserDecider.Decision {
     var told: [AnyHashable] { events.map { AnyHashable($0) } }
 
     /// The final answers, by command id.
-    var settled: [String: Answer] {
+    var settled: [CommandID: Answer] {
         Dictionary(settlements.map { ($0.command.id, Answer($0.outcome)) }) { first, _ in first }
     }
 }

@@ -13,13 +13,13 @@ import Storage
 struct NaiveUserModel {
     enum Device: Equatable {
         case none
-        case awaiting(command: String, isCreation: Bool, deadline: Int64)
+        case awaiting(command: CommandID, isCreation: Bool, deadline: Int64)
         case present
     }
 
     struct Code {
-        var app: String
-        var externalID: String
+        var app: AppID
+        var externalID: ExternalID
         var expires: Int64
         var isUsed = false
     }
@@ -34,8 +34,8 @@ struct NaiveUserModel {
     struct Told {
         var answer: Answer
         /// Commands that waited and are told now.
-        var settled: [String: Answer] = [:]
-        init(_ answer: Answer, settled: [String: Answer] = [:]) {
+        var settled: [CommandID: Answer] = [:]
+        init(_ answer: Answer, settled: [CommandID: Answer] = [:]) {
             self.answer = answer
             self.settled = settled
         }
@@ -45,29 +45,29 @@ struct NaiveUserModel {
     // MARK: The platform
 
     @discardableResult
-    mutating func ask(_ command: LinkCommand, _ app: AppSettings, id: String? = nil) -> Outcome {
+    mutating func ask(_ command: LinkCommand, _ app: AppSettings, id: CommandID? = nil) -> Outcome {
         count += 1
-        let context = Fixture.context(app, id: id ?? "m\(count)", source: id == nil ? "model" : "test")
+        let context = Fixture.context(app, id: id ?? CommandID("m\(count)"), source: id == nil ? "model" : "test")
         let decision = LinkDecider(platform, context).decide(command)
         decision.changes.forEach { platform.apply($0) }
         return decision.outcome
     }
 
-    private func install(_ id: String) -> Install? { platform.install(id) }
+    private func install(_ id: InstallID) -> Install? { platform.install(id) }
 
-    private func isLinked(_ id: String) -> Bool {
+    private func isLinked(_ id: InstallID) -> Bool {
         install(id)?.userID.flatMap { platform.person(userID: $0)?.externalID } != nil
     }
 
-    private func user(_ id: String) -> Answer {
+    private func user(_ id: InstallID) -> Answer {
         guard let install = install(id), let user = install.userID else { return .rejected(.noUser) }
         return .user(
-            user, isLinked: isLinked(id), isRemoteEnabled: install.isActive && install.status == .enabled)
+            user.text, isLinked: isLinked(id), isRemoteEnabled: install.isActive && install.status == .enabled)
     }
 
     // MARK: Commands
 
-    mutating func run(_ command: UserCommand, _ id: String, _ app: AppSettings, now: Int64, code: String?) -> Told {
+    mutating func run(_ command: UserCommand, _ id: CommandID, _ app: AppSettings, now: Int64, code: String?) -> Told {
         guard let installID = command.installID else { return issue(command, app, now, code) }
         let device = "\(app.id)/\(installID)"
         forgetLost(device, installID)
@@ -109,7 +109,7 @@ struct NaiveUserModel {
         }
     }
 
-    private mutating func forgetLost(_ device: String, _ installID: String) {
+    private mutating func forgetLost(_ device: String, _ installID: InstallID) {
         guard let state = devices[device] else { return }
         switch state {
         case .present where install(installID)?.userID == nil: devices[device] = nil
@@ -137,7 +137,7 @@ struct NaiveUserModel {
     }
 
     private mutating func create(
-        _ command: CreateUser, _ id: String, _ device: String, _ app: AppSettings, _ now: Int64
+        _ command: CreateUser, _ id: CommandID, _ device: String, _ app: AppSettings, _ now: Int64
     ) -> Told {
         let detach = LinkCommand.detachInstall(DetachInstall(installId: command.installId))
         if let text = command.authCode {
@@ -188,7 +188,7 @@ struct NaiveUserModel {
     }
 
     private mutating func link(
-        _ command: LinkUser, _ id: String, _ device: String, _ app: AppSettings, _ now: Int64
+        _ command: LinkUser, _ id: CommandID, _ device: String, _ app: AppSettings, _ now: Int64
     ) -> Told {
         if let text = command.authCode, redeemed["\(device) link"] == text { return Told(user(command.installId)) }
         if isLinked(command.installId) { return .no(.userAlreadyLinked) }
@@ -214,10 +214,10 @@ struct NaiveUserModel {
     }
 
     private mutating func reset(
-        _ device: String, _ installID: String, _ state: Device, _ app: AppSettings
+        _ device: String, _ installID: InstallID, _ state: Device, _ app: AppSettings
     ) -> Told {
         devices[device] = nil
-        var settled: [String: Answer] = [:]
+        var settled: [CommandID: Answer] = [:]
         if case .awaiting(let waiting, _, _) = state { settled[waiting] = .rejected(.sdkResetInProgress) }
         let outcome = ask(.detachInstall(DetachInstall(installId: installID)), app)
         if case .rejected(let rejection) = outcome, rejection.reason == .installDoesNotBelongToApp {
@@ -229,14 +229,14 @@ struct NaiveUserModel {
     // MARK: What happens by itself
 
     /// Linkers that took too long.
-    mutating func expire(now: Int64, _ app: (String) -> AppSettings) -> [String: Answer] {
-        var settled: [String: Answer] = [:]
+    mutating func expire(now: Int64, _ app: (AppID) -> AppSettings) -> [CommandID: Answer] {
+        var settled: [CommandID: Answer] = [:]
         for (device, state) in devices {
             guard case .awaiting(let command, let isCreation, let deadline) = state, deadline <= now else { continue }
             settled[command] = .expired
             let parts = device.split(separator: "/")
             if isCreation {
-                ask(.detachInstall(DetachInstall(installId: String(parts[1]))), app(String(parts[0])))
+                ask(.detachInstall(DetachInstall(installId: InstallID(String(parts[1])))), app(AppID(String(parts[0]))))
                 devices[device] = nil
             } else {
                 devices[device] = .present
@@ -246,11 +246,11 @@ struct NaiveUserModel {
     }
 
     /// A user was erased: who waits with it is told.
-    mutating func erase(_ userID: String, _ id: String, _ app: AppSettings) -> (Outcome, [String: Answer]) {
+    mutating func erase(_ userID: UserID, _ id: CommandID, _ app: AppSettings) -> (Outcome, [CommandID: Answer]) {
         let installs = platform.installs(of: userID).map(\.id)
         let externalID = platform.person(userID: userID)?.externalID
         let outcome = ask(.eraseUser(EraseUser(userId: userID)), app, id: id)
-        var settled: [String: Answer] = [:]
+        var settled: [CommandID: Answer] = [:]
         guard case .pending = outcome else { return (outcome, settled) }
         codes = codes.filter { $0.value.app != app.id || $0.value.externalID != externalID }
         for install in installs {

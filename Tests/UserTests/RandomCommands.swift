@@ -33,10 +33,10 @@ struct RandomCommands {
 
     mutating func next() -> (command: Command, app: AppSettings) {
         let app = pick(Array(repeating: Fixture.app, count: 16) + [Fixture.otherApp, Fixture.unlinkedApp])
-        let install = "i\(Int.random(in: 1...4, using: &random))"
+        let install = InstallID("i\(Int.random(in: 1...4, using: &random))")
         let external = pick(["anna", "anna", "bert", "carl", "null"])
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<18: return (.user(.requestAuthCode(RequestAuthCode(externalId: external))), app)
+        case 0..<18: return (.user(.requestAuthCode(RequestAuthCode(externalId: ExternalID(external)))), app)
         case 18..<40: return (.user(.create(create(install))), app)
         case 40..<52:
             let isByCode = Int.random(in: 0..<3, using: &random) > 0
@@ -55,7 +55,7 @@ struct RandomCommands {
             )
         case 64..<74: return (.user(.reset(ResetUser(installId: install))), app)
         case 74..<80: return (.user(.get(GetUser(installId: install))), app)
-        case 80..<91: return (.link(.request(LinkRequest(installId: install, externalId: external))), app)
+        case 80..<91: return (.link(.request(LinkRequest(installId: install, externalId: ExternalID(external)))), app)
         case 91..<94:
             let status = pick([InstallStatus.enabled, .enabled, .enabled, .disabled, .disabled, .deleted])
             return (.link(.setInstallStatus(SetInstallStatus(installId: install, status: status))), app)
@@ -70,7 +70,7 @@ struct RandomCommands {
         return codes.suffix(6).randomElement(using: &random) ?? "unknown"
     }
 
-    private mutating func create(_ install: String) -> CreateUser {
+    private mutating func create(_ install: InstallID) -> CreateUser {
         let device = pick([Fixture.phone, Fixture.phone, Fixture.tablet])
         switch Int.random(in: 0..<8, using: &random) {
         case 0: return CreateUser(installId: install, device: device, appSecret: Fixture.secret, linking: Linking.none)

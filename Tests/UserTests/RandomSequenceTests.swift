@@ -40,10 +40,10 @@ import Testing
         let names = Names()
         for place in 0..<40 {
             let (command, app) = commands.next()
-            let id = "c\(place)"
+            let id = CommandID("c\(place)")
             let trace = Comment(rawValue: "seed \(seed), step \(place): \(app.id) \(command)")
             let now = world.now.milliseconds
-            var expected: [String: Answer] = [:]
+            var expected: [CommandID: Answer] = [:]
             switch command {
             case .wait:
                 world.now.milliseconds += RandomCommands.wait
@@ -71,8 +71,8 @@ import Testing
             case .erase(let place):
                 let users = model.platform.persons.keys.sorted()
                 guard !users.isEmpty else { continue }
-                let user = users[place % users.count].text
-                world.send(.eraseUser(EraseUser(userId: names.real(user))), id, app)
+                let user = users[place % users.count]
+                world.send(.eraseUser(EraseUser(userId: UserID(names.real(user.text)))), id, app)
                 world.drain()
                 expected = model.erase(user, id, app).1
             }
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    static func app(_ id: String) -> AppSettings {
+    static func app(_ id: AppID) -> AppSettings {
         [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp].first { $0.id == id } ?? Fixture.app
     }
 
@@ -109,12 +109,12 @@ import Testing
     private func compare(_ world: World, _ model: NaiveUserModel, _ names: Names, _ trace: Comment) throws {
         for app in [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp] {
             for install in (1...4).map({ "i\($0)" }) {
-                let real = world.links.install(install)
-                let expected = model.platform.install(install)
+                let real = world.links.install(InstallID(install))
+                let expected = model.platform.install(InstallID(install))
                 try #require(real?.status == expected?.status, trace)
                 try #require(real?.activity == expected?.activity, trace)
-                if let user = real?.userID { try #require(names.same(user, expected?.userID), trace) }
-                let row = world.users.install(app.id, install)
+                if let user = real?.userID { try #require(names.same(user.text, expected?.userID?.text), trace) }
+                let row = world.users.install(app.id, InstallID(install))
                 var state = model.devices["\(app.id)/\(install)"] ?? .none
                 if state == .present, expected?.userID == nil { state = .none }
                 switch state {
@@ -166,7 +166,7 @@ import Testing
             var sent: [String] = []
             for place in 0..<70 {
                 let (command, app) = commands.next()
-                let id = "c\(place)"
+                let id = CommandID("c\(place)")
                 switch command {
                 case .wait:
                     world.now.milliseconds += RandomCommands.wait
@@ -175,13 +175,13 @@ import Testing
                     let expires = Int.random(in: 0..<4, using: &commands.random) == 0
                     let expiry = Timestamp(milliseconds: world.now.milliseconds + 5 * Fixture.minute)
                     world.send(command, id, app, expiry: expires ? expiry : nil)
-                    sent.append(id)
+                    sent.append(id.text)
                 case .link(let command): world.send(command, id, app)
                 case .erase(let place):
                     let users = world.links.persons.keys.sorted()
                     guard !users.isEmpty else { continue }
-                    world.send(.eraseUser(EraseUser(userId: users[place % users.count].text)), id, app)
-                    sent.append(id)
+                    world.send(.eraseUser(EraseUser(userId: users[place % users.count])), id, app)
+                    sent.append(id.text)
                 }
                 for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
                 commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }
@@ -194,7 +194,7 @@ import Testing
                 world.drain()
             }
             let trace = "seed \(seed)"
-            let unanswered = sent.filter { world.final[$0] == nil }
+            let unanswered = sent.filter { world.final[CommandID($0)] == nil }
             try #require(unanswered == [], "\(trace)")
             try #require(world.problems == [], "\(trace)")
             try Invariants.check(world, trace)
@@ -238,7 +238,7 @@ enum Invariants {
         let active = Dictionary(grouping: world.links.installs.values.filter(\.isActive), by: \.userID)
         try #require(active.values.allSatisfy { $0.count == 1 }, trace)
         // Rows of users are kept for those on an install, and for the erased.
-        let here = Set(world.users.installs.values.compactMap { $0.facts.userID.map { ExactText($0) } })
+        let here = Set(world.users.installs.values.compactMap { $0.facts.userID.map { $0 } })
         let kept = Set(world.users.changedUsers.filter(\.value).keys)
         try #require(kept.subtracting(here).subtracting(world.users.erased).isEmpty, trace)
     }

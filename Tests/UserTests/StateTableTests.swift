@@ -59,7 +59,8 @@ import Testing
             case .noted: return "–"
             case .user(let id, let isLinked, let isRemoteEnabled):
                 let facts = try #require(install?.facts)
-                #expect(id == facts.userID && isLinked == facts.isLinked && isRemoteEnabled == facts.isRemoteEnabled)
+                #expect(
+                    id == facts.userID?.text && isLinked == facts.isLinked && isRemoteEnabled == facts.isRemoteEnabled)
                 return "user"
             default: return "\(answer)"
             }

@@ -44,9 +44,9 @@ import WireJSON
     private static let later = Timestamp(milliseconds: 1_800_000_600_000)
     private static let nobody4 = Fixture.facts(4, user: nil)
 
-    private static func c(_ id: String) -> Waiting { Waiting(Fixture.key(id)) }
+    private static func c(_ id: CommandID) -> Waiting { Waiting(Fixture.key(id)) }
 
-    private static func beginners(_ first: String, _ repeats: [String] = []) -> Beginners {
+    private static func beginners(_ first: CommandID, _ repeats: [CommandID] = []) -> Beginners {
         var beginners = Beginners(c(first))
         beginners.repeats = repeats.map(c)
         return beginners
@@ -75,7 +75,9 @@ import WireJSON
         _ step: Creation.Step, facts: LinkFacts = .nothing, repeats: [String] = []
     ) -> Installation.State {
         .creating(
-            Creation(registration: registration(), facts: facts, commands: beginners("c1", repeats), step: step))
+            Creation(
+                registration: registration(), facts: facts, commands: beginners("c1", repeats.map(CommandID.init(_:))),
+                step: step))
     }
 
     private static func link(_ step: PendingLink.Step) -> PendingLink {
@@ -83,7 +85,7 @@ import WireJSON
     }
 
     private static func failing(
-        _ failure: Failure, confirmations: [String] = [], facts: LinkFacts = .nothing, resets: [String] = []
+        _ failure: Failure, confirmations: [CommandID] = [], facts: LinkFacts = .nothing, resets: [CommandID] = []
     ) -> Installation.State {
         let failed = FailedCreation(
             registration: registration(), commands: beginners("c1"), confirmations: confirmations.map(c),

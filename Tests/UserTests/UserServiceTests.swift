@@ -12,7 +12,7 @@ import WireJSON
 
 /// Load, decide, save on real databases.
 @Suite struct UserServiceTests {
-    private func create(_ install: String, code: String) -> UserCommand {
+    private func create(_ install: InstallID, code: String) -> UserCommand {
         .create(CreateUser(installId: install, device: Fixture.phone, authCode: code))
     }
 
@@ -38,10 +38,10 @@ import WireJSON
                 try reader.installs([full.key, bare.key, InstallKey(app: "demo", id: "i2")]).sorted { $0.app < $1.app }
                     == [full, bare])
             #expect(try reader.installs(awaiting: ["f1", "f2"]) == [full])
-            #expect(try reader.installs(of: [ExactText(Fixture.userID)]) == [full])
+            #expect(try reader.installs(of: [Fixture.userID]) == [full])
             #expect(Set(try reader.codes(Set((codes.map(\.digest)) + [CodeDigest(of: "no")]))) == Set(codes))
-            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "Ren\u{e9} %_'")]) == [codes[0]])
-            #expect(try reader.codes(of: [Scoped<ExactText>(app: "other", id: "anna")]).isEmpty)
+            #expect(try reader.codes(of: [Scoped(app: "demo", id: "Ren\u{e9} %_'")]) == [codes[0]])
+            #expect(try reader.codes(of: [Scoped(app: "other", id: "anna")]).isEmpty)
             #expect(try reader.erased(among: ["u9", "u8"]) == ["u9"])
         }
         // An erased user stays erased, whoever writes it; others are forgotten with their last install.
@@ -55,15 +55,17 @@ import WireJSON
         for cycle in 0..<3 {
             let create = CreateUser(
                 installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: Linking.none)
-            let begun = try store.run([.create(create)], id: "create\(cycle)")
+            let begun = try store.run([.create(create)], id: CommandID("create\(cycle)"))
             let forward = try #require(begun[0].forwards.first?.id)
-            let facts = Fixture.facts(Int64(2 * cycle + 1), user: "u\(cycle)", isLinked: false)
-            _ = try store.run([.answered(LinkAnswer(forward: forward, outcome: .facts(facts)))], id: "answer\(cycle)")
+            let facts = Fixture.facts(Int64(2 * cycle + 1), user: UserID("u\(cycle)"), isLinked: false)
+            _ = try store.run(
+                [.answered(LinkAnswer(forward: forward, outcome: .facts(facts)))], id: CommandID("answer\(cycle)"))
             #expect(try store.count("users") == 1)
-            let reset = try store.run([.reset(ResetUser(installId: "i1"))], id: "reset\(cycle)")
+            let reset = try store.run([.reset(ResetUser(installId: "i1"))], id: CommandID("reset\(cycle)"))
             let detach = try #require(reset[0].forwards.first?.id)
             let gone = LinkFacts.nothing
-            _ = try store.run([.answered(LinkAnswer(forward: detach, outcome: .facts(gone)))], id: "gone\(cycle)")
+            _ = try store.run(
+                [.answered(LinkAnswer(forward: detach, outcome: .facts(gone)))], id: CommandID("gone\(cycle)"))
             #expect(try store.count("installations") == 0)
             #expect(try store.count("users") == 0)
         }
@@ -139,9 +141,9 @@ import WireJSON
         #expect(try store.run([command], id: "forget").map(\.answer) == [.forgotten(1)])
         try store.read { (reader) throws in
             #expect(try reader.installs([hers.key, foreign.key]) == [foreign])
-            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "anna")]).isEmpty)
-            #expect(try reader.codes(of: [Scoped<ExactText>(app: "demo", id: "bert")]).count == 1)
-            #expect(try reader.erased(among: [ExactText(Fixture.userID)]) == [Fixture.userID])
+            #expect(try reader.codes(of: [Scoped(app: "demo", id: "anna")]).isEmpty)
+            #expect(try reader.codes(of: [Scoped(app: "demo", id: "bert")]).count == 1)
+            #expect(try reader.erased(among: [Fixture.userID]) == [Fixture.userID])
         }
         #expect(try store.run([command], id: "again").map(\.answer) == [.forgotten(0)])
     }
@@ -234,8 +236,8 @@ extension ServiceStore where Service == UserService {
     }
 
     /// On PostgreSQL on a connection of its own, beside what ``database`` is busy with.
-    func run(_ commands: [UserCommand], id: String) throws -> [UserDecider.Decision] {
-        let steps = commands.enumerated().map { ($1, Fixture.context(id: "\(id) \($0)")) }
+    func run(_ commands: [UserCommand], id: CommandID) throws -> [UserDecider.Decision] {
+        let steps = commands.enumerated().map { ($1, Fixture.context(id: CommandID("\(id) \($0)"))) }
         return try run(UserService(), steps, on: database.engine == .postgresql ? another() : nil)
     }
 }

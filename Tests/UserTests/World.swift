@@ -38,8 +38,8 @@ struct World {
     private var decided: Set<CommandKey> = []
     private var consumed: [Message] = []
     /// The answers to the commands that were sent from outside.
-    private(set) var first: [String: Answer] = [:]
-    private(set) var final: [String: Answer] = [:]
+    private(set) var first: [CommandID: Answer] = [:]
+    private(set) var final: [CommandID: Answer] = [:]
     private(set) var problems: [String] = []
     private(set) var events: [any EventMessage] = []
     private(set) var crashes = 0
@@ -50,7 +50,7 @@ struct World {
 
     // MARK: From outside
 
-    mutating func send(_ command: UserCommand, _ id: String, _ app: AppSettings, expiry: Timestamp? = nil) {
+    mutating func send(_ command: UserCommand, _ id: CommandID, _ app: AppSettings, expiry: Timestamp? = nil) {
         let subject = command.installID ?? "external"
         publish(
             Message(
@@ -58,8 +58,8 @@ struct World {
                 body: .user(command), expiry: expiry))
     }
 
-    mutating func send(_ command: LinkCommand, _ id: String, _ app: AppSettings) {
-        let subject = command.externalID ?? command.installID ?? command.userID ?? ""
+    mutating func send(_ command: LinkCommand, _ id: CommandID, _ app: AppSettings) {
+        let subject = command.externalID?.text ?? command.installID?.text ?? command.userID?.text ?? ""
         publish(
             Message(
                 key: CommandKey(app: app.id, source: "test", id: id), partition: "link/\(app.id)/\(subject)", app: app,
@@ -74,13 +74,13 @@ struct World {
             let id = "due \(first.id)"
             publish(
                 Message(
-                    key: CommandKey(app: install.app, source: "user", id: id),
+                    key: CommandKey(app: install.app, source: "user", id: CommandID(id)),
                     partition: "user/\(install.app)/\(install.id)", app: app(install.app),
                     body: .user(.expireLinker(command))))
         }
     }
 
-    private func app(_ id: String) -> AppSettings {
+    private func app(_ id: AppID) -> AppSettings {
         [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp].first { $0.id == id } ?? Fixture.app
     }
 
@@ -179,28 +179,29 @@ struct World {
     }
 
     /// The answer to what the link service asked.
-    private mutating func reply(to forward: String, from service: String, _ message: Message) {
+    private mutating func reply(to forward: CommandID, from service: String, _ message: Message) {
         outboxes[message.partition, default: []].append(
             Message(
-                key: CommandKey(app: message.app.id, source: "\(service)'s answer", id: forward),
+                key: CommandKey(app: message.app.id, source: SourceID("\(service)'s answer"), id: forward),
                 partition: "link replies/\(forward)", app: message.app,
                 body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done)))))
     }
 
     private mutating func take(_ decision: LinkDecider.Decision, _ command: LinkCommand, _ message: Message) {
-        func out(_ command: UserCommand, _ id: String, _ partition: String) {
+        func out(_ command: UserCommand, _ id: CommandID, _ partition: String) {
             outboxes[message.partition, default: []].append(
                 Message(
                     key: CommandKey(
-                        app: message.app.id, source: "link", id: "\(message.key.source) \(message.key.id) \(id)"),
+                        app: message.app.id, source: "link",
+                        id: CommandID("\(message.key.source) \(message.key.id) \(id)")),
                     partition: partition, app: message.app, body: .user(command)))
         }
         for (index, event) in decision.events.enumerated() {
             let partition = "events/\(message.app.id)/\(event.subject)"
             switch event {
-            case let event as Linked: out(.linked(event), "\(index)", partition)
-            case let event as InstallStatusChanged: out(.statusChanged(event), "\(index)", partition)
-            case let event as InstallDetached: out(.detached(event), "\(index)", partition)
+            case let event as Linked: out(.linked(event), CommandID("\(index)"), partition)
+            case let event as InstallStatusChanged: out(.statusChanged(event), CommandID("\(index)"), partition)
+            case let event as InstallDetached: out(.detached(event), CommandID("\(index)"), partition)
             default: break
             }
         }
@@ -234,14 +235,16 @@ struct World {
             if answer != .noted { problems.append("\(message.key.id) was answered \(answer)") }
             return
         }
-        if first.updateValue(answer, forKey: message.key.id) != nil { problems.append("\(message.key.id) twice") }
+        if first.updateValue(answer, forKey: CommandID(message.key.id.text)) != nil {
+            problems.append("\(message.key.id) twice")
+        }
         switch answer {
         case .begun, .pending: return
         default: settle(message.key.id, answer)
         }
     }
 
-    private mutating func settle(_ id: String, _ answer: Answer) {
+    private mutating func settle(_ id: CommandID, _ answer: Answer) {
         if case .pending = answer {
             if final[id] != nil { problems.append("\(id) is pending behind its end") }
             if first.updateValue(answer, forKey: id) != .begun { problems.append("\(id) was pending before") }

@@ -16,7 +16,7 @@ import WireJSON
         var world = World()
         for (device, user, mpid) in [("d", "anna", 1), ("e", "anna", 1), ("f", "berta", 2)] as [(String, String, Int64)]
         {
-            let login = world.vouched(user, device: device)
+            let login = world.vouched(user, device: DeviceID(device))
             _ = world.answer(login, mpid: mpid)
         }
         let erasure = world.forget(1, 9, userIDs: ["anna"], emails: ["a@b.io"])
@@ -109,14 +109,14 @@ import WireJSON
     }
 
     private func step(_ command: VerificationCommand, _ id: String) -> RandomCommands.Step {
-        RandomCommands.Step(command: command, context: Fixture.context(Fixture.settings(.off), id: id))
+        RandomCommands.Step(command: command, context: Fixture.context(Fixture.settings(.off), id: CommandID(id)))
     }
 
     private static let erasure = VerificationCommand.forget(
         ForgetSessions(mpids: [MPID(1)].compactMap(\.self), userIds: ["anna-of-the-tables"], emails: ["Anna@Tables.io"])
     )
 
-    private static func login(_ device: String) -> VerificationCommand {
+    private static func login(_ device: DeviceID) -> VerificationCommand {
         .login(
             VerificationLogin(
                 deviceId: device, userId: "anna-of-the-tables", userEmail: "Anna@Tables.io", userName: "Anna T."))

@@ -19,7 +19,7 @@ enum Fixture {
     static let k1 = key("k1", secret)
     static let k2 = key("k2", "second_secret_key_0123456789")
 
-    static func key(_ id: String, _ secret: String, retireAt: Timestamp? = nil) -> VerificationSettings.Key {
+    static func key(_ id: KeyID, _ secret: String, retireAt: Timestamp? = nil) -> VerificationSettings.Key {
         VerificationSettings.Key(id: id, secret: symmetric(secret), retireAt: retireAt)
     }
 
@@ -37,7 +37,7 @@ enum Fixture {
     }
 
     static func context(
-        _ settings: VerificationSettings, id: String = "c1", app: String = "support", now: Timestamp = now,
+        _ settings: VerificationSettings, id: CommandID = "c1", app: AppID = "support", now: Timestamp = now,
         expiry: Timestamp? = nil
     ) -> DecisionContext {
         DecisionContext(
@@ -47,10 +47,11 @@ enum Fixture {
 
     /// The sync service's answer to a forward, as it comes.
     static func answer(
-        to forward: String, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil, result: JSONValue? = nil
+        to forward: CommandID, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil, result: JSONValue? = nil
     ) -> VerificationCommand {
         var reply: JSONObject = [
-            "commandId": .string(forward), "commandType": .string(LogInUser.type), "status": .string(status.rawValue),
+            "commandId": .string(forward.text), "commandType": .string(LogInUser.type),
+            "status": .string(status.rawValue),
         ]
         if let reason {
             reply["reason"] = .string(reason.rawValue)

@@ -192,12 +192,13 @@ import WireJSON
                 traffic.append(
                     .login(
                         VerificationLogin(
-                            deviceId: "d\(index % 50)", userId: index % 29 == 0 ? nil : user,
+                            deviceId: DeviceID("d\(index % 50)"), userId: index % 29 == 0 ? nil : user,
                             userAuthToken: tokens.randomElement(using: &random) ?? nil)))
             } else {
                 let token = jwts.randomElement(using: &random) ?? ""
                 traffic.append(
-                    .loginIdentity(VerificationLoginIdentity(deviceId: "d\(index % 50)", identityToken: token)))
+                    .loginIdentity(
+                        VerificationLoginIdentity(deviceId: DeviceID("d\(index % 50)"), identityToken: token)))
             }
         }
         var report = World(Fixture.settings(.report))
@@ -241,10 +242,10 @@ import WireJSON
             return
         }
         let result = try #require(any as? VerificationUsageResult)
-        let later = world.now.rfc3339
+        let later = world.now
         #expect(
             result.counts == [
-                .init(method: .authToken, keyId: "k1", count: 2, lastUsed: Fixture.now.rfc3339),
+                .init(method: .authToken, keyId: "k1", count: 2, lastUsed: Fixture.now),
                 .init(method: .authToken, keyId: "k2", count: 1, lastUsed: later),
                 .init(method: .authToken, reason: .authTokenNotProvided, count: 1, lastUsed: later),
                 .init(method: .identityToken, count: 1, lastUsed: later),

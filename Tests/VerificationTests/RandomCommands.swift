@@ -19,8 +19,8 @@ struct RandomCommands {
 
     /// A forward that was not answered, or that may be answered again.
     struct Waiting {
-        var app: String
-        var forwardID: String
+        var app: AppID
+        var forwardID: CommandID
         /// Whom the sync service finds.
         var mpid: Int64
     }
@@ -35,14 +35,15 @@ struct RandomCommands {
 
     mutating func next() -> Step {
         count += 1
-        let app = ["support", "other"][Int.random(in: 0...1, using: &random)]
+        let app: AppID = ["support", "other"][Int.random(in: 0...1, using: &random)]
         let settings = settings(app)
         if !waiting.isEmpty, Int.random(in: 0..<5, using: &random) < 2 {
             let answer = answer()
             return Step(
-                command: answer.0, context: Fixture.context(self.settings(answer.1), id: "c\(count)", app: answer.1))
+                command: answer.0,
+                context: Fixture.context(self.settings(answer.1), id: CommandID("c\(count)"), app: answer.1))
         }
-        let device = "d\(Int.random(in: 0..<3, using: &random))"
+        let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
         let user = ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)]
         let command: VerificationCommand =
             switch Int.random(in: 0..<13, using: &random) {
@@ -61,35 +62,38 @@ struct RandomCommands {
             default:
                 .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: Fixture.token(user)))
             }
-        return Step(command: command, context: Fixture.context(settings, id: "c\(count)", app: app))
+        return Step(command: command, context: Fixture.context(settings, id: CommandID("c\(count)"), app: app))
     }
 
     /// Mostly the same; now and then the first key is away for a moment.
-    private mutating func settings(_ app: String) -> VerificationSettings {
+    private mutating func settings(_ app: AppID) -> VerificationSettings {
         Fixture.settings(
             app == "support" ? .enforce : .report,
             keys: Int.random(in: 0..<8, using: &random) == 0 ? [Fixture.k2] : [Fixture.k1, Fixture.k2])
     }
 
-    private func mpid(_ user: String, _ app: String) -> Int64 {
+    private func mpid(_ user: String, _ app: AppID) -> Int64 {
         ["anna": 1, "berta": 2, "carla": 3][user, default: 4] + 10 * lives["\(app) \(user)", default: 0]
     }
 
-    private mutating func forget(_ user: String, _ app: String) -> VerificationCommand {
+    private mutating func forget(_ user: String, _ app: AppID) -> VerificationCommand {
         defer { lives["\(app) \(user)", default: 0] += 1 }
         let userIDs = Bool.random(using: &random) ? [user] : []
-        return .forget(ForgetSessions(mpids: [MPID(mpid(user, app))].compactMap(\.self), userIds: userIDs, emails: []))
+        return .forget(
+            ForgetSessions(
+                mpids: [MPID(mpid(user, app))].compactMap(\.self), userIds: userIDs.map(IdentityValue.init(_:)),
+                emails: []))
     }
 
     /// Remembers what has to be answered.
-    mutating func note(_ decision: VerificationDecider.Decision, app: String) {
+    mutating func note(_ decision: VerificationDecider.Decision, app: AppID) {
         for forward in decision.forwards {
             let user = (forward.command as? LogInUser)?.request.knownIdentities["customerid"] ?? nil
             waiting.append(Waiting(app: app, forwardID: forward.id, mpid: user.map { mpid($0, app) } ?? -9))
         }
     }
 
-    private mutating func answer() -> (VerificationCommand, String) {
+    private mutating func answer() -> (VerificationCommand, AppID) {
         // Mostly the oldest, as it comes; now and then another one.
         let place = Int.random(in: 0..<4, using: &random) > 0 ? 0 : Int.random(in: 0..<waiting.count, using: &random)
         let one = waiting[place]

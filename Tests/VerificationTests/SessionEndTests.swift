@@ -195,7 +195,7 @@ import Testing
             ]
         var state = SessionState()
         for (device, standing) in standings {
-            state.apply(.session(Session(app: "support", deviceID: device, standing: standing)))
+            state.apply(.session(Session(app: "support", deviceID: DeviceID(device), standing: standing)))
         }
         let saved = state
         try store.database.transaction { try VerificationStore(transaction: $0).save(saved, shard: 0) }
@@ -205,7 +205,7 @@ import Testing
             return try store.database.transaction { transaction in
                 // A new one each time has no pace to keep.
                 try VerificationService().due(now: now, limit: limit, apps: directory(settings), in: transaction)
-            }.map { try #require($0.command as? ReviewSession).deviceId }
+            }.map { try #require($0.command as? ReviewSession).deviceId.text }
         }
         #expect(try due(Fixture.settings(.report)) == [])
         #expect(try due(Self.gone, limit: 3).count == 3)
@@ -228,7 +228,7 @@ import Testing
         var state = SessionState()
         for number in 0..<5 {
             state.apply(
-                .session(Session(app: "support", deviceID: "d\(number)", standing: Standing(.unchecked))))
+                .session(Session(app: "support", deviceID: DeviceID("d\(number)"), standing: Standing(.unchecked))))
         }
         let saved = state
         try store.database.transaction { try VerificationStore(transaction: $0).save(saved, shard: 0) }

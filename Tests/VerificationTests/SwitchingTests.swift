@@ -216,7 +216,7 @@ import WireJSON
     ]) func wordsThatAreNotKnown(_ text: String) throws {
         var world = World()
         let anna = world.vouched("anna")
-        let data = try JSONValue(parsing: Array(text.replacing("ID", with: anna.forwards[0].id).utf8))
+        let data = try JSONValue(parsing: Array(text.replacing("ID", with: anna.forwards[0].id.text).utf8))
         #expect(
             world.decide(try VerificationService.inputs.read("identity.reply.v1", data)).settled == [
                 "rejected SERVER_ERROR"

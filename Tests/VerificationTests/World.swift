@@ -18,16 +18,16 @@ struct World {
     init(_ settings: VerificationSettings = Fixture.settings()) { self.settings = settings }
 
     /// - Returns: the decision, applied.
-    mutating func decide(_ command: VerificationCommand, app: String = "support") -> VerificationDecider.Decision {
+    mutating func decide(_ command: VerificationCommand, app: AppID = "support") -> VerificationDecider.Decision {
         count += 1
-        let context = Fixture.context(settings, id: "c\(count)", app: app, now: now)
+        let context = Fixture.context(settings, id: CommandID("c\(count)"), app: app, now: now)
         let decision = VerificationDecider(state, context).decide(command)
         decision.changes.forEach { state.apply($0) }
         return decision
     }
 
     mutating func login(
-        _ userID: String? = nil, _ email: String? = nil, token: String? = nil, device: String = "d",
+        _ userID: String? = nil, _ email: String? = nil, token: String? = nil, device: DeviceID = "d",
         name: String? = nil,
         fullPrivacy: Bool? = nil
     ) -> VerificationDecider.Decision {
@@ -39,15 +39,15 @@ struct World {
     }
 
     /// A login with the right token.
-    mutating func vouched(_ userID: String, device: String = "d") -> VerificationDecider.Decision {
+    mutating func vouched(_ userID: String, device: DeviceID = "d") -> VerificationDecider.Decision {
         login(userID, token: Fixture.token(userID), device: device)
     }
 
-    mutating func identity(_ token: String, device: String = "d") -> VerificationDecider.Decision {
+    mutating func identity(_ token: String, device: DeviceID = "d") -> VerificationDecider.Decision {
         decide(.loginIdentity(VerificationLoginIdentity(deviceId: device, identityToken: token)))
     }
 
-    mutating func logout(device: String = "d") -> VerificationDecider.Decision {
+    mutating func logout(device: DeviceID = "d") -> VerificationDecider.Decision {
         decide(.logout(VerificationLogout(deviceId: device)))
     }
 
@@ -63,21 +63,25 @@ struct World {
         decide(Fixture.answer(to: decision.forwards.first?.id ?? "", status, reason: reason, result: result))
     }
 
-    mutating func getSession(_ device: String = "d") -> VerificationDecider.Decision {
+    mutating func getSession(_ device: DeviceID = "d") -> VerificationDecider.Decision {
         decide(.getSession(GetSession(deviceId: device)))
     }
 
-    mutating func review(_ device: String = "d") -> VerificationDecider.Decision {
+    mutating func review(_ device: DeviceID = "d") -> VerificationDecider.Decision {
         decide(.review(ReviewSession(deviceId: device)))
     }
 
     mutating func forget(
         _ mpids: Int64..., userIDs: [String] = [], emails: [String] = []
     ) -> VerificationDecider.Decision {
-        decide(.forget(ForgetSessions(mpids: mpids.compactMap { MPID($0) }, userIds: userIDs, emails: emails)))
+        decide(
+            .forget(
+                ForgetSessions(
+                    mpids: mpids.compactMap { MPID($0) }, userIds: userIDs.map(IdentityValue.init(_:)),
+                    emails: emails.map(IdentityValue.init(_:)))))
     }
 
-    func session(_ device: String = "d") -> Session? { state.session(app: "support", deviceID: device) }
+    func session(_ device: DeviceID = "d") -> Session? { state.session(app: "support", deviceID: device) }
 }
 
 extension VerificationDecider.Decision {
@@ -91,7 +95,7 @@ extension VerificationDecider.Decision {
     var told: [String] {
         events.map { event in
             switch event {
-            case let event as VerificationVerified: "verified \(event.keyId ?? event.method.rawValue)"
+            case let event as VerificationVerified: "verified \(event.keyId?.text ?? event.method.rawValue)"
             case let event as VerificationFailed: "failed \(event.reason.rawValue)"
             case let event as UnverifiedObserved: "observed \(event.reason.rawValue)"
             case let event as SessionChanged:
@@ -127,13 +131,13 @@ extension VerificationDecider.Decision {
         case .rejected(let rejection): "rejected \(rejection.reason.rawValue)"
         case .succeeded(let result as VerificationResult):
             ([
-                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId, result.mpid?.description,
+                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId?.text, result.mpid?.description,
                 result.anonymousReason?.rawValue,
             ] as [String?]).compactMap(\.self).joined(separator: " ")
         case .succeeded(let result as SessionResult):
             ([
-                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId, result.mpid?.description,
-                result.verifiedAt, result.hasLogin ? "login" : nil,
+                result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId?.text, result.mpid?.description,
+                result.verifiedAt?.rfc3339, result.hasLogin ? "login" : nil,
             ] as [String?]).compactMap(\.self).joined(separator: " ")
         case .succeeded(let result as ForgottenSessionsResult): "removed \(result.sessionsRemoved)"
         case .succeeded: "another"

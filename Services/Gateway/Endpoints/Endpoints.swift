@@ -38,7 +38,9 @@ extension Endpoint {
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
             data: OwnCalls.install("success")),
-        Endpoint("POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install, { ResetUser(installId: InstallID($0.id)) }),
+        Endpoint(
+            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install,
+            { ResetUser(installId: InstallID($0.id)) }),
     ]
 
     /// The identity vendor's calls (F20).
@@ -81,6 +83,7 @@ extension Endpoint {
             "POST", "/v1/verification/check", .own, by: .backend, VerificationCheck.self,
             data: OwnCalls.members("userId", "userEmail", "userAuthToken")),
         Endpoint(
-            "GET", "/v1/verification/sessions/{device_id}", .own, by: .backend, { GetSession(deviceId: DeviceID($0.id)) }),
+            "GET", "/v1/verification/sessions/{device_id}", .own, by: .backend,
+            { GetSession(deviceId: DeviceID($0.id)) }),
     ]
 }

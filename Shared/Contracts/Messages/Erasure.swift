@@ -104,7 +104,9 @@ public struct ForgetSessions: CommandMessage {
         self.emails = emails
     }
 
-    public var partitionSubject: String { mpids.first?.description ?? userIds.first?.text ?? emails.first?.text ?? "nobody" }
+    public var partitionSubject: String {
+        mpids.first?.description ?? userIds.first?.text ?? emails.first?.text ?? "nobody"
+    }
 
     public func validate() throws(Rejection) {
         for (index, value) in userIds.enumerated() { try Validation.identityValue(value, "userIds[\(index)]") }

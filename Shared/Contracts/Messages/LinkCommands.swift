@@ -179,7 +179,8 @@ public struct InstallResult: CommandResult {
     public var version: Int64
 
     public init(
-        installId: InstallID, appId: AppID, userId: UserID?, externalId: ExternalID?, status: InstallStatus, isActive: Bool,
+        installId: InstallID, appId: AppID, userId: UserID?, externalId: ExternalID?, status: InstallStatus,
+        isActive: Bool,
         isUsersFirst: Bool, version: Int64
     ) {
         self.installId = installId

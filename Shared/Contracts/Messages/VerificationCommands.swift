@@ -221,7 +221,8 @@ public struct VerificationUsageResult: CommandResult {
         public var lastUsed: Timestamp
 
         public init(
-            method: VerificationMethod, keyId: KeyID? = nil, reason: ReasonCode? = nil, count: Int64, lastUsed: Timestamp
+            method: VerificationMethod, keyId: KeyID? = nil, reason: ReasonCode? = nil, count: Int64,
+            lastUsed: Timestamp
         ) {
             self.method = method
             self.keyId = keyId

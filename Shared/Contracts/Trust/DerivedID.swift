@@ -30,7 +30,9 @@ public enum DerivedID {
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
     /// them. `counter` numbers the attempts, for the day that a number is taken already (S2).
-    public static func mpid(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID, counter: Int) -> MPID {
+    public static func mpid(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID, counter: Int)
+        -> MPID
+    {
         var counter = counter
         while true {
             let digest = code(salt, domain("mpid", app.text, source.text, commandID.text, String(counter)))
