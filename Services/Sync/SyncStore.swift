@@ -124,13 +124,19 @@ public struct SyncStore {
         try Profile.table.insert(state.profiles.created, in: transaction)
         try Profile.table.update(state.profiles.updated, in: transaction)
         try saveIdentities(state)
-        let devices = state.devices.changed
-        try DeviceRecord.table.save(devices.filter { !$0.isUnused || $0.bucket != nil }, in: transaction)
-        try DeviceRecord.table.remove(
-            devices.filter { $0.isUnused && $0.bucket == nil }.map(\.key), in: transaction)
+        try saveDevices(state)
         try AliasRecord.table.save(state.aliases, in: transaction)
         try ForgottenRow.table.save(state.newlyForgotten.map { ForgottenRow($0) }.sorted(), in: transaction)
         try saveErasures(state)
+    }
+
+    /// A device of which nothing is known leaves no row. Plainly, as the values' rows are written.
+    private func saveDevices(_ state: SyncState) throws {
+        func isKept(_ device: DeviceRecord) -> Bool { !device.isUnused || device.bucket != nil }
+        try DeviceRecord.table.insert(state.devices.created.filter(isKept), in: transaction)
+        let updated = state.devices.updated
+        try DeviceRecord.table.update(updated.filter(isKept), in: transaction)
+        try DeviceRecord.table.remove(updated.filter { !isKept($0) }.map(\.key), in: transaction)
     }
 
     /// A value without holders leaves no row, so that nothing tells of it. A row may therefore go at any time: one that

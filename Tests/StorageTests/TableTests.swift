@@ -161,6 +161,35 @@ import Testing
         #expect(Set(left) == [Self.things[0], changed])
     }
 
+    /// What another transaction has done meanwhile to a row that was read, or was not there, is never written over.
+    ///
+    /// ```
+    /// one                                two
+    /// BEGIN, read b, look for d
+    ///                                    delete b or insert d, COMMIT
+    /// write b and d -> conflict
+    /// ```
+    @Test(arguments: ["DELETE FROM things WHERE app = 'b'", "UPDATE things SET app = 'd' WHERE app = 'b'"])
+    func whatWentOrCameMeanwhileIsAConflict(_ meanwhile: String) throws {
+        let (store, one) = try store(.postgresql)
+        let two = try store.open()
+        try one.transaction { try Thing.table.insert(Self.things, in: $0) }
+        let error = failure {
+            try one.transaction { (transaction) throws in
+                var table = Table<Thing>()
+                let keys = [Self.key("b", ""), Self.key("d", "")]
+                try Thing.table.find(keys, in: transaction).forEach { table.load($0) }
+                try two.transaction { try $0.execute(meanwhile) }
+                let isGone = meanwhile.hasPrefix("DELETE")
+                table.put(Thing(key: keys[isGone ? 0 : 1], label: "written"))
+                try Thing.table.save(table, in: transaction)
+            }
+        }
+        #expect(error?.kind == .conflict)
+        let count = try two.transaction { try $0.query("SELECT 1 FROM things WHERE label = 'written'").count }
+        #expect(count == 0)
+    }
+
     @Test func aTableKnowsWhatIsToBeWritten() {
         var table = Table<Thing>()
         let keys = ["b", "a", "c", "d"].map { Self.key("app", $0) }

@@ -153,9 +153,12 @@ extension SQLTable where Row: SQLKeyedRecord {
         try find(byKey, keys, in: transaction)
     }
 
-    /// Writes what the batch has changed, each row over what stands there, and deletes what it has removed.
+    /// Inserts what the batch has made, updates what it has changed and deletes what it has removed. Whatever another
+    /// transaction did to one of these rows since they were read is a conflict: "insert or update" would bring back a
+    /// row that another one has just deleted.
     public func save(_ table: Table<Row>, in transaction: any SQLTransaction) throws(StorageError) {
-        try save(table.changed, in: transaction)
+        try insert(table.created, in: transaction)
+        try update(table.updated, in: transaction)
         try remove(table.removed, in: transaction)
     }
 
