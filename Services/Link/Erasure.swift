@@ -47,6 +47,11 @@ public struct Erasure: Codable, Sendable, Hashable {
 
         func key(app: AppID) -> CommandKey { CommandKey(app: app, source: source, id: id) }
 
+        /// Whether both are the same command.
+        func isOf(_ other: Waiting) -> Bool {
+            source == other.source && id == other.id
+        }
+
         func waits(for part: KeyPath<Erasure, Part>) -> Bool {
             if case .erased = answer { true } else { part == \Erasure.user }
         }
@@ -206,9 +211,7 @@ extension LinkDecider {
     /// Whether the command still waits for the other person that it erased.
     private func isElsewhere(_ waiting: Erasure.Waiting) -> Bool {
         guard let other = waiting.also.flatMap({ state.erasure(of: $0) }) else { return false }
-        return other.waiting.contains {
-            $0.source == waiting.source && $0.id == waiting.id
-        }
+        return other.waiting.contains { $0.isOf(waiting) }
     }
 }
 
@@ -239,8 +242,9 @@ extension LinkDecider.Decision {
 }
 
 extension Erasure {
-    /// Lets a command wait for the end.
+    /// Lets a command wait for the end; once, also when the journal has forgotten it and it comes again.
     fileprivate mutating func add(_ command: Waiting) throws(Rejection) {
+        if waiting.contains(where: { $0.isOf(command) }) { return }
         guard waiting.count < Self.maxWaiting else { throw Rejection(.throttled) }
         waiting.append(command)
     }

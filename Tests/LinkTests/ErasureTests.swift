@@ -125,6 +125,31 @@ import Testing
         #expect(decision.changes.isEmpty)
     }
 
+    /// A command that the journal has forgotten comes again while its erasure goes on.
+    @Test func aForgottenErasureThatIsRepeatedWaitsOnce() throws {
+        var state = Self.state.after(erase())
+        for _ in 0..<(2 * Erasure.maxWaiting) {
+            let again = erase(Self.me, state)
+            #expect(again.answer == .pending)
+            #expect(again.events.isEmpty && again.forwards.isEmpty)
+            state = state.after(again)
+        }
+        #expect(state.erasure(of: Self.me)?.waiting.count == 1)
+        #expect(answer(0, &state) == [:])
+        let last = ForgetAnswer(forward: Fixture.context(id: "erase").forwardID(1), outcome: .done)
+        let decision = Fixture.decide(.answered(last), state, Fixture.context(id: "last"))
+        #expect(decision.settlements.map { Answer($0.outcome) } == [Self.result])
+    }
+
+    @Test func aForgottenForgetThatIsRepeatedWaitsOnce() throws {
+        var state = Self.state.after(forget(Self.me, "anna"))
+        let again = forget(Self.me, "anna", state)
+        #expect(again.answer == .pending)
+        state = state.after(again)
+        #expect(state.erasure(of: Self.me)?.waiting.count == 1)
+        #expect(answer(0, &state, to: "forget") == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+    }
+
     /// Whoever waits is told, and a repetition asks the one that refused once more, with all it needs.
     @Test func aRefusalIsToldAndAskedAgain() throws {
         var state = Self.state.after(erase())

@@ -11,14 +11,15 @@ extension NaiveLinkModel {
         if person.isErased, !unfinished.contains(user) {
             return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), [])
         }
-        if count(user) >= 16 { return (.rejected(.throttled), []) }
+        let waits = waits(id, for: user)
+        if !waits, count(user) >= 16 { return (.rejected(.throttled), []) }
         let events = person.isErased ? [] : remove(user)
         let result = ErasureResult(
             userId: user, installsRemoved: person.isErased ? 0 : erasedInstalls[user]?.count ?? 0)
         begin(Task(user: user, service: "user"), forwardID(0))
         begin(Task(user: user, service: "sync"), forwardID(1))
         let tasks = Set([Task(user: user, service: "user"), Task(user: user, service: "sync")])
-        waiting.append((id, tasks.subtracting(finished), .erasure(result)))
+        if !waits { waiting.append((id, [user], tasks.subtracting(finished), .erasure(result))) }
         return (.pending, events)
     }
 
@@ -31,25 +32,33 @@ extension NaiveLinkModel {
         let before = self
         var events: [AnyHashable] = []
         var tasks: Set<Task> = []
+        var isNew = false
         for (number, user) in users.enumerated() {
             let task = Task(user: user, service: "user")
             let isErased = persons[user]?.isErased == true
             if isErased, !unfinished.contains(user) || finished.contains(task) { continue }
-            if count(user) >= 16 {
+            let waits = waits(id, for: user)
+            if !waits, count(user) >= 16 {
                 self = before
                 return (.rejected(.throttled), [])
             }
             if !isErased { events += remove(user) }
             begin(task, forwardID(number))
             tasks.insert(task)
+            isNew = isNew || !waits
         }
         if tasks.isEmpty { return (.forgotten(ForgottenPersonResult(userId: users.first)), []) }
         let first = users.first { tasks.contains(Task(user: $0, service: "user")) }
-        waiting.append((id, tasks, .forgotten(ForgottenPersonResult(userId: first))))
+        if isNew { waiting.append((id, Set(users), tasks, .forgotten(ForgottenPersonResult(userId: first)))) }
         return (.pending, events)
     }
 
-    private func count(_ user: UserID) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
+    /// Whether the command waits for the user's erasure already.
+    private func waits(_ id: String, for user: String) -> Bool {
+        waiting.contains { $0.id == id && $0.users.contains(user) }
+    }
+
+    private func count(_ user: String) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
 
     private mutating func remove(_ user: UserID) -> [AnyHashable] {
         externalIDs[user] = persons[user]?.externalID

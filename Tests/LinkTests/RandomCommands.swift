@@ -11,6 +11,8 @@ import TestKit
 struct RandomCommands {
     var random: SplitMix64
     private var count = 0
+    /// The erasures so far.
+    private var erasures: [Step] = []
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
@@ -30,12 +32,19 @@ struct RandomCommands {
     ///   - forwards: the ids of what was sent to other services; one of them is what an answer names.
     mutating func next(users: [UserID], forwards: [CommandID]) -> Step {
         count += 1
+        // Now and then a command that the journal has forgotten comes again under its old id: an erasure as it was, any
+        // other as a new one.
+        if Int.random(in: 0..<40, using: &random) == 0, let old = erasures.suffix(3).randomElement(using: &random) {
+            return old
+        }
         let app = pick(Self.apps)
-        // Now and then a command that the journal has forgotten comes again under its old id.
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        return Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
+        let step = Step(command: command, context: Fixture.context(app, id: "c\(number)"))
+        // By its external id it would name somebody else by now.
+        if command.erases, command.externalID == nil { erasures.append(step) }
+        return step
     }
 
     private mutating func pick<Value>(_ values: [Value]) -> Value {
