@@ -185,7 +185,9 @@ extension LinkDecider {
             let person = state.person(userID: erasure.userID)
         else { return Decision(.noted) }
         let part = erasure.part(awaiting: answer.forward)
-        var decision = Decision(.noted, changes: [.person(person)])
+        // Whether they wait for another person too was relied on.
+        let others = erasure.waiting.compactMap { $0.also.flatMap { state.person(userID: $0) } }
+        var decision = Decision(.noted, changes: ([person] + others).map { .person($0) })
         switch answer.outcome {
         case .pending: return Decision(.noted)
         case .refused(let why):
