@@ -28,6 +28,7 @@ struct RandomCommands {
     private var random: SplitMix64
     private var count = 0
     private var waiting: [Waiting] = []
+    private var logins: [Step] = []
     /// How often a user of an app was erased: whoever comes back is somebody new.
     private var lives: [String: Int64] = [:]
 
@@ -43,7 +44,11 @@ struct RandomCommands {
                 command: answer.0,
                 context: Fixture.context(self.settings(answer.1), id: CommandID("c\(count)"), app: answer.1))
         }
-        let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
+        // Now and then a login that the journal has forgotten comes again, also while it is on its way.
+        if Int.random(in: 0..<16, using: &random) == 0, let old = logins.suffix(4).randomElement(using: &random) {
+            return old
+        }
+        let device = "d\(Int.random(in: 0..<3, using: &random))"
         let user = ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)]
         let command: VerificationCommand =
             switch Int.random(in: 0..<13, using: &random) {
@@ -62,7 +67,12 @@ struct RandomCommands {
             default:
                 .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: Fixture.token(user)))
             }
-        return Step(command: command, context: Fixture.context(settings, id: CommandID("c\(count)"), app: app))
+        let step = Step(command: command, context: Fixture.context(settings, id: "c\(count)", app: app))
+        switch command {
+        case .login, .loginIdentity, .logout: logins.append(step)
+        default: break
+        }
+        return step
     }
 
     /// Mostly the same; now and then the first key is away for a moment.

@@ -75,7 +75,11 @@ import WireJSON
                     try #require(problem == nil, trace)
                 }
                 // Refusals and logouts show at once; only what the sync service said moves a user in.
-                if case .pending = decision.outcome { promised.insert(step.context.command) }
+                if case .pending = decision.outcome {
+                    promised.insert(step.context.command)
+                    // Forgotten and sent again, it is answered again.
+                    settled[step.context.command] = nil
+                }
                 for settlement in decision.settlements { settled[settlement.command, default: 0] += 1 }
                 for (key, session) in state.sessions.rows {
                     let told = try #require(readers[key] ?? (session.shown == 0 ? Reader() : nil), trace)
@@ -123,6 +127,16 @@ import WireJSON
             #expect(decisions.map(\.told) == expected.map(\.told), "seed \(seed)")
             #expect(try batched.rows() == single.rows(), "seed \(seed)")
         }
+    }
+
+    /// The journal has forgotten it, and it is on its way still.
+    @Test(arguments: SQLEngine.allCases) func aForgottenLoginThatIsRepeatedIsNoConflict(_ engine: SQLEngine) throws {
+        let store = try VerificationTestStore(engine)
+        let login = VerificationCommand.login(
+            VerificationLogin(deviceId: "d", userId: "anna", userAuthToken: Fixture.token("anna")))
+        let step = RandomCommands.Step(command: login, context: Fixture.context(Fixture.settings()))
+        for _ in 0..<2 { #expect(try store.run([step]).map(\.answer) == ["pending"]) }
+        #expect(try store.count("login_sagas") == 1)
     }
 
     @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
