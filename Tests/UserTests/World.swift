@@ -50,16 +50,29 @@ struct World {
 
     // MARK: From outside
 
-    mutating func send(_ command: UserCommand, _ id: CommandID, _ app: AppSettings, expiry: Timestamp? = nil) {
-        let subject = command.installID ?? "external"
+    mutating func send(_ command: UserCommand, _ id: String, _ app: AppSettings, expiry: Timestamp? = nil) {
+        let partition = Self.partition(command, app.id)
         publish(
             Message(
-                key: CommandKey(app: app.id, source: "test", id: id), partition: "user/\(app.id)/\(subject)", app: app,
+                key: CommandKey(app: app.id, source: "test", id: id), partition: partition, app: app,
                 body: .user(command), expiry: expiry))
     }
 
-    mutating func send(_ command: LinkCommand, _ id: CommandID, _ app: AppSettings) {
-        let subject = command.externalID?.text ?? command.installID?.text ?? command.userID?.text ?? ""
+    private static func partition(_ command: UserCommand, _ app: AppID) -> String {
+        if case .requestAuthCode(let request) = command { return "user/\(app)/\(request.externalId)" }
+        return "user/\(app)/\(command.installID ?? command.userID ?? "")"
+    }
+
+    /// Where a command of the user service's own topic stands; nothing for what comes over others.
+    static func partition(_ step: (command: UserCommand, context: DecisionContext)) -> String? {
+        switch step.command {
+        case .answered, .linked, .statusChanged, .detached: nil
+        default: partition(step.command, step.context.app.id)
+        }
+    }
+
+    mutating func send(_ command: LinkCommand, _ id: String, _ app: AppSettings) {
+        let subject = command.externalID ?? command.installID ?? command.userID ?? ""
         publish(
             Message(
                 key: CommandKey(app: app.id, source: "test", id: id), partition: "link/\(app.id)/\(subject)", app: app,
@@ -125,9 +138,7 @@ struct World {
     }
 
     private mutating func decide(_ message: Message) {
-        let context = DecisionContext(
-            command: message.key, app: message.app,
-            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: message.expiry)
+        let context = context(of: message)
         let isLate = message.expiry.map { $0 <= now } ?? false
         switch message.body {
         case .user(let command):
@@ -150,6 +161,21 @@ struct World {
             let decision = isLate ? .init(.expired) : LinkDecider(links, context).decide(command)
             decision.changes.forEach { links.apply($0) }
             take(decision, command, message)
+        }
+    }
+
+    private func context(of message: Message) -> DecisionContext {
+        DecisionContext(
+            command: message.key, app: message.app,
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: message.expiry)
+    }
+
+    /// What the user service may be reading now, each on a partition of its own.
+    var next: [(command: UserCommand, context: DecisionContext)] {
+        let heads = (Array(topics.values) + Array(outboxes.values)).compactMap(\.first)
+        return heads.sorted { ($0.key.source, $0.key.id) < ($1.key.source, $1.key.id) }.compactMap { message in
+            guard case .user(let command) = message.body, !decided.contains(message.key) else { return nil }
+            return (command, context(of: message))
         }
     }
 
