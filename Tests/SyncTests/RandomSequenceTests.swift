@@ -33,9 +33,13 @@ import Testing
                 let before = state
                 decision.changes.forEach { state.apply($0) }
                 let newMPID = free(step.context, before)
+                let was = model
                 let expected = run(step, &model, newMPID)
                 let answer = Answer(decision.outcome)
                 try #require(agree(answer, expected, step, model), "\(trace): \(answer) instead of \(expected)")
+                let rule: SyncRule? = if case .sync(let result) = answer { result.rule } else { nil }
+                try ToldEvents(before: was, after: model, cause: step.command.toldCause, rule: rule, trace: trace)
+                    .check(decision.events)
                 try compare(state, model, trace)
                 try invariants(state, model, answer, step, before, &given, trace)
                 for event in decision.events {
