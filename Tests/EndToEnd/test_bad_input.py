@@ -121,7 +121,7 @@ def test_guarantee_4_a_value_that_is_no_envelope(bus: Bus, value: bytes | None, 
 def test_guarantee_4_an_empty_value_is_not_a_tombstone_in_the_dead_letter(bus: Bus) -> None:
     place = bus.put(b"", [STRUCTURED])
     letter = bus.dead_letter(place)
-    assert letter.header("dlq_reason") in (b"EMPTY_VALUE", b"NOT_JSON")
+    assert letter.header("dlq_reason") == b"NOT_JSON"
     assert letter.value == b"" and letter.key is None
     check_behind(bus, place[0])
 
@@ -321,7 +321,7 @@ def test_a_header_cannot_be_swallowed_by_its_neighbour(bus: Bus) -> None:
     swallowed = kept.pop("ce_extra") or b""
     kept["ce_expirytime"] = (kept["ce_expirytime"] or b"") + b"\nce_extra=" + swallowed
     place = bus.put(value, list(kept.items()), command.key)
-    assert bus.dead_letter(place).header("dlq_reason") in (b"INVALID_ENVELOPE", b"SIGNATURE_INVALID")
+    assert bus.dead_letter(place).header("dlq_reason") == b"INVALID_ENVELOPE"
 
 
 def test_an_attribute_that_stops_a_replay_cannot_be_hidden_in_another(bus: Bus) -> None:

@@ -212,9 +212,9 @@ def test_a_path_over_the_limits_is_refused(client: Client) -> None:
     head(None, "Transfer-Encoding: chunked") + b"zz\r\n",
     b"POST " + PATH.encode() + b" HTTP/1.1\r\nbad header\r\n\r\n",
 ], ids=["tls", "no-version", "zeros", "version", "negative", "two-lengths", "chunk", "header"])
-def test_what_is_not_http_is_answered_400_or_cut_off(client: Client, data: bytes) -> None:
+def test_what_is_not_http_is_answered_400(client: Client, data: bytes) -> None:
     answer = client.raw(data)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 # Half-closed and vanishing
@@ -232,7 +232,7 @@ def test_a_client_that_closes_in_the_middle_of_a_body(client: Client) -> None:
         connection.sendall(head(len(BODY)) + BODY[:5])
         connection.shutdown(socket.SHUT_WR)
         answer = read_all(connection)
-        assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_clients_that_vanish_while_they_wait(client: Client, gateway: Gateway) -> None:

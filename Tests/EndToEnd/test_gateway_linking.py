@@ -277,7 +277,8 @@ def test_killed_while_requests_wait(running: GatewayDeployment) -> None:
 
 
 def test_without_a_service_the_request_times_out_and_says_which(running: GatewayDeployment) -> None:
-    gateway = running.gateway(GATEWAY_REPLY_TIMEOUT_MS="500").start().wait_ready()
+    # Long enough for the answer of a service that is there, on a machine with other things to do.
+    gateway = running.gateway(GATEWAY_REPLY_TIMEOUT_MS="3000").start().wait_ready()
     assert isinstance(gateway, Gateway)
     link_service = running.services[0]
     install, external_id, key = new_install(running), fresh("ext"), str(uuid.uuid4())
@@ -286,7 +287,7 @@ def test_without_a_service_the_request_times_out_and_says_which(running: Gateway
         start = time.monotonic()
         late = link(gateway.client, install, external_id)
         refused(late, 504, "REPLY_TIMEOUT")
-        assert 0.45 < time.monotonic() - start < 3
+        assert 2.9 < time.monotonic() - start < 30
         kept = link(gateway.client, install, external_id, Idempotency_Key=key)
         refused(kept, 504, "REPLY_TIMEOUT")
         assert kept.json["ref"] == kept.headers["X-Request-Id"]

@@ -82,7 +82,9 @@ def check(running: GatewayDeployment, people: list[tuple[str, str]], seconds: fl
     load = over_http(gateway, people, seconds)
     print(f"over HTTP   {load}")
     assert set(load.statuses) == {"200"}, load
-    assert len(load.latencies) >= 0.95 * RATE * seconds
+    # A client sends all of its requests, however late: a gateway that cannot keep up takes longer. A debug build on a
+    # busy machine has needed three times as long.
+    assert load.seconds < 6 * seconds, load
     assert gateway.metric("gateway_requests_in_flight") == 0
     assert gateway.stop() == 0
 

@@ -335,7 +335,7 @@ def begin_linker(bus: Bus, install: str, app: str = "demo") -> Command:
     assert reply["status"] == "pending"
     assert reply["result"].pop("installToken").keys() == {"tokenId", "expiryDate"}
     assert reply["result"] == {"installId": install, "awaiting": "linker"}
-    until(lambda: bus.ask(c.query(install, app))["status"] == "succeeded", 10, "the install at the link service")
+    succeeded(bus.ask(c.query(install, app)))
     return command
 
 

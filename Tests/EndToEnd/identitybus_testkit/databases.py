@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from .places import postgres_script
+from .secrets import DATABASE_PASSWORD
 from .waiting import until
 
 Row = tuple[Any, ...]
@@ -64,7 +65,12 @@ class PostgreSQL:
         self.url = url
 
     def environment(self) -> dict[str, str]:
-        return {"DATABASE_URL": self.url}
+        """With a password, so that there is one that could leak."""
+        parts = urlsplit(self.url)
+        if parts.password is None:
+            place = parts.netloc.rpartition("@")[2]
+            parts = parts._replace(netloc=f"{parts.username or 'postgres'}:{DATABASE_PASSWORD}@{place}")
+        return {"DATABASE_URL": urlunsplit(parts)}
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), service: str = "link") -> list[Row]:
         with psycopg.connect(self.url, options=f"-c search_path=identity_{service}") as connection:

@@ -11,6 +11,7 @@ from typing import Any, Iterable
 Headers = list[tuple[str, bytes | None]]
 
 INTERNAL_KEY = "e2e-internal-key-Zx81-not-for-logs"
+# In the URL that services get; a server that trusts everybody does not ask for it.
 DATABASE_PASSWORD = "e2e-database-password-Qy72"
 # Key ids give the secrets of the demo apps (config/apps.yaml); this marker makes them findable.
 SECRET_PREFIX = "demo-secret-"
