@@ -28,13 +28,14 @@ import Testing
         let ahead = Mutex(Duration.zero)
     }
 
-    private func publisher(_ notes: Notes = Notes()) throws -> Publisher {
+    private func publisher(_ notes: Notes = Notes(), room: Int? = nil) throws -> Publisher {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: .none)
         let broker = broker
         let hooks = Publisher.Hooks(
             makeProducer: {
                 notes.producers.add(1, ordering: .relaxed)
-                return try broker.producer($0)
+                guard let room else { return try broker.producer($0) }
+                return try broker.producer($0, room: room)
             },
             substitute: writer.undeliverable, gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
             now: { .now + notes.ahead.withLock { $0 } })
@@ -108,6 +109,39 @@ import Testing
         broker.broker.setBroker(up: true)
         #expect(settle(publisher) == [Self.lane: 8])
         #expect(texts(try broker.read(Self.events, 5)).suffix(4) == ["1", "2", "3", "4"])
+        publisher.close(timeout: .seconds(1))
+    }
+
+    /// Each step counts for itself, and only when nothing of it is left.
+    @Test func aStepWithAnythingUndeliveredIsNoProgress() {
+        var progress = LaneProgress(handedThrough: 0)
+        let steps = [2, 1].enumerated().map { place, count in
+            LaneProgress.Step(
+                lane: Self.lane, through: Int64(place + 5), messages: messages(0..<count), since: .now)
+        }
+        for step in steps { progress.append(step) }
+        steps[1].undelivered = 0
+        #expect(progress.advance() == nil)
+        steps[0].undelivered = 1
+        #expect(progress.advance() == nil)
+        steps[0].undelivered = 0
+        #expect(progress.advance() == 6)
+        #expect(progress.advance() == nil)
+    }
+
+    /// What is new stays behind what the producer had no room for, also when it has room again.
+    @Test func aFullQueueKeepsTheOrder() throws {
+        let publisher = try publisher(room: 10)
+        broker.broker.setBroker(up: false)
+        publisher.publish(messages(0..<30), in: Self.lane, through: 0)
+        broker.broker.setBroker(up: true)
+        for number in 30..<90 {
+            publisher.publish(messages(number..<number + 1), in: Self.lane, through: Int64(number))
+            _ = publisher.poll(timeout: .milliseconds(5))
+        }
+        _ = settle(publisher)
+        #expect(publisher.pending == 0)
+        #expect(texts(try broker.read(Self.events, 90)) == (0..<90).map(String.init))
         publisher.close(timeout: .seconds(1))
     }
 

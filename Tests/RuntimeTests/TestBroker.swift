@@ -13,6 +13,7 @@ import Testing
 final class TestBroker {
     let broker: EmbeddedBroker
     let configuration: KafkaConfiguration
+    private let environment: [String: String]
     static let topics = [
         "identity.fake.commands.v1", "identity.fake.events.v1", "identity.replies.v1", "identity.fake.dlq.v1",
     ]
@@ -24,6 +25,7 @@ final class TestBroker {
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         environment["KAFKA_PRODUCER_TOPIC_METADATA_PROPAGATION_MAX_MS"] = "500"
         environment["KAFKA_PRODUCER_TOPIC_METADATA_REFRESH_INTERVAL_MS"] = "200"
+        self.environment = environment
         configuration = try KafkaConfiguration(environment: environment)
     }
 
@@ -31,6 +33,14 @@ final class TestBroker {
 
     func producer(_ batching: KafkaProducer.Batching = .shared) throws -> KafkaProducer {
         try KafkaProducer(configuration: configuration, logger: .quiet, batching: batching)
+    }
+
+    /// One that has room for so many messages, and does not wait for more.
+    func producer(_ batching: KafkaProducer.Batching, room: Int) throws -> KafkaProducer {
+        let more = ["KAFKA_PRODUCER_QUEUE_BUFFERING_MAX_MESSAGES": String(room)]
+        return try KafkaProducer(
+            configuration: KafkaConfiguration(environment: environment.merging(more) { $1 }), logger: .quiet,
+            maximumBlock: .zero, batching: batching)
     }
 
     /// Sends records to the commands topic, in order.
