@@ -51,7 +51,9 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
     private var credentials: Credentials {
         Credentials(
             apps: AppDirectory([
-                testApp("open", keyOnly: [.identify, .login, .alias], [testKey("open-key")]),
+                testApp(
+                    "open", keyOnly: [.identify, .login, .alias],
+                    [testKey("open-key"), testKey("vouching-key", scopes: [.identitySync, .identityVouch])]),
                 testApp(
                     "closed",
                     [
@@ -164,6 +166,11 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
                     try caller(testRequest("/v1/x", ["x-mp-key": "open-key"]), operation)
                 } == expected, "\(operation)")
         }
+        // Shown alone, it would name anybody.
+        #expect(
+            status { () throws(APIFailure) in
+                try caller(testRequest("/v1/login", ["x-mp-key": "vouching-key"]))
+            } == 401)
         // A wrong signature is not forgiven where none would have been needed.
         #expect(
             status { () throws(APIFailure) in

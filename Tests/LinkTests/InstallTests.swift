@@ -89,4 +89,17 @@ import Testing
     private func decide(_ command: LinkCommand, _ state: LinkState) -> LinkDecider.Decision {
         Fixture.decide(command, state, Fixture.context())
     }
+
+    /// Decision 3: who decides about another install of the person at the same moment writes that row too.
+    @Test func whatChangesAPersonsInstallWritesThePerson() {
+        let person = Fixture.person(Fixture.userID, "anna")
+        let state = LinkState(installs: [Fixture.install("i1", of: Fixture.userID)], persons: [person])
+        let commands: [LinkCommand] = [
+            .detachInstall(DetachInstall(installId: "i1")),
+            .setInstallStatus(SetInstallStatus(installId: "i1", status: .disabled)),
+        ]
+        for command in commands {
+            #expect(Fixture.decide(command, state, Fixture.context()).changes.contains(.person(person)))
+        }
+    }
 }
