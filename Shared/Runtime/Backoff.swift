@@ -21,7 +21,14 @@ public struct Backoff: Sendable {
     }
 
     /// The same between half of it and all of it, so that many who wait for one thing do not come at once.
-    public mutating func nextSpread() -> Duration { next() * Double.random(in: 0.5...1) }
+    public mutating func nextSpread() -> Duration {
+        var random: any RandomNumberGenerator = SystemRandomNumberGenerator()
+        return nextSpread(using: &random)
+    }
+
+    mutating func nextSpread(using random: inout any RandomNumberGenerator) -> Duration {
+        next() * Double.random(in: 0.5...1, using: &random)
+    }
 
     /// It worked.
     public mutating func reset() { pause = first }

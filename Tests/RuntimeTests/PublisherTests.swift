@@ -37,7 +37,8 @@ import Testing
                 guard let room else { return try broker.producer($0) }
                 return try broker.producer($0, room: room)
             },
-            substitute: writer.undeliverable, gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
+            substitute: { writer.undeliverable($0, $1, now: .now) },
+            gaveUp: { notes.gaveUp.add(1, ordering: .relaxed) },
             now: { .now + notes.ahead.withLock { $0 } })
         return try Publisher(logger: .quiet, hooks: hooks)
     }

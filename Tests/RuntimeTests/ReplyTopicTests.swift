@@ -105,7 +105,7 @@ import WireJSON
             .confidentialReply, Record(topic: "identity.replies.typo", key: [1], value: Array("the-code".utf8)),
             mayBeGivenUp: true)
         let error = KafkaError(code: KafkaError.Code.unknownTopicOrPartition, message: "no such topic")
-        let letter = try #require(writer.undeliverable(reply, error))
+        let letter = try #require(writer.undeliverable(reply, error, now: .now))
         #expect(letter.value == nil && letter.topic == "identity.fake.dlq.v1")
         #expect(letter.headers.contains { $0.name == "dlq_value" })
     }

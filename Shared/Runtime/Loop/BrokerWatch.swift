@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+package import Contracts
 import Foundation
 import Logging
-import Messaging
+package import Messaging
 import Synchronization
 
 /// Looks every two seconds whether the brokers answer and the service's topics are all there, and says so in
@@ -12,12 +12,12 @@ import Synchronization
 /// the answer would come behind its long fetch.
 ///
 /// Runs on a thread of its own, because looking blocks; the other members may be called from any thread.
-final class BrokerWatch: Sendable {
+package final class BrokerWatch: Sendable {
     private static let period = Duration.seconds(2)
     private static let timeout = Duration.seconds(4)
 
     /// Where a log begins, and the offset of its next record.
-    typealias Bounds = (low: Int64, high: Int64)
+    package typealias Bounds = (low: Int64, high: Int64)
 
     private struct State {
         var cluster: String?
@@ -35,7 +35,7 @@ final class BrokerWatch: Sendable {
     /// - Parameters:
     ///   - partitions: of each topic, as far as they are known.
     ///   - appTopics: those that are made already and watched.
-    init(cluster: String, partitions: [String: Int], appTopics: [TopicSpec] = []) {
+    package init(cluster: String, partitions: [String: Int], appTopics: [TopicSpec] = []) {
         state = Mutex(State(cluster: cluster, partitions: partitions, appTopics: appTopics))
     }
 
@@ -65,6 +65,28 @@ final class BrokerWatch: Sendable {
     }
 
     func stop() { state.withLock { $0.isStopped = true } }
+
+    // MARK: What is found out
+
+    /// The logs that were asked about and have not said where they begin and end.
+    package var unanswered: Set<TopicPartition> { state.withLock { $0.asked.subtracting($0.bounds.keys) } }
+
+    /// Where logs begin and end. What is not asked about any more is passed over.
+    package func tell(_ bounds: [TopicPartition: Bounds]) {
+        state.withLock { state in
+            for (place, found) in bounds where state.asked.contains(place) { state.bounds[place] = found }
+        }
+    }
+
+    /// Which cluster answered, if it said that, and how many partitions there are of each topic.
+    package func tell(cluster: String?, partitions: [String: Int]) {
+        state.withLock { state in
+            state.cluster = cluster ?? state.cluster
+            state.partitions.merge(partitions) { _, new in new }
+        }
+    }
+
+    // MARK: The thread that looks
 
     /// Starts looking.
     /// - Parameter admin: belongs to the watch from here on.
@@ -101,13 +123,11 @@ final class BrokerWatch: Sendable {
     }
 
     private func askForBounds(_ admin: KafkaAdmin) {
-        let places = state.withLock { $0.asked.subtracting($0.bounds.keys) }
+        let places = unanswered
         guard !places.isEmpty, let bounds = try? admin.bounds(of: places.sorted(), timeout: Self.timeout) else {
             return
         }
-        state.withLock { state in
-            for (place, found) in bounds where state.asked.contains(place) { state.bounds[place] = found }
-        }
+        tell(bounds)
     }
 
     private func look(_ admin: KafkaAdmin, _ topics: [String]) -> String? {
@@ -117,10 +137,7 @@ final class BrokerWatch: Sendable {
             if areNew { try make(appTopics, watching: topics, admin) }
             let states = try admin.topicStates(timeout: Self.timeout)
             let cluster = try admin.clusterID(timeout: Self.timeout)
-            state.withLock { state in
-                state.cluster = cluster ?? state.cluster
-                for (topic, found) in states where found.exists { state.partitions[topic] = found.partitions }
-            }
+            tell(cluster: cluster, partitions: states.filter(\.value.exists).mapValues(\.partitions))
             let problems = Set(topics).sorted().compactMap { topic -> String? in
                 guard let found = states[topic] else { return "topic \(topic) does not exist" }
                 if let error = found.error { return "topic \(topic) cannot be used: \(error)" }

@@ -6,29 +6,34 @@ import Messaging
 
 /// The topics that a service reads, each through a consumer group of its own, so that each is balanced on its own.
 /// Confined to the loop's thread.
-final class Consumers {
+package final class Consumers {
     /// A topic and the group that reads it.
-    struct Source: Hashable, Sendable {
-        var topic: String
-        var group: String
+    package struct Source: Hashable, Sendable {
+        package var topic: String
+        package var group: String
     }
 
     let all: [Source]
-    private let wakeUp: WakeUp
-    private let make: (Source, WakeUp) throws -> KafkaConsumer
-    private var consumers: [String: KafkaConsumer] = [:]
+    private let make: (Source) throws -> any RecordConsumer
+    private let wait: (Duration) -> Void
+    private var consumers: [String: any RecordConsumer] = [:]
     /// Which consumer is asked first: each in turn.
     private var first = 0
 
-    init(_ all: [Source], make: @escaping (Source, WakeUp) throws -> KafkaConsumer) throws {
+    /// - Parameters:
+    ///   - make: joins a group.
+    ///   - wait: blocks until there may be something to read.
+    init(
+        _ all: [Source], make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void
+    ) {
         self.all = all
         self.make = make
-        wakeUp = try WakeUp()
+        self.wait = wait
     }
 
     /// Joins the groups.
     func join() throws {
-        for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input, wakeUp) }
+        for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input) }
     }
 
     /// Leaves the groups. What is owned is told as revoked, inside.
@@ -44,8 +49,7 @@ final class Consumers {
     func poll(limit: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
         let records = try take(limit)
         guard records.isEmpty, timeout > .zero else { return records }
-        wakeUp.wait(timeout: timeout)
-        wakeUp.clear()
+        wait(timeout)
         return try take(limit)
     }
 

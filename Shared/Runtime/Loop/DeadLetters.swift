@@ -22,14 +22,14 @@ extension MessageWriter {
     /// What takes the place of a message that its topic will not have: a dead letter that holds it, but no secret; of a
     /// dead letter, a smaller one.
     /// - Returns: `nil` when there is no smaller one.
-    func undeliverable(_ message: OutboxRecord, _ error: KafkaError) -> OutboxRecord? {
+    func undeliverable(_ message: OutboxRecord, _ error: KafkaError, now: Timestamp) -> OutboxRecord? {
         guard message.role != .deadLetter else { return DeadLetterSize.smaller(message) }
         let letter = DeadLetter(
             reason: "UNDELIVERABLE", step: .publish, error: error.description, topic: message.topic, partition: -1,
             offset: -1, timestampMs: -1, group: topics.group(service))
         var record = message.record
         record.topic = topics.deadLetters(service)
-        record.headers += letter.headers(now: .now)
+        record.headers += letter.headers(now: now)
         if message.role == .confidentialReply {
             record.value = nil
             record.headers.append(Header("dlq_value", "withheld: it holds a secret"))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Apps
+package import Apps
 import Contracts
-import Logging
+package import Logging
 import Messaging
-import Storage
+package import Storage
 
 /// Everything the loop needs before its first turn: a migrated database, topics that exist and have leaders, an apps
 /// file that is valid. What is merely not there yet (database or broker down) is waited for; what is wrong ends the
 /// start.
-struct LoopStart {
+package struct LoopStart {
     let configuration: ServiceConfiguration
     let health: LoopHealth
     let signals: LoopSignals
@@ -17,6 +17,21 @@ struct LoopStart {
     let database: any SQLDatabase
     let apps: AppsSource
     let watch: BrokerWatch
+    let seams: LoopSeams
+
+    package init(
+        configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger,
+        database: any SQLDatabase, apps: AppsSource, watch: BrokerWatch, seams: LoopSeams
+    ) {
+        self.configuration = configuration
+        self.health = health
+        self.signals = signals
+        self.logger = logger
+        self.database = database
+        self.apps = apps
+        self.watch = watch
+        self.seams = seams
+    }
 
     /// - Returns: `nil` when it was asked to stop while waiting.
     /// - Throws: `ConfigurationProblem` and whatever else only an operator can mend.
@@ -42,7 +57,7 @@ struct LoopStart {
         else { return nil }
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
-            apps: apps, watch: watch)
+            apps: apps, watch: watch, seams: try .real(configuration.kafka, signals, logger))
     }
 
     /// Waits for the broker and the topics, and goes on watching them.

@@ -75,7 +75,7 @@ struct LaneProgress {
 final class Publisher {
     /// What the publisher asks of its owner.
     struct Hooks {
-        var makeProducer: (KafkaProducer.Batching) throws -> KafkaProducer
+        var makeProducer: (KafkaProducer.Batching) throws -> any RecordProducer
         /// What takes the place of a message that its topic can never accept, or of a dead letter that is too large.
         /// `nil` when nothing smaller is left: then it waits.
         var substitute: (OutboxRecord, KafkaError) -> OutboxRecord?
@@ -122,8 +122,8 @@ final class Publisher {
 
     let hooks: Hooks
     let logger: Logger
-    var producer: KafkaProducer?
-    var single: KafkaProducer?
+    var producer: (any RecordProducer)?
+    var single: (any RecordProducer)?
     private var lanes: [Lane: LaneProgress] = [:]
     private var moved: Set<Lane> = []
     var items: [Int: Item] = [:]

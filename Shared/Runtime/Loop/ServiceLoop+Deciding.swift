@@ -89,7 +89,7 @@ extension ServiceLoop {
                 // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
                 if !error.isLockTimeout { conflicts += 1 }
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
-                signals.sleep(.milliseconds(Int.random(in: 0...(1 << min(conflicts, 6)))))
+                sleep(milliseconds: 0...(1 << min(conflicts, 6)))
             } catch let error as StorageError where error.kind == .unavailable {
                 // Whether a commit happened is not known: the next claim finds out, and says where to read on.
                 unclaimed.formUnion(mine.map(\.topicPartition))
@@ -111,7 +111,7 @@ extension ServiceLoop {
                 owned.claim.incarnation > 0 && record.timestampMs >= 0
                     && record.timestampMs < owned.claim.forgottenBefore
             } ?? false
-        return reader.read(record, now: .now, isTooOldToTell: isTooOldToTell)
+        return reader.read(record, now: clock.time(), isTooOldToTell: isTooOldToTell)
     }
 
     private func halve(_ records: [KafkaRecord]) {
@@ -135,7 +135,7 @@ extension ServiceLoop {
         // Even reading a record that killed the process may kill it. That was marked as one more attempt: the next time its
         // sender is not told.
         if attempts <= Self.maxDeadlyAttempts + 1 {
-            refusal.answer = Refusal.Answer(reader.read(record, now: .now).accepted, Rejection(.internalError))
+            refusal.answer = Refusal.Answer(reader.read(record, now: clock.time()).accepted, Rejection(.internalError))
         }
         _ = persist { try commit([record], [.refused(refusal)]) }
     }
@@ -145,8 +145,8 @@ extension ServiceLoop {
     /// Progress comes first: a replica that lost its partitions learns it from the epoch, before it runs into the rows
     /// that its successor wrote.
     private func commit(_ records: [KafkaRecord], _ batch: [Inbound<Service.Command>]) throws {
-        let started = ContinuousClock.now
-        let now = Timestamp.now
+        let started = clock.now()
+        let now = clock.time()
         let decider = BatchDecider(
             service: service, writer: writer, vault: vault, secrets: secrets, cluster: cluster,
             incarnations: ownership.incarnations)
@@ -162,7 +162,7 @@ extension ServiceLoop {
         health.database(nil)
         ownership.decided(updates)
         publish(entries, updates)
-        metrics.committed(entries, duration: .now - started)
+        metrics.committed(entries, duration: clock.now() - started)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
@@ -192,7 +192,7 @@ extension ServiceLoop {
             do {
                 return try work()
             } catch let error as StorageError where error.kind == .conflict {
-                signals.sleep(.milliseconds(Int.random(in: 1...20)))
+                sleep(milliseconds: 1...20)
             } catch let error as StorageError where error.isFenced {
                 rejoin(because: error)
             } catch let error as StorageError where error.kind == .unavailable {
@@ -200,7 +200,7 @@ extension ServiceLoop {
             } catch {
                 logger.error("storage refused a statement; this is a defect", metadata: ["error": "\(error)"])
                 health.database("\(error)")
-                signals.sleep(.seconds(1))
+                clock.sleep(.seconds(1))
             }
         }
         return nil
@@ -215,7 +215,7 @@ extension ServiceLoop {
         logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
         health.database(error.description)
         health.turned()
-        signals.sleep(databasePause.nextSpread())
+        clock.sleep(databasePause.nextSpread(using: &clock.random))
     }
 }
 

@@ -9,7 +9,7 @@ import Storage
 /// What is done now and then, between batches.
 extension ServiceLoop {
     func housekeep(_ consumers: Consumers) throws {
-        let now = ContinuousClock.now
+        let now = clock.now()
         if hasMoreToPrune { prune() }
         guard now - lastHousekeeping >= .seconds(1) else { return }
         lastHousekeeping = now
@@ -101,7 +101,7 @@ extension ServiceLoop {
     /// loses nothing: they stay due.
     private func sendDue() {
         guard publisher.problem == nil, publisher.unbound < configuration.batchSize else { return }
-        let now = Timestamp.now
+        let now = clock.time()
         do {
             if Service.hasDueCommands {
                 let due = try database.transaction {

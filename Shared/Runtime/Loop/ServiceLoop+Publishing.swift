@@ -31,7 +31,7 @@ extension ServiceLoop {
                 note(error)
                 health.partitions("what \(partition) owes cannot be published: \(error)")
                 if !(error is StorageError) { logger.critical("\(error)", metadata: ["partition": "\(partition)"]) }
-                signals.sleep(.milliseconds(200))
+                clock.sleep(.milliseconds(200))
                 return
             }
         }
@@ -81,8 +81,8 @@ extension ServiceLoop {
 
     /// Waits for deliveries, for a while.
     func drain(for limit: Duration) {
-        let deadline = ContinuousClock.now + limit
-        while publisher.pending > 0, ContinuousClock.now < deadline, !signals.isStoppingAtOnce {
+        let deadline = clock.now() + limit
+        while publisher.pending > 0, clock.now() < deadline, !signals.isStoppingAtOnce {
             health.turned()
             note(publisher.poll(timeout: .milliseconds(20)))
         }

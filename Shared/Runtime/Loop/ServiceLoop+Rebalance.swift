@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
-import Contracts
+package import Contracts
 import Logging
 import Messaging
 import Storage
@@ -11,7 +11,7 @@ import Storage
 extension ServiceLoop: RebalanceHandler {
     /// Claims the partitions and says where to read on. What cannot be claimed now is claimed by the loop
     /// (``claimAgain(_:)``), and read from there on.
-    func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64] {
+    package func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64] {
         var starts: [TopicPartition: Int64] = [:]
         do {
             let requests = partitions.sorted().map { PartitionClaimRequest(topic: $0.topic, partition: $0.partition) }
@@ -31,7 +31,7 @@ extension ServiceLoop: RebalanceHandler {
     }
 
     /// What is on its way is still delivered, and published again by the next owner: with the same ids.
-    func partitionsRevoked(_ partitions: [TopicPartition]) {
+    package func partitionsRevoked(_ partitions: [TopicPartition]) {
         note(publisher.poll(timeout: .zero))
         saveProgress()
         let held = partitions.compactMap { ownership[$0]?.claim.held }
@@ -44,7 +44,7 @@ extension ServiceLoop: RebalanceHandler {
         logger.info("partitions revoked", metadata: ["partitions": "\(list(partitions))"])
     }
 
-    func partitionsLost(_ partitions: [TopicPartition]) {
+    package func partitionsLost(_ partitions: [TopicPartition]) {
         forget(partitions)
         logger.warning("partitions lost", metadata: ["partitions": "\(list(partitions))"])
     }
@@ -78,7 +78,7 @@ extension ServiceLoop: RebalanceHandler {
                 return claims
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {
                 tries += 1
-                signals.sleep(.milliseconds(Int.random(in: 1...20)))
+                sleep(milliseconds: 1...20)
             }
         }
     }
@@ -200,7 +200,7 @@ extension ServiceLoop: RebalanceHandler {
 
     private func wait(_ problem: String) {
         health.partitions(problem)
-        signals.sleep(.milliseconds(200))
+        clock.sleep(.milliseconds(200))
     }
 
     func list(_ partitions: [TopicPartition]) -> String {

@@ -10,7 +10,7 @@ import Storage
 
 /// The loop that every replica of a service runs (docs/loop.md): consume, decode, decide, commit, publish, mark. One
 /// thread, blocking calls, nothing shared: the only ways in are ``LoopSignals``.
-final class ServiceLoop<Service: CommandService> {
+package final class ServiceLoop<Service: CommandService> {
     let service: Service
     let configuration: ServiceConfiguration
     let health: LoopHealth
@@ -21,6 +21,8 @@ final class ServiceLoop<Service: CommandService> {
     let apps: AppsSource
     let topics: Topics
     let watch: BrokerWatch
+    let seams: LoopSeams
+    var clock: LoopClock
     var writer: MessageWriter
     let vault: OutboxVault
     /// With the salt of the store that the partitions were claimed in.
@@ -57,17 +59,19 @@ final class ServiceLoop<Service: CommandService> {
     var claimedConnection = 0
 
     private(set) var consumers: Consumers?
-    var lastHousekeeping = ContinuousClock.now
-    var lastReload = ContinuousClock.now
-    var lastPrune = ContinuousClock.now
-    var lastCommit = ContinuousClock.now
+    /// Whether the groups were joined and not left since.
+    private var isMember = false
+    var lastHousekeeping: ContinuousClock.Instant
+    var lastReload: ContinuousClock.Instant
+    var lastPrune: ContinuousClock.Instant
+    var lastCommit: ContinuousClock.Instant
     var hasMoreToPrune = false
     /// Since when this SQLite replica has had less than all partitions.
     var partialSince: ContinuousClock.Instant?
     var wasComplete = false
 
     /// - Precondition: storage is migrated and the topics exist (`LoopStart`).
-    init(service: Service, start: LoopStart) throws {
+    package init(service: Service, start: LoopStart) throws {
         self.service = service
         configuration = start.configuration
         ownership = Ownership(batchSize: start.configuration.batchSize)
@@ -80,19 +84,20 @@ final class ServiceLoop<Service: CommandService> {
         apps = start.apps
         topics = configuration.topics
         watch = start.watch
+        seams = start.seams
+        clock = start.seams.clock
+        let now = start.seams.clock.now()
+        (lastHousekeeping, lastReload, lastPrune, lastCommit) = (now, now, now, now)
         cluster = start.watch.cluster ?? ""
         var writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
         writer.appReplyTopics = Set(configuration.replyTopicSpecs(of: start.apps.apps).map(\.name))
         self.writer = writer
         vault = OutboxVault(configuration.keys)
         secrets = DerivedSecrets(configuration.keys)
-        let kafka = configuration.kafka
-        let logger = start.logger
         let hooks = Publisher.Hooks(
-            makeProducer: {
-                try KafkaProducer(configuration: kafka, logger: logger, maximumBlock: .zero, batching: $0)
-            },
-            substitute: { [writer] in writer.undeliverable($0, $1) }, gaveUp: metrics.gaveUp)
+            makeProducer: start.seams.makeProducer,
+            substitute: { [writer, clock] in writer.undeliverable($0, $1, now: clock.time()) },
+            gaveUp: metrics.gaveUp, now: clock.now)
         publisher = try Publisher(logger: logger, hooks: hooks)
         reader = InboundReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
     }
@@ -103,16 +108,30 @@ final class ServiceLoop<Service: CommandService> {
     /// - Throws: `ConfigurationProblem` when this replica must not run.
     func run() throws {
         defer { watch.stop() }
-        while !signals.isStopping {
-            let consumers = try join()
-            while !signals.isStopping, !mustRejoin {
-                health.turned()
-                try turn(consumers)
-            }
+        while try step() {}
+    }
+
+    /// Joins the groups where that is to be done, then one turn; at the end leaves them.
+    /// - Returns: whether there is more to do.
+    /// - Throws: as ``run()``.
+    package func step() throws -> Bool {
+        if isMember, signals.isStopping || mustRejoin, let consumers {
+            isMember = false
             leave(consumers)
         }
-        publisher.close(timeout: .zero)
-        database.close()
+        guard !signals.isStopping else {
+            publisher.close(timeout: .zero)
+            database.close()
+            consumers = nil
+            return false
+        }
+        if !isMember {
+            try join()
+            isMember = true
+        }
+        health.turned()
+        if let consumers { try turn(consumers) }
+        return true
     }
 
     /// One turn. A turn in which nothing is to be done ends with a wait.
@@ -126,22 +145,15 @@ final class ServiceLoop<Service: CommandService> {
         try housekeep(consumers)
     }
 
-    private func join() throws -> Consumers {
+    private func join() throws {
         mustRejoin = false
         cluster = watch.cluster ?? cluster
-        let consumers: Consumers
-        if let known = self.consumers {
-            consumers = known
-        } else {
-            consumers = try Consumers(sources) { [self, configuration, logger] source, wakeUp in
-                try KafkaConsumer(
-                    configuration: configuration.kafka, groupID: source.group, topics: [source.topic], handler: self,
-                    wakeUp: wakeUp, logger: logger)
-            }
-            self.consumers = consumers
-        }
+        let consumers =
+            self.consumers
+            ?? Consumers(
+                sources, make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords)
+        self.consumers = consumers
         try consumers.join()
-        return consumers
     }
 
     private var sources: [Consumers.Source] {
@@ -163,7 +175,7 @@ final class ServiceLoop<Service: CommandService> {
         forget(Array(ownership.partitions.keys))
         // What was assigned and never claimed is somebody else's now.
         (unclaimed, displaced, held, paused) = ([], [:], [:], [])
-        if mustRejoin { signals.sleep(.milliseconds(Int.random(in: 100...1000))) }
+        if mustRejoin { sleep(milliseconds: 100...1000) }
     }
 
     private func poll(_ consumers: Consumers) -> [KafkaRecord] {
