@@ -111,6 +111,15 @@ let package = Package(
         .target(
             name: "TestKit", dependencies: ["Runtime", "Storage", logging], path: "Tests/TestKit",
             swiftSettings: strict),
+        // docs/simulation.md.
+        .target(
+            name: "Simulation",
+            dependencies: running + ["Link", "Messaging", "Sync", "User", "Verification", logging],
+            path: "Tests/Simulation", exclude: ["Main"], swiftSettings: strict),
+        .executableTarget(
+            name: "simulate", dependencies: ["Simulation", argumentParser], path: "Tests/Simulation/Main",
+            swiftSettings: strict),
+        tests("Simulation", ["Contracts", "Messaging", "Storage", "TestKit"]),
         tests("WireJSON", ["TestKit"]),
         tests(
             "Contracts", ["Link", "Runtime", "Sync", "TestKit", "User", "Verification", "WireJSON", crypto],

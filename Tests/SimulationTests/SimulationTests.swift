@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Messaging
+import Storage
+import TestKit
+import Testing
+
+@testable import Simulation
+
+@Suite(.serialized) struct SimulationTests {
+    /// The search itself is scripts/simulate, because a process must be told to hash alike every time.
+    @Test(arguments: SimulatedService.allCases) func someSeedsHold(_ service: SimulatedService) throws {
+        let simulation = try Simulation()
+        for seed in UInt64(1)...10 {
+            let verdict = try simulation.run(seed: seed, service)
+            #expect(verdict.violations.isEmpty, "scripts/simulate \(seed) --service \(service)")
+            #expect(verdict.written > 20)
+        }
+    }
+
+    @Test func aSeedIsTheSameRunEveryTime() throws {
+        let simulation = try Simulation()
+        for seed in UInt64(1)...4 {
+            let one = try simulation.run(seed: seed)
+            let other = try simulation.run(seed: seed)
+            #expect(one.steps == other.steps && one.seconds == other.seconds && one.written == other.written)
+        }
+    }
+
+    @Test func whoIsDueNextRunsNext() {
+        let scheduler = Scheduler(seed: 1)
+        var order: [String] = []
+        let one = scheduler.start("one") {
+            order.append("one")
+            scheduler.pause(100)
+            order.append("one again")
+        }
+        _ = scheduler.start("other") {
+            scheduler.pause(50)
+            order.append("other")
+            scheduler.wake(one)
+        }
+        scheduler.after(20) { order.append("event") }
+        scheduler.pause(60)
+        #expect(order == ["one", "event", "other", "one again"])
+        #expect(scheduler.now == 60 && one.isOver)
+    }
+
+    @Test func aPartitionGivesAnOffsetOnce() {
+        let partition = SimulatedPartition(TopicPartition(topic: "t", partition: 0))
+        let record = Record(topic: "t", value: [1])
+        #expect((0..<4).map { _ in partition.append(record, time: 5) } == [0, 1, 2, 3])
+        partition.removeFirst(2)
+        #expect(partition.start == 2 && partition.append(record, time: 5) == 4)
+        #expect(partition.read(from: 3, limit: 9).map(\.offset) == [3, 4])
+        #expect(Set(partition.read(from: 2, limit: 9).map(\.timestampMs)).count == 3)
+        partition.removeLast(2)
+        #expect(partition.end == 3)
+    }
+
+    @Test func aLostAnswerIsACommitAndALostConnectionIsNone() throws {
+        let kit = try Kit()
+        let world = World(kit, seed: 1, isTracing: false)
+        let store = try SimulatedStore(try kit.template(.link), in: kit.folder, name: "test")
+        defer { store.close() }
+        let replica = Replica("one", world)
+        let connection = SimulatedConnection(store, replica)
+        func removeSalt() throws {
+            try connection.transaction { _ = try $0.execute("DELETE FROM salt") }
+        }
+        func salts() throws -> Int64 {
+            try store.transaction { try $0.query("SELECT COUNT(*) FROM salt").first?.integer(0) ?? -1 }
+        }
+        store.takeCopy()
+        for (fault, isUnknown, left) in [
+            (StoreFault.lostBefore, false, 1), (.conflict, false, 1), (.lostAnswer, true, 0),
+        ] {
+            replica.storeFaults = [fault]
+            let error = try #require(throws: StorageError.self) { try removeSalt() }
+            #expect(error.outcomeUnknown == isUnknown)
+            #expect(try salts() == Int64(left))
+        }
+        let number = connection.connectionNumber
+        #expect(try store.putBack())
+        #expect(try salts() == 1)
+        #expect(throws: Never.self) { try connection.transaction { _ in } }
+        #expect(connection.connectionNumber == number + 1)
+    }
+}
