@@ -20,6 +20,23 @@ import Testing
         }
     }
 
+    /// The answers of other services stand on a topic of their own. After a store was put back they may be read again
+    /// before the commands that asked for them.
+    @Test func whatWasAnsweredBeforeAStoreWasPutBackIsAnsweredAgain() throws {
+        let simulation = try Simulation()
+        for seed in UInt64(1)...12 {
+            var plan = Plan(seed: seed, service: .verification)
+            plan.commands = (1...6).map { number in
+                PlannedCommand(number: number, time: 1_000_000, kind: .fresh, seed: seed &* 100 + UInt64(number))
+            }
+            plan.faults = [
+                Fault(time: 900_000, kind: .copyStore, seed: seed),
+                Fault(time: 4_000_000, kind: .putStoreBack, seed: seed),
+            ]
+            #expect(try simulation.run(plan).violations == [], "seed \(seed)")
+        }
+    }
+
     @Test func aSeedIsTheSameRunEveryTime() throws {
         let simulation = try Simulation()
         for seed in UInt64(1)...4 {
@@ -64,7 +81,7 @@ import Testing
         let kit = try Kit()
         let world = World(kit, seed: 1, isTracing: false)
         let store = try SimulatedStore(try kit.template(.link), in: kit.folder, name: "test")
-        defer { store.close() }
+        defer { withExtendedLifetime(world) { store.close() } }
         let replica = Replica("one", world)
         let connection = SimulatedConnection(store, replica)
         func removeSalt() throws {
