@@ -26,9 +26,7 @@ extension Publisher {
             refusal.probe = nil
             refusal.nextTry = now + refusal.backoff.next()
         } else {
-            // What was on its way comes back message by message, and belongs before what came later.
-            let before = refusal.items.lastIndex { $0.token < item.token }
-            refusal.items.insert(item, at: before.map { $0 + 1 } ?? 0)
+            refusal.insert(item)
         }
         refusals[topic] = refusal
     }

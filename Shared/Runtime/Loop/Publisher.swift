@@ -118,6 +118,13 @@ final class Publisher {
         var backoff: Backoff
         /// The token that is on its way to find out.
         var probe: Int?
+
+        /// Where it belongs: what was on its way comes back message by message, and some of it only when there is a new
+        /// producer, behind what was decided meanwhile.
+        mutating func insert(_ item: Item) {
+            let before = items.lastIndex { $0.token < item.token }
+            items.insert(item, at: before.map { $0 + 1 } ?? 0)
+        }
     }
 
     let hooks: Hooks
@@ -267,7 +274,7 @@ final class Publisher {
 
     func send(_ item: Item) {
         if let refusal = refusals[item.message.topic], refusal.probe != item.token {
-            refusals[item.message.topic]?.items.append(item)
+            refusals[item.message.topic]?.insert(item)
             return
         }
         // Without a producer it is sent when there is one.
