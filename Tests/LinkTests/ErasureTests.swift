@@ -235,14 +235,14 @@ import Testing
     /// The answers for both come at the same moment, in two replicas: one of these must see the other's, or nobody is
     /// told of the end.
     @Test func theAnswersForTwoPeopleMeet() throws {
-        let other = "0123456789abcdef01234567"
+        let other: UserID = "0123456789abcdef01234567"
         let start = LinkState(
             installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
             persons: [Fixture.person(Self.me, "anna"), Fixture.person(other, "bert")])
         let state = start.after(forget(Self.me, "bert", start))
         let written = [0, 1].map { number in
             let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done)
-            let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: "answer \(number)"))
+            let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: CommandID("answer \(number)")))
             return decision.changes.compactMap { if case .person(let person) = $0 { person.userID } else { nil } }
         }
         #expect(!Set(written[0]).isDisjoint(with: written[1]))

@@ -54,11 +54,11 @@ extension NaiveLinkModel {
     }
 
     /// Whether the command waits for the user's erasure already.
-    private func waits(_ id: String, for user: String) -> Bool {
+    private func waits(_ id: CommandID, for user: UserID) -> Bool {
         waiting.contains { $0.id == id && $0.users.contains(user) }
     }
 
-    private func count(_ user: String) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
+    private func count(_ user: UserID) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
 
     private mutating func remove(_ user: UserID) -> [AnyHashable] {
         externalIDs[user] = persons[user]?.externalID
@@ -92,13 +92,15 @@ extension NaiveLinkModel {
         case .pending: break
         case .refused:
             begun[task] = .some(nil)
-            for one in waiting where one.tasks.contains(task) { settled[one.id] = .rejected(.serverError) }
+            for one in waiting where one.tasks.contains(task) {
+                settled[CommandID(one.id.text)] = .rejected(.serverError)
+            }
             waiting.removeAll { $0.tasks.contains(task) }
         case .done:
             begun[task] = nil
             finished.insert(task)
             for place in waiting.indices { waiting[place].tasks.remove(task) }
-            for one in waiting where one.tasks.isEmpty { settled[one.id] = one.answer }
+            for one in waiting where one.tasks.isEmpty { settled[CommandID(one.id.text)] = one.answer }
             waiting.removeAll { $0.tasks.isEmpty }
             // All is done: the person is as any that was erased long ago.
             if !unfinished.contains(task.user) { finished = finished.filter { $0.user != task.user } }

@@ -39,7 +39,7 @@ struct NaiveLinkModel {
     var externalIDs: [UserID: ExternalID] = [:]
     var erasedInstalls: [UserID: [InstallID]] = [:]
     /// The commands that wait, for what, and what they are told then.
-    var waiting: [(id: String, users: Set<String>, tasks: Set<Task>, answer: Answer)] = []
+    var waiting: [(id: CommandID, users: Set<UserID>, tasks: Set<Task>, answer: Answer)] = []
 
     /// What the last command led to, beside events.
     var sent: [CommandID: AnyHashable] = [:]

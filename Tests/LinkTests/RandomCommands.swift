@@ -41,7 +41,7 @@ struct RandomCommands {
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        let step = Step(command: command, context: Fixture.context(app, id: "c\(number)"))
+        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step

@@ -50,9 +50,9 @@ import Testing
             try checkVersions(before, state)
             forwards += decision.forwards.map(\.id)
             // Whoever has the final answer is told no other (the runtime sees to that).
-            let news = decision.settled.filter { settled.insert($0.key).inserted }
+            let news = decision.settled.filter { settled.insert($0.key.text).inserted }
             // Forgotten and sent again, a command is a new one to the runtime.
-            if decision.answer == .pending { settled.remove(step.context.command.id) }
+            if decision.answer == .pending { settled.remove(step.context.command.id.text) }
             let (answer, events) = model.run(
                 step.command, id: step.context.command.id, app: step.context.app.id,
                 linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,

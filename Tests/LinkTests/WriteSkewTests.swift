@@ -22,9 +22,9 @@ import Testing
             number += 1
             var commands = RandomCommands(seed: seed)
             var state = LinkState()
-            var forwards: [String] = []
+            var forwards: [CommandID] = []
             for place in 0..<40 {
-                let users = state.persons.keys.map(\.text).sorted()
+                let users = state.persons.keys.sorted()
                 if place % 4 == 3 {
                     let steps = (0..<10).map { _ in commands.next(users: users, forwards: forwards) }
                     try skew.pair(steps.map { ($0.command, $0.context) }, on: state, "seed \(seed), place \(place)")

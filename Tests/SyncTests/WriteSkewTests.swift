@@ -36,11 +36,11 @@ import Testing
             number += 1
             var commands = RandomCommands(seed: seed)
             var state = SyncState()
-            var forwards: [String] = []
+            var forwards: [CommandID] = []
             for place in 0..<40 {
                 let profiles = state.profiles.values.map(\.mpid).sorted()
                 let aliases = Dictionary(
-                    uniqueKeysWithValues: state.aliases.values.map { ($0.key.id.text, [$0.source, $0.destination]) })
+                    uniqueKeysWithValues: state.aliases.values.map { ($0.key.id, [$0.source, $0.destination]) })
                 if place % 4 == 3 {
                     let steps = (0..<10).map { _ in commands.next(profiles: profiles, aliases: aliases) }
                     try skew.pair(steps.map { ($0.command, $0.context) }, on: state, "seed \(seed), place \(place)")
@@ -69,7 +69,7 @@ import Testing
             SyncCommand.linked(event), .forget(ForgetProfiles(userId: "user", externalId: nil)),
         ].enumerated().map { number, command in
             let context = DecisionContext(
-                command: CommandKey(app: "demo", source: "identitybus/link", id: "\(number)"), app: app,
+                command: CommandKey(app: "demo", source: "identitybus/link", id: CommandID("\(number)")), app: app,
                 principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 1))
             return (command, context)
         }

@@ -50,7 +50,7 @@ struct World {
 
     // MARK: From outside
 
-    mutating func send(_ command: UserCommand, _ id: String, _ app: AppSettings, expiry: Timestamp? = nil) {
+    mutating func send(_ command: UserCommand, _ id: CommandID, _ app: AppSettings, expiry: Timestamp? = nil) {
         let partition = Self.partition(command, app.id)
         publish(
             Message(
@@ -60,7 +60,7 @@ struct World {
 
     private static func partition(_ command: UserCommand, _ app: AppID) -> String {
         if case .requestAuthCode(let request) = command { return "user/\(app)/\(request.externalId)" }
-        return "user/\(app)/\(command.installID ?? command.userID ?? "")"
+        return "user/\(app)/\(command.installID?.text ?? command.userID?.text ?? "")"
     }
 
     /// Where a command of the user service's own topic stands; nothing for what comes over others.
@@ -71,8 +71,8 @@ struct World {
         }
     }
 
-    mutating func send(_ command: LinkCommand, _ id: String, _ app: AppSettings) {
-        let subject = command.externalID ?? command.installID ?? command.userID ?? ""
+    mutating func send(_ command: LinkCommand, _ id: CommandID, _ app: AppSettings) {
+        let subject = command.externalID?.text ?? command.installID?.text ?? command.userID?.text ?? ""
         publish(
             Message(
                 key: CommandKey(app: app.id, source: "test", id: id), partition: "link/\(app.id)/\(subject)", app: app,

@@ -16,7 +16,7 @@ import Testing
         var skew = WriteSkew(UserService(), partition: World.partition) { state in
             UserState(
                 installs: Array(state.installs.values), codes: Array(state.codes.values),
-                erased: state.erased.map(\.text))
+                erased: Array(state.erased))
         }
         var number: UInt64 = 0
         while skew.pairs < writeSkewPairs {
@@ -34,13 +34,13 @@ import Testing
                 case .wait:
                     world.now.milliseconds += RandomCommands.wait
                     world.sendDue()
-                case .user(let command): world.send(command, "c\(place)", app)
-                case .link(let command): world.send(command, "c\(place)", app)
+                case .user(let command): world.send(command, CommandID("c\(place)"), app)
+                case .link(let command): world.send(command, CommandID("c\(place)"), app)
                 case .erase(let place):
                     let users = world.links.persons.keys.sorted()
                     guard !users.isEmpty else { continue }
-                    let user = users[place % users.count].text
-                    world.send(.eraseUser(EraseUser(userId: user)), "c\(place)", app)
+                    let user = users[place % users.count]
+                    world.send(.eraseUser(EraseUser(userId: user)), CommandID("c\(place)"), app)
                 }
                 for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
                 commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }
@@ -58,7 +58,7 @@ import Testing
     ) -> [(command: UserCommand, context: DecisionContext)] {
         (0..<6).compactMap { number in
             let (command, app) = commands.next()
-            let context = Fixture.context(app, id: "\(id) \(number)", now: world.now)
+            let context = Fixture.context(app, id: CommandID("\(id) \(number)"), now: world.now)
             switch command {
             case .user(let command): return (command, context)
             case .erase(let place):
@@ -67,12 +67,12 @@ import Testing
                 let user = users[place % users.count]
                 return (
                     .forget(ForgetUser(userId: user.userID, externalId: user.externalID, installIds: [])),
-                    Fixture.context(Self.app(user.app), id: "\(id) \(number)", now: world.now)
+                    Fixture.context(Self.app(user.app), id: CommandID("\(id) \(number)"), now: world.now)
                 )
             case .link, .wait: return nil
             }
         }
     }
 
-    private static func app(_ id: String) -> AppSettings { RandomSequenceTests.app(id) }
+    private static func app(_ id: AppID) -> AppSettings { RandomSequenceTests.app(id) }
 }

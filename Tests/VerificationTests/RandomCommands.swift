@@ -48,7 +48,7 @@ struct RandomCommands {
         if Int.random(in: 0..<16, using: &random) == 0, let old = logins.suffix(4).randomElement(using: &random) {
             return old
         }
-        let device = "d\(Int.random(in: 0..<3, using: &random))"
+        let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
         let user = ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)]
         let command: VerificationCommand =
             switch Int.random(in: 0..<13, using: &random) {
@@ -67,7 +67,7 @@ struct RandomCommands {
             default:
                 .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: Fixture.token(user)))
             }
-        let step = Step(command: command, context: Fixture.context(settings, id: "c\(count)", app: app))
+        let step = Step(command: command, context: Fixture.context(settings, id: CommandID("c\(count)"), app: app))
         switch command {
         case .login, .loginIdentity, .logout: logins.append(step)
         default: break
