@@ -11,6 +11,8 @@ COPY Package.swift Package.resolve[d] ./
 RUN swift package resolve
 COPY Shared Shared
 COPY Services Services
+# Named by the package, and so they must be there.
+COPY Tests Tests
 # Swift's own libraries go into the executables; C libraries come from the runtime image.
 RUN swift build -c release --static-swift-stdlib \
     && mkdir /out \
