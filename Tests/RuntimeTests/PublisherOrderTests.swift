@@ -67,4 +67,34 @@ import Testing
         let values = made.dropFirst().flatMap { producer in producer.sent.compactMap(\.value) }
         #expect(values.filter { $0 != [1] } == [[2], [3]])
     }
+
+    /// Two of three messages are too large together with others and have to be tried alone, by a producer for that. The
+    /// one between them must not take another way, or it arrives behind the last.
+    @Test func whatStandsBetweenMessagesThatAreTriedAloneGoesTheirWay() throws {
+        var now = ContinuousClock.now
+        var made: [ScriptedProducer] = []
+        let hooks = Publisher.Hooks(
+            makeProducer: { _ in
+                let producer = ScriptedProducer()
+                made.append(producer)
+                return producer
+            }, substitute: { _, _ in nil }, now: { now })
+        let publisher = try Publisher(logger: .quiet, hooks: hooks)
+        let lane = Lane(partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
+        for number in 1...3 { publisher.publish([message(UInt8(number))], in: lane, through: Int64(number)) }
+        made[0].report(0, KafkaError.Code.messageTooLarge)
+        made[0].report(2, KafkaError.Code.messageTooLarge)
+        made[0].report(1, KafkaError.Code.fatal, isFatal: true)
+        _ = publisher.poll(timeout: .zero)
+        for _ in 0..<10 {
+            now += .seconds(3)
+            for producer in made.dropFirst() {
+                for place in producer.sent.indices { producer.report(place) }
+            }
+            _ = publisher.poll(timeout: .zero)
+        }
+        #expect(publisher.pending == 0)
+        let ways = made.dropFirst().map { $0.sent.compactMap(\.value) }.filter { !$0.isEmpty }
+        #expect(ways == [[[1], [2], [3]]])
+    }
 }

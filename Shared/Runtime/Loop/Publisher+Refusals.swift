@@ -51,7 +51,8 @@ extension Publisher {
         let topic = item.message.topic
         guard var refusal = refusals[topic], refusal.probe == item.token else { return }
         refusal.items.removeAll { $0 === item }
-        if let next = refusal.items.first, next.isAlone {
+        // As long as one of them has to: it goes with another producer, and would overtake the others.
+        if let next = refusal.items.first, refusal.items.contains(where: \.isAlone) {
             refusal.probe = next.token
             refusals[topic] = refusal
             return hand(next)
