@@ -134,7 +134,9 @@ final class Replica: CustomStringConvertible {
 
     /// Sleeps, unless it is woken.
     func wait(_ duration: Duration) {
-        if isDead || isAsked { return }
+        if isDead { return }
+        // Who is asked to stop sleeps no more; but time passes, or a loop that waits for an instant never gets there.
+        if isAsked { return scheduler.pause(1000) }
         isWaiting = true
         scheduler.pause(max(1, duration.inMicroseconds))
         isWaiting = false
