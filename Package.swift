@@ -66,7 +66,7 @@ let package = Package(
             .executable(name: "identitybus-\($0.lowercased())", targets: ["\($0)Main"])
         }
         // What Benchmarks/ measures; not an API for others.
-        + ["Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON"].map {
+        + ["Apps", "Contracts", "Link", "Messaging", "Runtime", "Storage", "Verification", "WireJSON"].map {
             .library(name: $0, targets: [$0])
         },
     dependencies: [
@@ -135,7 +135,7 @@ let package = Package(
         tests("User", running + ["Link"]),
         tests("Sync", running),
         tests("Verification", running),
-        tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
+        tests("Gateway", ["Apps", "Contracts", "Link", "Messaging", "Runtime", "WireJSON", crypto]),
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
     ]
         + service("Link", ["Storage"])

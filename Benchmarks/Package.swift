@@ -4,7 +4,10 @@ import PackageDescription
 
 let package = Package(
     name: "Benchmarks",
-    products: [.executable(name: "identitybus-bench", targets: ["Bench"])],
+    products: [
+        .executable(name: "identitybus-bench", targets: ["Bench"]),
+        .executable(name: "identitybus-counts", targets: ["Counts"]),
+    ],
     dependencies: [
         .package(name: "IdentityBus", path: ".."),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
@@ -13,6 +16,23 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     ],
     targets: [
+        .target(name: "CAllocations"),
+        .executableTarget(
+            name: "Counts",
+            dependencies: [
+                "CAllocations",
+                .product(name: "Apps", package: "IdentityBus"),
+                .product(name: "Contracts", package: "IdentityBus"),
+                .product(name: "Link", package: "IdentityBus"),
+                .product(name: "Messaging", package: "IdentityBus"),
+                .product(name: "Runtime", package: "IdentityBus"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: [
+                .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+                .treatAllWarnings(as: .error),
+            ]),
         .executableTarget(
             name: "Bench",
             dependencies: [
@@ -31,7 +51,7 @@ let package = Package(
                 .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),
                 .treatAllWarnings(as: .error),
-            ])
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )
