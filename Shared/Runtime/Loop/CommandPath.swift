@@ -16,7 +16,7 @@ public struct CommandPath<Service: CommandService> {
         self.now = now
         reader = InboundReader(
             authenticator: Authenticator(trust: .signed, apps: apps, keys: keys, topics: topics), topics: topics)
-        writer = MessageWriter(service: Service.name, topics: topics, keys: keys)
+        writer = MessageWriter(service: Service.name, topics: topics, keys: keys).at(now)
     }
 
     /// A command that was accepted.

@@ -9,8 +9,11 @@ import WireJSON
 /// Writes replies, events, commands and dead letters, signed with the key for what they are. Deterministic: the same
 /// command, outcome and instant give the same bytes.
 struct MessageWriter {
-    var service: String
-    var topics: Topics
+    let service: String
+    let topics: Topics
+    private let source: String
+    private let eventsTopic: String
+    private let ownReplies: String
     private let gatewayReplies: String
     private let commands: Seal
     private let events: Seal
@@ -19,17 +22,32 @@ struct MessageWriter {
     /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
     var appReplyTopics: Set<String> = []
     private let encoder = WireJSONEncoder()
+    /// The instant of the batch that is written now, and its text.
+    private var instant: (time: Timestamp, text: String)?
+
+    /// The writer for a batch that is decided at this instant, whose text it then makes once.
+    func at(_ now: Timestamp) -> MessageWriter {
+        var writer = self
+        writer.instant = (now, now.rfc3339)
+        return writer
+    }
+
+    private func text(_ now: Timestamp) -> String {
+        if let instant, instant.time == now { return instant.text }
+        return now.rfc3339
+    }
 
     init(service: String, topics: Topics, keys: DeploymentKeys) {
         self.service = service
         self.topics = topics
+        source = "\(Topics.ownSources)\(service)"
+        eventsTopic = topics.events(service)
+        ownReplies = topics.replies(to: service)
         gatewayReplies = topics.gatewayReplies
         commands = Seal(Signature.internalKeyID, keys.signing(.commands))
         events = Seal(Signature.eventsKeyID, keys.signing(.events))
         toGateway = Seal(Signature.gatewayKeyID, keys.signing(.gateway))
     }
-
-    private var source: String { "identitybus/\(service)" }
 
     // MARK: Of an authenticated command
 
@@ -44,7 +62,7 @@ struct MessageWriter {
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
-            return try message(.event, topic: topics.events(service), attributes, event)
+            return try message(.event, topic: eventsTopic, attributes, event)
         }
         return try write(event)
     }
@@ -73,7 +91,7 @@ struct MessageWriter {
     {
         var attributes = follow(command.attributes, type: "", now: now)
         attributes.id = forward.id.text
-        attributes.replyTo = topics.replies(to: service)
+        attributes.replyTo = ownReplies
         attributes.expiryTime = forward.expiry?.rfc3339
         return try self.command(forward.command, app: command.key.app, attributes)
     }
@@ -81,7 +99,7 @@ struct MessageWriter {
     /// A command to the service itself that nobody sent: it is due.
     func due(_ due: DueCommand, now: Timestamp) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
-        attributes.time = now.rfc3339
+        attributes.time = text(now)
         attributes.dataContentType = "application/json"
         return try command(due.command, app: due.app, attributes)
     }
@@ -179,7 +197,7 @@ struct MessageWriter {
 
     private func follow(_ command: EventAttributes, type: String, now: Timestamp) -> EventAttributes {
         var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID)
-        attributes.time = now.rfc3339
+        attributes.time = text(now)
         attributes.dataContentType = "application/json"
         attributes.correlationID = command.correlationID ?? command.id
         attributes.causationID = command.id
