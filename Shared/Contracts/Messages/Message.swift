@@ -94,12 +94,21 @@ public struct CommandType: Sendable {
 /// What a command says, as 32 bytes: SHA-256 of its type, a zero byte and its canonical data. Two commands under one id
 /// are the same one when their digests are equal, and a reply names the digest of the command that it answers.
 public enum CommandDigest {
+    public static func bytes(type: String, data: JSONView) -> [UInt8] {
+        data.withCanonicalBytes { bytes(type: type, canonical: $0) }
+    }
+
     public static func bytes(type: String, data: JSONValue) -> [UInt8] {
+        data.canonicalBytes().withUnsafeBytes { bytes(type: type, canonical: $0) }
+    }
+
+    private static func bytes(type: String, canonical: UnsafeRawBufferPointer) -> [UInt8] {
         var hash = SHA256()
-        hash.update(data: Array(type.utf8))
-        hash.update(data: [0])
-        hash.update(data: data.canonicalBytes())
-        return Array(hash.finalize())
+        var type = type
+        type.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+        withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
+        hash.update(bufferPointer: canonical)
+        return hash.finalize().withUnsafeBytes { Array($0) }
     }
 
     /// As it stands in a reply: lower-case hex.
