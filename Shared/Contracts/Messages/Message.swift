@@ -37,7 +37,13 @@ extension CommandResult {
 }
 
 /// The Kafka key of everything about `subject` in `app`.
-public func partitionKey(app: AppID, subject: String) -> String { "\(app)/\(subject)" }
+public func partitionKey(app: AppID, subject: String) -> String {
+    var key = app
+    key.reserveCapacity(app.utf8.count + subject.utf8.count + 1)
+    key += "/"
+    key += subject
+    return key
+}
 
 /// What an API key may ask for (the services' pages in docs). The vendor writes its scopes in two spellings
 /// (F6: `user.link`, `USER_LINK`); both are read.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Crypto
-import WireJSON
 
 /// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>`
 /// (docs/contracts.md "Signature"). The secret itself never travels.
@@ -174,7 +173,7 @@ public struct Seal: Sendable {
     public func record(
         to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable, headers: [Header] = []
     ) throws -> Record {
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        let value = try CloudEvent(attributes: attributes, data: data).encoded()
         var all: [Header] = []
         all.reserveCapacity(headers.count + 2)
         all.append(Self.contentType)

@@ -6,6 +6,19 @@ import Messaging
 import Storage
 import WireJSON
 
+/// The result in a reply: a value that is written in its place, or one that was written before.
+private enum ReplyResult: Encodable {
+    case value(any CommandResult)
+    case text(RawJSON)
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .value(let value): try value.encode(to: encoder)
+        case .text(let text): try text.encode(to: encoder)
+        }
+    }
+}
+
 /// Writes replies, events, commands and dead letters, signed with the key for what they are. Deterministic: the same
 /// command, outcome and instant give the same bytes.
 struct MessageWriter {
@@ -77,7 +90,7 @@ struct MessageWriter {
         text += "]"
         for (number, width, end) in [(incarnation, 6, "."), (record.offset, 19, "."), (Int64(index), 4, "")] {
             let digits = String(number)
-            text += Self.zeros.prefix(max(0, width - digits.utf8.count))
+            text.append(contentsOf: Self.zeros.prefix(max(0, width - digits.utf8.count)))
             text += digits
             text += end
         }
@@ -162,9 +175,9 @@ struct MessageWriter {
     ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = Self.id(of: command.record, cluster)
-        var (reply, isConfidential) = try body(
+        var (reply, isConfidential) = body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
-        if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0) } }
+        if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0).map { .text($0) } } }
         reply.events = try events.map { try preview($0) }
         return try message(of: reply, .reply, attributes, to: command.attributes, key: command.record.key)
     }
@@ -177,8 +190,8 @@ struct MessageWriter {
     }
 
     /// - Returns: `nil` when it is not known which of the members are the secret.
-    private func withoutSecrets(_ result: RawJSON) throws -> RawJSON? {
-        let value = try JSONValue(parsing: result.bytes)
+    private func withoutSecrets(_ result: ReplyResult) throws -> RawJSON? {
+        let value = try JSONValue(parsing: try encoder.encode(result))
         let open = SecretMembers.replaced(in: value, by: nil)
         return open == value ? nil : RawJSON(open)
     }
@@ -209,30 +222,30 @@ struct MessageWriter {
     private func reply(
         _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String?, key: [UInt8]?
     ) throws -> OutboxRecord {
-        let (reply, isConfidential) = try body(outcome, of: command, digest: digest)
+        let (reply, isConfidential) = body(outcome, of: command, digest: digest)
         return try message(
             of: reply, isConfidential ? .confidentialReply : .reply, attributes, to: command, key: key)
     }
 
     private func body(
         _ outcome: Outcome, of command: EventAttributes, digest: String?
-    ) throws -> (Reply<RawJSON>, isConfidential: Bool) {
-        var reply = Reply<RawJSON>(
-            commandId: CommandID(command.id), commandType: command.type, commandDigest: digest, status: outcome.status,
+    ) -> (Reply<ReplyResult>, isConfidential: Bool) {
+        var reply = Reply<ReplyResult>(
+            commandId: command.id, commandType: command.type, commandDigest: digest, status: outcome.status,
             dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
         case .noted, .begun: break
         case .pending(let result):
-            reply.result = try result.map { RawJSON(try encoder.encode($0)) }
+            reply.result = result.map { .value($0) }
             isConfidential = result.map { type(of: $0).isConfidential } ?? false
         case .succeeded(let result):
-            reply.result = RawJSON(try encoder.encode(result))
+            reply.result = .value(result)
             isConfidential = type(of: result).isConfidential
         case .rejected(let rejection):
             reply.reason = rejection.reason
             reply.message = rejection.message
-            reply.result = rejection.result
+            reply.result = rejection.result.map { .text($0) }
         case .expired:
             reply.message = "The command's expirytime had passed before it could be decided."
         }
@@ -240,12 +253,16 @@ struct MessageWriter {
     }
 
     private func message(
-        of reply: Reply<RawJSON>, _ role: OutboxRecord.Role, _ attributes: EventAttributes,
+        of reply: Reply<ReplyResult>, _ role: OutboxRecord.Role, _ attributes: EventAttributes,
         to command: EventAttributes, key: [UInt8]?
     ) throws -> OutboxRecord {
         var attributes = attributes
         attributes.subject = command.subject
-        attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
+        attributes.partitionKey = key.flatMap { key in
+            // Nearly always the command says it itself.
+            if let named = command.partitionKey, named.utf8.elementsEqual(key) { return named }
+            return String(validating: key, as: UTF8.self)
+        }
         var message = try message(
             role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)
         message.mayBeGivenUp = isOutside(message.topic, command)
