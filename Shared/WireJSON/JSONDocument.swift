@@ -93,7 +93,10 @@ public struct JSONView: Sendable {
     public func withCanonicalBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         document.withTape { tape in
             if tape.isCanonical(at: index) { return body(tape.bytes(tape.entries[index])) }
-            return tape.value(at: index).canonicalBytes().withUnsafeBytes(body)
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(Int(entry.end - entry.start))
+            tape.appendCanonical(at: index, to: &bytes)
+            return bytes.withUnsafeBytes(body)
         }
     }
 

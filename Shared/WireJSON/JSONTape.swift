@@ -147,4 +147,57 @@ struct JSONTape {
             return expected == (last == nil ? entry.end - 1 : entry.end)
         }
     }
+
+    /// Appends what ``JSONValue/canonicalBytes()`` gives.
+    func appendCanonical(at index: Int, to bytes: inout [UInt8]) {
+        let entry = entries[index]
+        switch entry.kind {
+        case .array:
+            bytes.append(UInt8(ascii: "["))
+            var place = index + 1
+            while place < entry.next {
+                if place > index + 1 { bytes.append(UInt8(ascii: ",")) }
+                appendCanonical(at: place, to: &bytes)
+                place = Int(entries[place].next)
+            }
+            bytes.append(UInt8(ascii: "]"))
+        case .object:
+            bytes.append(UInt8(ascii: "{"))
+            withSortedNames(of: index) { names in
+                for (number, name) in names.enumerated() {
+                    if number > 0 { bytes.append(UInt8(ascii: ",")) }
+                    appendCanonical(at: Int(name), to: &bytes)
+                    bytes.append(UInt8(ascii: ":"))
+                    appendCanonical(at: Int(name) + 1, to: &bytes)
+                }
+            }
+            bytes.append(UInt8(ascii: "}"))
+        case .string where entry.form == .escaped: JSONWriter.append(text(entry), to: &bytes)
+        case .number where !isCanonical(at: index): bytes.append(UInt8(ascii: "0"))
+        default: bytes.append(contentsOf: self.bytes(entry))
+        }
+    }
+
+    /// The entries of an object's names, in the order of the names' bytes.
+    private func withSortedNames(of object: Int, _ body: (UnsafeMutableBufferPointer<UInt32>) -> Void) {
+        let end = Int(entries[object].next)
+        // Each member has two entries or more.
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: (end - object) / 2) { names in
+            var count = 0
+            var place = object + 1
+            while place < end {
+                names.initializeElement(at: count, to: UInt32(place))
+                count += 1
+                place = Int(entries[place + 1].next)
+            }
+            var names = UnsafeMutableBufferPointer(rebasing: names[..<count])
+            names.sort { precedes(entries[Int($0)], entries[Int($1)]) }
+            body(names)
+        }
+    }
+
+    private func precedes(_ one: JSONEntry, _ other: JSONEntry) -> Bool {
+        if one.form == .escaped || other.form == .escaped { return JSONText.precedes(text(one), text(other)) }
+        return content(one).lexicographicallyPrecedes(content(other))
+    }
 }

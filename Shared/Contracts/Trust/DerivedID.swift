@@ -10,7 +10,7 @@ public import Crypto
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
     public static func user(salt: SymmetricKey, app: AppID, source: String, commandID: String) -> UserID {
-        UserID(code(salt, domain(["user-id", app.text, source.text, commandID.text])).prefix(12).hex)
+        UserID(code(salt, ["user-id", app.text, source.text, commandID.text]).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
@@ -35,7 +35,7 @@ public enum DerivedID {
     {
         var counter = counter
         while true {
-            let digest = code(salt, domain(["mpid", app.text, source.text, commandID.text, String(counter)]))
+            let digest = code(salt, ["mpid", app.text, source.text, commandID.text, String(counter)])
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
@@ -43,7 +43,7 @@ public enum DerivedID {
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
     public static func alias(salt: SymmetricKey, app: AppID, source: String, commandID: String) -> AliasID {
-        AliasID(uuid(code(salt, domain(["alias", app.text, source.text, commandID.text])).prefix(16), version: 8))
+        AliasID(uuid(code(salt, ["alias", app.text, source.text, commandID.text]).prefix(16), version: 8))
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
@@ -53,17 +53,24 @@ public enum DerivedID {
     }
 
     /// Lengths are part of the text, so that no two lists of parts give one name.
-    private static func domain(_ parts: [String], after lead: [UInt8] = []) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(parts.reduce(lead.count) { $0 + $1.utf8.count + 8 })
-        text.append(contentsOf: lead)
-        for part in parts {
-            if text.count > lead.count { text.append(UInt8(ascii: "\n")) }
-            text.append(contentsOf: String(part.utf8.count).utf8)
-            text.append(UInt8(ascii: ":"))
-            text.append(contentsOf: part.utf8)
+    private static func withDomain<Result>(
+        _ parts: [String], after lead: [UInt8] = [], _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        // A length has at most 19 digits.
+        let capacity = parts.reduce(lead.count) { $0 + $1.utf8.count + 21 }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { text in
+            var end = text.initialize(fromContentsOf: lead)
+            func append(_ bytes: String.UTF8View) {
+                end = text[end...].initialize(fromContentsOf: bytes)
+            }
+            for part in parts {
+                if end > lead.count { append("\n".utf8) }
+                append(String(part.utf8.count).utf8)
+                append(":".utf8)
+                append(part.utf8)
+            }
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[..<end]))
         }
-        return text
     }
 
     /// The namespace for our UUIDv5 names: an arbitrary constant, never to be changed.
@@ -73,7 +80,9 @@ public enum DerivedID {
 
     private static func uuid5(_ parts: [String]) -> String {
         // SHA-1 is what UUIDv5 is defined with (RFC 9562); nothing here relies on its collision resistance.
-        Insecure.SHA1.hash(data: domain(parts, after: namespace)).withUnsafeBytes { uuid($0, version: 5) }
+        withDomain(parts, after: namespace) { text in
+            Insecure.SHA1.hash(data: text).withUnsafeBytes { uuid($0, version: 5) }
+        }
     }
 
     /// The UUID of that version with the first 16 of these bytes, as far as its form leaves them free.
@@ -99,8 +108,8 @@ public enum DerivedID {
         }
     }
 
-    private static func code(_ salt: SymmetricKey, _ text: [UInt8]) -> HMAC<SHA256>.MAC {
-        HMAC<SHA256>.authenticationCode(for: text, using: salt)
+    private static func code(_ salt: SymmetricKey, _ parts: [String]) -> HMAC<SHA256>.MAC {
+        withDomain(parts) { HMAC<SHA256>.authenticationCode(for: $0, using: salt) }
     }
 }
 

@@ -36,7 +36,7 @@ public struct Signature: Sendable, Hashable {
     /// Signs a record.
     public init(keyID: String, key: SigningKey, topic: String, headers: [Header], value: [UInt8]) {
         self.keyID = keyID
-        code = Array(key.code(topic: topic, headers: headers, value: value))
+        code = key.code(topic: topic, headers: headers, value: value).withUnsafeBytes { Array($0) }
     }
 
     public var header: String {
@@ -57,7 +57,12 @@ public struct Signature: Sendable, Hashable {
 
     /// Whether the record is signed with this key. Compares in constant time.
     public func isValid(key: SigningKey, topic: String, headers: [Header], value: [UInt8]) -> Bool {
-        key.code(topic: topic, headers: headers, value: value) == code
+        key.code(topic: topic, headers: headers, value: value).withUnsafeBytes { expected in
+            guard expected.count == code.count else { return false }
+            var difference: UInt8 = 0
+            for index in code.indices { difference |= expected[index] ^ code[index] }
+            return difference == 0
+        }
     }
 
     /// The same of a signing string. Compares in constant time.
@@ -169,32 +174,34 @@ public struct Seal: Sendable {
 
     /// - Parameters:
     ///   - key: the record's, which is what the attributes call the partition key, where that is text.
-    ///   - headers: beside the ones of the wire form.
+    ///   - traceParent: for a header of its own, where others than readers of envelopes look for it.
     public func record(
-        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable, headers: [Header] = []
+        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable,
+        traceParent: String? = nil
     ) throws -> Record {
         let value = try CloudEvent(attributes: attributes, data: data).encoded()
-        var all: [Header] = []
-        all.reserveCapacity(headers.count + 2)
-        all.append(Self.contentType)
-        all += headers
-        var record = Record(topic: topic, key: key, value: value, headers: all)
-        sign(&record)
-        return record
+        var headers: [Header] = []
+        headers.reserveCapacity(3)
+        headers.append(Self.contentType)
+        if let traceParent { headers.append(Header("traceparent", traceParent)) }
+        if let signature = signature(topic: topic, headers: headers, value: value) { headers.append(signature) }
+        return Record(topic: topic, key: key, value: value, headers: headers)
     }
 
     /// The same record with this signature, and no other.
     public func signed(_ record: Record) -> Record {
         var record = record
         record.headers.removeAll { $0.name == HeaderName.signature }
-        sign(&record)
+        if let signature = signature(topic: record.topic, headers: record.headers, value: record.value ?? []) {
+            record.headers.append(signature)
+        }
         return record
     }
 
-    private func sign(_ record: inout Record) {
-        guard let key else { return }
-        let code = key.code(topic: record.topic, headers: record.headers, value: record.value ?? [])
-        let header = code.withUnsafeBytes { Signature.header(keyID: keyID, code: $0) }
-        record.headers.append(Header(HeaderName.signature, header))
+    private func signature(topic: String, headers: [Header], value: [UInt8]) -> Header? {
+        key.map { key in
+            let code = key.code(topic: topic, headers: headers, value: value)
+            return Header(HeaderName.signature, code.withUnsafeBytes { Signature.header(keyID: keyID, code: $0) })
+        }
     }
 }

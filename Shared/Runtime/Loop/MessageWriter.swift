@@ -349,9 +349,9 @@ struct MessageWriter {
     private func message(
         _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable, key: [UInt8]?
     ) throws -> OutboxRecord {
-        let trace = attributes.traceParent.map { [Header("traceparent", $0)] } ?? []
-        return OutboxRecord(
-            role, try seal(role, topic).record(to: topic, key: key, attributes, data, headers: trace))
+        let record = try seal(role, topic).record(
+            to: topic, key: key, attributes, data, traceParent: attributes.traceParent)
+        return OutboxRecord(role, record)
     }
 
     private func message(
