@@ -38,8 +38,8 @@ extension CommandResult {
 
 /// The Kafka key of everything about `subject` in `app`.
 public func partitionKey(app: AppID, subject: String) -> String {
-    var key = app
-    key.reserveCapacity(app.utf8.count + subject.utf8.count + 1)
+    var key = app.text
+    key.reserveCapacity(key.utf8.count + subject.utf8.count + 1)
     key += "/"
     key += subject
     return key

@@ -9,22 +9,22 @@ public import Crypto
 /// find them for a command that stands in a log.
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
-    public static func user(salt: SymmetricKey, app: AppID, source: String, commandID: String) -> UserID {
+    public static func user(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> UserID {
         UserID(code(salt, ["user-id", app.text, source.text, commandID.text]).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
-    public static func message(app: AppID, source: String, commandID: String, index: Int) -> String {
+    public static func message(app: AppID, source: SourceID, commandID: CommandID, index: Int) -> String {
         uuid5(["message", app.text, source.text, commandID.text, String(index)])
     }
 
     /// The id of forward number `number` of a command.
-    public static func forward(app: AppID, source: String, commandID: String, number: Int) -> CommandID {
+    public static func forward(app: AppID, source: SourceID, commandID: CommandID, number: Int) -> CommandID {
         CommandID(uuid5(["forward", app.text, source.text, commandID.text, String(number)]))
     }
 
     /// The id of a later answer to a command: the final one, or one that is `pending` still.
-    public static func settlement(app: AppID, source: String, commandID: String, isFinal: Bool = true) -> String {
+    public static func settlement(app: AppID, source: SourceID, commandID: CommandID, isFinal: Bool = true) -> String {
         uuid5([isFinal ? "settlement" : "interim", app.text, source.text, commandID.text])
     }
 
@@ -42,7 +42,7 @@ public enum DerivedID {
     }
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
-    public static func alias(salt: SymmetricKey, app: AppID, source: String, commandID: String) -> AliasID {
+    public static func alias(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> AliasID {
         AliasID(uuid(code(salt, ["alias", app.text, source.text, commandID.text]).prefix(16), version: 8))
     }
 

@@ -216,7 +216,7 @@ struct InboundReader<Service: CommandService> {
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
-    private func answers(_ event: CloudEvent<JSONView>) -> String? {
+    private func answers(_ event: CloudEvent<JSONView>) -> CommandID? {
         guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data.value),
             reply.status != .pending
         else { return nil }

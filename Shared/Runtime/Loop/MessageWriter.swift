@@ -231,7 +231,7 @@ struct MessageWriter {
         _ outcome: Outcome, of command: EventAttributes, digest: String?
     ) -> (Reply<ReplyResult>, isConfidential: Bool) {
         var reply = Reply<ReplyResult>(
-            commandId: command.id, commandType: command.type, commandDigest: digest, status: outcome.status,
+            commandId: CommandID(command.id), commandType: command.type, commandDigest: digest, status: outcome.status,
             dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
