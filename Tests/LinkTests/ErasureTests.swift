@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    /// A command that the journal has forgotten comes again after its person was erased: the erasure stands.
+    /// A command that the inbox has forgotten comes again after its person was erased: the erasure stands.
     @Test func replayAfterErasureDoesNotResurrect() throws {
         let creations: [LinkCommand] = [
             Fixture.request("i1", "anna"),

@@ -31,7 +31,7 @@ struct RandomCommands {
     mutating func next(users: [String], forwards: [String]) -> Step {
         count += 1
         let app = pick(Self.apps)
-        // Now and then a command that the journal has forgotten comes again under its old id.
+        // Now and then a command that the inbox has forgotten comes again under its old id.
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count

@@ -27,7 +27,7 @@ public struct ServiceConfiguration: Sendable {
     var weakInternalKey: ConfigurationProblem?
     /// Records decided in one transaction at most.
     public var batchSize: Int
-    /// How long the journal remembers a command; longer than the topics keep it.
+    /// How long the inbox remembers a command; longer than the topics keep it.
     public var journalRetention: Duration
     /// How long a stop waits for deliveries.
     public var drainTimeout: Duration
@@ -109,8 +109,8 @@ public struct ServiceConfiguration: Sendable {
         input(topics.commands(service), ["max.message.bytes": "2000000"])
     }
 
-    /// A topic that a service reads keeps its records for as long as the journal remembers them, so that a service may
-    /// be away for that long; and it is the broker that says when a record was written, since the journal forgets by
+    /// A topic that a service reads keeps its records for as long as the inbox remembers them, so that a service may
+    /// be away for that long; and it is the broker that says when a record was written, since the inbox forgets by
     /// that time.
     private func input(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
         let own = [

@@ -60,7 +60,8 @@ struct Growth {
         _ = try stage.prepare(end, with: services)
     }
 
-    private static let kept: Set<String> = ["journal", "saga", "progress", "set_aside"]
+    private static let kept = Set(
+        Inbox.tables + ["inbox_state", "logs", "decider", "outbox", "saga", "progress", "set_aside"])
 
     private static func rows(_ stage: Stage) throws -> [String: Int] {
         var rows: [String: Int] = [:]

@@ -13,7 +13,7 @@ struct Limits {
     var kafka = 0.0
     /// Transactions with one small write.
     var commits = 0.0
-    /// Journal rows in transactions of 500.
+    /// Inbox and outbox rows in transactions of 500, looked up before, and the outbox rows removed again.
     var rows = 0.0
     /// HMAC-SHA256 of a command's value.
     var signatures = 0.0
@@ -92,19 +92,31 @@ struct Limits {
         let digest = [UInt8](repeating: 7, count: 32)
         let perCommand = (drain.replies.bytes + drain.events.bytes) / max(1, drain.commands)
         let messages = [UInt8](repeating: UInt8(ascii: "m"), count: perCommand)
+        // A link command's, deflated.
+        let receipt = [UInt8](repeating: UInt8(ascii: "r"), count: 140)
+        var published: [(log: LogID, offset: Int64)] = []
         var offset: Int64 = 0
         limits.rows = try rate(of: 500) {
             let entries = (0..<500).map { _ in
                 offset += 1
-                return JournalEntry(
-                    position: JournalPosition(
+                return InboxRow(
+                    position: LogPosition(
                         topic: "commands", partition: Int32(offset % 12), incarnation: 1, offset: offset),
                     key: CommandKey(app: Stage.app, source: "https://shop.example/backend", id: "command-\(offset)"),
-                    digest: digest, type: LinkRequest.type, subject: "customer-\(offset)", outcome: "succeeded",
-                    reason: nil, messages: messages, loggedAt: 1_770_000_000_000,
+                    digest: digest, verdict: .succeeded, receipt: receipt, loggedAt: 1_770_000_000_000,
                     decidedAt: 1_770_000_000_000)
             }
-            _ = try database.transaction { try Journal.append(entries, in: $0) }
+            let outbox = entries.map { OutboxRow(position: $0.position, messages: messages) }
+            _ = try database.transaction {
+                let generation = try Inbox.find(entries.compactMap(\.key), in: $0).generation
+                try Inbox.append(entries, generation: generation, in: $0)
+                try Outbox.append(outbox, in: $0)
+                try Outbox.remove(through: published, in: $0)
+            }
+            // As in the loop, what one batch led to goes with the next.
+            published = Dictionary(grouping: outbox, by: \.position.log).map { log, rows in
+                (log, rows.map(\.position.offset).max() ?? -1)
+            }
         }
     }
 
@@ -141,7 +153,7 @@ struct Limits {
         var table = Table("limits, \(drain.engine.name), one thread", "per second", "drain is")
         func add(_ name: String, _ limit: Double) { table.add(name, limit.shown, (drain.rate / limit).percent) }
         add("Kafka: consume, produce the same bytes", kafka)
-        add("store: journal rows, 500 a transaction", rows)
+        add("store: inbox and outbox rows, 500 a transaction", rows)
         table.add("store: transactions of one write", commits.shown)
         add("HMAC-SHA256 of a command", signatures)
         add("JSON: parse and decode a command", decoding)
