@@ -6,7 +6,7 @@ public import Runtime
 import Storage
 
 /// How many pairs of commands of each service are looked at in a run: `WRITE_SKEW_PAIRS`.
-public let writeSkewPairs = ProcessInfo.processInfo.environment["WRITE_SKEW_PAIRS"].flatMap { Int($0) } ?? 25_000
+public let writeSkewPairs = ProcessInfo.processInfo.environment["WRITE_SKEW_PAIRS"].flatMap { Int($0) } ?? 10_000
 
 /// Decision 3: two commands that are decided at the same moment on the same state either write a common row, so that the
 /// database lets only one through, or come to what one of the two orders would have come to. Nothing of a database is
