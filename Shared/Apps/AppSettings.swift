@@ -3,18 +3,18 @@
 public import Contracts
 public import Crypto
 
-/// One app (tenant) of the apps file.
-public struct AppSettings: Sendable {
-    public var id: AppID
-    public var keys: [KeyID: APIKey]
-    public var linking: Linking
-    public var sdk: SDKSettings
-    public var sync: SyncSettings
-    public var verification: VerificationSettings
-    public var gateway: GatewaySettings
+/// One app (tenant) of the apps file. A class, because every command carries it and it never changes.
+public final class AppSettings: Sendable {
+    public let id: AppID
+    public let keys: [KeyID: APIKey]
+    public let linking: Linking
+    public let sdk: SDKSettings
+    public let sync: SyncSettings
+    public let verification: VerificationSettings
+    public let gateway: GatewaySettings
     /// The reply topic of the app's own API keys, without `TOPIC_PREFIX`: the default, and the only one. `nil`: the
     /// common one, or any that no app has.
-    public var replies: String?
+    public let replies: String?
 
     public init(
         id: AppID, keys: [KeyID: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
@@ -58,7 +58,9 @@ public struct AppSettings: Sendable {
 /// A credential of an app (F6). Its description never shows the secret.
 public struct APIKey: Sendable, CustomStringConvertible {
     public var id: KeyID
-    public var secret: SymmetricKey
+    public let secret: SymmetricKey
+    /// The secret, for checking the signatures of records.
+    public let signing: SigningKey
     public var scopes: Set<Scope>
     public var expires: Timestamp?
     public var isRevoked: Bool
@@ -66,6 +68,7 @@ public struct APIKey: Sendable, CustomStringConvertible {
     public init(id: KeyID, secret: SymmetricKey, scopes: Set<Scope>, expires: Timestamp?, isRevoked: Bool) {
         self.id = id
         self.secret = secret
+        signing = SigningKey(secret)
         self.scopes = scopes
         self.expires = expires
         self.isRevoked = isRevoked

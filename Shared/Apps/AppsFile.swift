@@ -61,18 +61,19 @@ public enum AppsFile {
                     throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
                 }
             }
-            var settings = AppSettings(
-                id: app.id, keys: keys, linking: linking(app.linking),
-                sdk: try SDKSettings.read(app.sdk, app.id, secrets),
-                sync: try SyncSettings.read(app.sync, "\(place), sync", secrets),
-                verification: extent == .gateway
-                    ? VerificationSettings()
-                    : try VerificationSettings.read(app.verification, app.id, secrets),
-                gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies)
+            let linking = linking(app.linking)
+            var sync = try SyncSettings.read(app.sync, "\(place), sync", secrets)
+            var verification =
+                extent == .gateway
+                ? VerificationSettings() : try VerificationSettings.read(app.verification, app.id, secrets)
             // One list for the whole app: what is no external id is no user id and no identity either.
-            settings.sync.nobody = settings.linking.nobody
-            settings.verification.nobody = settings.linking.nobody
-            apps.append(settings)
+            sync.nobody = linking.nobody
+            verification.nobody = linking.nobody
+            apps.append(
+                AppSettings(
+                    id: app.id, keys: keys, linking: linking, sdk: try SDKSettings.read(app.sdk, app.id, secrets),
+                    sync: sync, verification: verification,
+                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies))
         }
         try SecretUse.check(secrets.uses)
         return AppDirectory(apps, warnings: try warnings(secrets.uses, apps, weakSecrets))

@@ -9,7 +9,13 @@ struct KeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// All member names that `Key` accepts, in document order.
     var allKeys: [Key] {
-        node.members.compactMap { Key(stringValue: $0.name) }
+        var keys: [Key] = []
+        var place = node.index + 1
+        while place < node.entry.next {
+            if let key = Key(stringValue: node.pass.text(place)) { keys.append(key) }
+            place = Int(node.pass.entry(place + 1).next)
+        }
+        return keys
     }
 
     func contains(_ key: Key) -> Bool {
@@ -17,16 +23,16 @@ struct KeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     @inline(__always)
-    func require(_ key: Key) throws -> JSONValue {
-        if let value = node.find(key.stringValue) { return value }
+    func require(_ key: Key) throws -> Int {
+        if let index = node.find(key.stringValue) { return index }
         throw missing(key)
     }
 
     /// The value for an optional member: nil when it is missing or `null`.
     @inline(__always)
-    func present(_ key: Key) -> JSONValue? {
-        guard let value = node.find(key.stringValue), !value.isNull else { return nil }
-        return value
+    func present(_ key: Key) -> Int? {
+        guard let index = node.find(key.stringValue), node.pass.entry(index).kind != .null else { return nil }
+        return index
     }
 
     @inline(never)
@@ -35,39 +41,41 @@ struct KeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        try require(key).isNull
+        node.pass.entry(try require(key)).kind == .null
     }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
-        let value = try require(key)
-        if let direct = DecoderNode.direct(type, value) { return direct }
-        return try T(from: DecoderNode(value: value, parent: node, key: key))
+        try node.child(try require(key)).decodeSelf(type)
     }
 
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
-        guard let value = present(key) else { return nil }
-        if let direct = DecoderNode.direct(type, value) { return direct }
-        return try T(from: DecoderNode(value: value, parent: node, key: key))
+        guard let index = present(key) else { return nil }
+        return try node.child(index).decodeSelf(type)
     }
 
     func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<Nested> {
-        try DecoderNode(value: try require(key), parent: node, key: key).container(keyedBy: type)
+        try node.child(try require(key)).container(keyedBy: type)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        try DecoderNode(value: try require(key), parent: node, key: key).unkeyedContainer()
+        try node.child(try require(key)).unkeyedContainer()
     }
 
     func superDecoder() throws -> any Decoder {
-        // A missing member reads as null, so that a superclass without members of its own can be decoded.
-        let key = JSONSuperKey()
-        return DecoderNode(value: node.find(key.stringValue) ?? .null, parent: node, key: key)
+        decoder(JSONSuperKey())
     }
 
     func superDecoder(forKey key: Key) throws -> any Decoder {
-        DecoderNode(value: node.find(key.stringValue) ?? .null, parent: node, key: key)
+        decoder(key)
+    }
+
+    /// A missing member reads as null, so that a superclass without members of its own can be decoded.
+    private func decoder(_ key: any CodingKey) -> any Decoder {
+        if let index = node.find(key.stringValue) { return node.child(index) }
+        let pass = DecodingPass(document: JSONView(.null).document, root: 0, prefix: codingPath + [key])
+        return DecoderNode(pass: pass, index: 0, depth: 0)
     }
 }
 
@@ -122,47 +130,58 @@ extension KeyedDecoding {
     }
 }
 
-/// Elements of an array in order.
+/// Elements of an array in order. Three words, so that handing it out as a container allocates nothing.
 struct UnkeyedDecoding: UnkeyedDecodingContainer {
     private let node: DecoderNode
-    private let elements: [JSONValue]
-    private(set) var currentIndex = 0
+    private var position: UInt32 = 0
+    /// The entry of the next element.
+    private var place: UInt32
 
-    init(node: DecoderNode, elements: [JSONValue]) {
+    init(node: DecoderNode) {
         self.node = node
-        self.elements = elements
+        place = UInt32(truncatingIfNeeded: node.index + 1)
     }
 
     var codingPath: [any CodingKey] { node.codingPath }
-    var count: Int? { elements.count }
-    var isAtEnd: Bool { currentIndex >= elements.count }
+    var currentIndex: Int { Int(position) }
+    var isAtEnd: Bool { place >= node.entry.next }
     private var key: JSONIndexKey { JSONIndexKey(currentIndex) }
 
+    var count: Int? {
+        var count = 0
+        var place = node.index + 1
+        while place < node.entry.next {
+            count += 1
+            place = Int(node.pass.entry(place).next)
+        }
+        return count
+    }
+
     @inline(__always)
-    private func next(_ type: Any.Type) throws -> JSONValue {
-        guard currentIndex < elements.count else {
+    private func next(_ type: Any.Type) throws -> Int {
+        guard !isAtEnd else {
             throw DecodingError.valueNotFound(
                 type, node.context(key, "expected another element, found the end of the array"))
         }
-        return elements[currentIndex]
+        return Int(place)
+    }
+
+    @inline(__always)
+    private mutating func step() {
+        position += 1
+        place = node.pass.entry(Int(place)).next
     }
 
     /// Consumes the element only when it is null, as the protocol demands.
     mutating func decodeNil() throws -> Bool {
-        guard try next(Never.self).isNull else { return false }
-        currentIndex += 1
+        guard node.pass.entry(try next(Never.self)).kind == .null else { return false }
+        step()
         return true
     }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        let value = try next(type)
-        let result: T
-        if let direct = DecoderNode.direct(type, value) {
-            result = direct
-        } else {
-            result = try T(from: DecoderNode(value: value, parent: node, key: key))
-        }
-        currentIndex += 1
+        let result = try node.child(try next(type)).decodeSelf(type)
+        step()
         return result
     }
 
@@ -170,24 +189,24 @@ struct UnkeyedDecoding: UnkeyedDecodingContainer {
         keyedBy type: Nested.Type
     ) throws -> KeyedDecodingContainer<Nested> {
         let container = try nextNode().container(keyedBy: type)
-        currentIndex += 1
+        step()
         return container
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
         let container = try nextNode().unkeyedContainer()
-        currentIndex += 1
+        step()
         return container
     }
 
     mutating func superDecoder() throws -> any Decoder {
         let result = try nextNode()
-        currentIndex += 1
+        step()
         return result
     }
 
     private func nextNode() throws -> DecoderNode {
-        DecoderNode(value: try next((any Decoder).self), parent: node, key: key)
+        node.child(try next((any Decoder).self))
     }
 }
 
@@ -195,13 +214,13 @@ struct UnkeyedDecoding: UnkeyedDecodingContainer {
 extension UnkeyedDecoding {
     mutating func decode(_ type: String.Type) throws -> String {
         let result = try node.string(try next(type), key)
-        currentIndex += 1
+        step()
         return result
     }
 
     mutating func decode(_ type: Bool.Type) throws -> Bool {
         let result = try node.bool(try next(type), key)
-        currentIndex += 1
+        step()
         return result
     }
 
@@ -221,14 +240,14 @@ extension UnkeyedDecoding {
     @inline(__always)
     private mutating func integer<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
         let result = try node.integer(type, try next(type), key)
-        currentIndex += 1
+        step()
         return result
     }
 
     @inline(__always)
     mutating func decode<T: WireFloat & Decodable>(_ type: T.Type) throws -> T {
         let result = try node.float(type, try next(type), key)
-        currentIndex += 1
+        step()
         return result
     }
 }
@@ -240,7 +259,7 @@ struct SingleValueDecoding: SingleValueDecodingContainer {
     var codingPath: [any CodingKey] { node.codingPath }
 
     func decodeNil() -> Bool {
-        node.value.isNull
+        node.isNull
     }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
@@ -248,28 +267,28 @@ struct SingleValueDecoding: SingleValueDecodingContainer {
     }
 
     func decode(_ type: String.Type) throws -> String {
-        try node.string(node.value, nil)
+        try node.string(node.index, nil)
     }
 
     func decode(_ type: Bool.Type) throws -> Bool {
-        try node.bool(node.value, nil)
+        try node.bool(node.index, nil)
     }
 
     @inline(__always)
     func decode<T: FixedWidthInteger & Decodable>(_ type: T.Type) throws -> T {
-        try node.integer(type, node.value, nil)
+        try node.integer(type, node.index, nil)
     }
 
     func decode(_ type: Int128.Type) throws -> Int128 {
-        try node.integer(type, node.value, nil)
+        try node.integer(type, node.index, nil)
     }
 
     func decode(_ type: UInt128.Type) throws -> UInt128 {
-        try node.integer(type, node.value, nil)
+        try node.integer(type, node.index, nil)
     }
 
     @inline(__always)
     func decode<T: WireFloat & Decodable>(_ type: T.Type) throws -> T {
-        try node.float(type, node.value, nil)
+        try node.float(type, node.index, nil)
     }
 }

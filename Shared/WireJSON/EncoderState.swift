@@ -39,11 +39,11 @@ struct EncoderState {
         let level: Level
     }
 
-    private(set) var bytes: [UInt8] = []
-    private(set) var level = Level(id: 0, start: 0, firstName: 0)
-    private var enclosing: [Level] = []
+    private var bytes: [UInt8]
+    private(set) var level: Level
+    private var enclosing = ShortStack<8, Level>(filler: Level(id: 0, start: 0, firstName: 0))
     /// The members written to the present level and to the levels around it.
-    private var names: [Name] = []
+    private var names = ShortStack<24, Name>(filler: Name(start: 0, colon: 0))
     /// The unescaped `names`, for sorting; empty unless keys are sorted.
     private var texts: [String] = []
     private var children: [(offset: Int, output: EncoderOutput)] = []
@@ -51,10 +51,11 @@ struct EncoderState {
     private var isMisused = false
     let sortedKeys: Bool
 
-    init(sortedKeys: Bool) {
+    /// - Parameter bytes: what stands in front of the value.
+    init(sortedKeys: Bool, after bytes: consuming [UInt8]) {
         self.sortedKeys = sortedKeys
-        bytes.reserveCapacity(1024)
-        names.reserveCapacity(32)
+        level = Level(id: 0, start: bytes.count, firstName: 0)
+        self.bytes = bytes
     }
 
     /// Whether level `id` can be written to as `kind`.
@@ -95,10 +96,11 @@ struct EncoderState {
     /// Compares the name written last with the others of its object, and takes it back if it is among them.
     @inline(never)
     private mutating func keepLastNameIfNew() -> Bool {
-        guard let last = names.last else { return true }
+        let last = names[names.count - 1]
         let text = bytes[last.start..<last.colon]
-        let isRepeated = names[level.firstName...].dropLast().contains {
-            $0.colon - $0.start == text.count && bytes[$0.start..<$0.colon].elementsEqual(text)
+        let isRepeated = (level.firstName..<names.count - 1).contains { index in
+            let name = names[index]
+            return name.colon - name.start == text.count && bytes[name.start..<name.colon].elementsEqual(text)
         }
         guard isRepeated else { return true }
         // The repeated name is not the first, so a comma stands in front of it.
@@ -124,7 +126,7 @@ struct EncoderState {
     /// Forgets all but the first `count` names.
     @inline(__always)
     private mutating func dropNames(to count: Int) {
-        names.removeLast(names.count - count)
+        names.removeLast(to: count)
         if sortedKeys { texts.removeLast(texts.count - count) }
     }
 
@@ -154,7 +156,7 @@ struct EncoderState {
     mutating func rollBack(to mark: Mark) {
         bytes.removeLast(bytes.count - mark.byteCount)
         dropNames(to: mark.nameCount)
-        enclosing.removeLast(enclosing.count - mark.depth)
+        enclosing.removeLast(to: mark.depth)
         children.removeAll { $0.offset > mark.byteCount }
         level = mark.level
     }
@@ -170,7 +172,7 @@ struct EncoderState {
     /// Ends the value that `push` started.
     mutating func pop() throws {
         try close()
-        if let outer = enclosing.popLast() { level = outer }
+        level = enclosing.popLast() ?? level
     }
 
     /// Sets aside a value that is written to its own output and inserted here when this level closes.
@@ -178,10 +180,17 @@ struct EncoderState {
         children.append((bytes.count, output))
     }
 
-    /// Ends the document and gives its text.
+    /// Ends the document and gives its text, behind what stood in front of it.
     mutating func finish() throws -> [UInt8] {
         try close()
-        return bytes
+        return take()
+    }
+
+    /// Gives up the text.
+    mutating func take() -> [UInt8] {
+        var text: [UInt8] = []
+        swap(&text, &bytes)
+        return text
     }
 
     /// Ends the present level; one that wrote nothing at all is an empty object.
@@ -235,13 +244,14 @@ struct EncoderState {
 
     /// Rearranges the members of the present level, an object that lacks only its closing brace.
     private mutating func sortMembers() {
-        let own = names[level.firstName...]
-        guard own.count > 1, let begin = own.first?.start else { return }
+        let own = level.firstName..<names.count
+        guard own.count > 1 else { return }
+        let begin = names[own.lowerBound].start
         var pieces: [(text: String, range: Range<Int>)] = []
-        for index in own.indices {
+        for index in own {
             // A member reaches to the comma in front of the next one.
-            let end = index + 1 < own.endIndex ? own[index + 1].start - 1 : bytes.count
-            pieces.append((texts[index], own[index].start..<end))
+            let end = index + 1 < own.upperBound ? names[index + 1].start - 1 : bytes.count
+            pieces.append((texts[index], names[index].start..<end))
         }
         pieces.sort { JSONText.precedes($0.text, $1.text) }
         var rebuilt: [UInt8] = []
@@ -251,5 +261,43 @@ struct EncoderState {
             rebuilt.append(contentsOf: bytes[piece.range])
         }
         bytes.replaceSubrange(begin..., with: rebuilt)
+    }
+}
+
+/// A stack whose first elements need no memory of their own.
+struct ShortStack<let short: Int, Element> {
+    private var first: InlineArray<short, Element>
+    private var rest: [Element] = []
+    private(set) var count = 0
+
+    /// - Parameter filler: any element; it stands where none is.
+    init(filler: Element) { first = InlineArray(repeating: filler) }
+
+    subscript(index: Int) -> Element {
+        @inline(__always) get { index < short ? first[index] : rest[index - short] }
+        @inline(__always) set {
+            if index < short { first[index] = newValue } else { rest[index - short] = newValue }
+        }
+    }
+
+    @inline(__always)
+    mutating func append(_ element: Element) {
+        if count < short { first[count] = element } else { rest.append(element) }
+        count &+= 1
+    }
+
+    /// Keeps the first `count` elements.
+    @inline(__always)
+    mutating func removeLast(to count: Int) {
+        if self.count > short { rest.removeLast(self.count - max(count, short)) }
+        self.count = count
+    }
+
+    @inline(__always)
+    mutating func popLast() -> Element? {
+        guard count > 0 else { return nil }
+        let last = self[count - 1]
+        removeLast(to: count - 1)
+        return last
     }
 }

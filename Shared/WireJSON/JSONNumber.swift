@@ -48,11 +48,16 @@ public struct JSONNumber: Sendable, Hashable {
     }
 
     /// The exact value as `T`, nil when the lexeme is not an integer or does not fit.
-    @inline(__always)
     func integer<T: FixedWidthInteger>(_ type: T.Type) -> T? {
+        var lexeme = lexeme
+        return lexeme.withUTF8 { Self.integer(type, UnsafeRawBufferPointer($0)) }
+    }
+
+    @inline(__always)
+    static func integer<T: FixedWidthInteger>(_ type: T.Type, _ lexeme: UnsafeRawBufferPointer) -> T? {
         var result: T = 0
         var negative = false
-        for byte in lexeme.utf8 {
+        for byte in lexeme {
             if byte == UInt8(ascii: "-") {
                 // A minus sign inside the lexeme only follows an exponent letter, which was refused before.
                 negative = true

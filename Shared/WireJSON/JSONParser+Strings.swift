@@ -2,8 +2,7 @@
 
 extension JSONParser {
     /// Parses a number by RFC 8259's grammar, without interpreting it.
-    mutating func number() throws(JSONParseError) -> JSONNumber {
-        let start = position
+    mutating func number() throws(JSONParseError) {
         if peek() == UInt8(ascii: "-") { position &+= 1 }
         if peek() == UInt8(ascii: "0") {
             position &+= 1
@@ -20,7 +19,6 @@ extension JSONParser {
             if peek() == UInt8(ascii: "+") || peek() == UInt8(ascii: "-") { position &+= 1 }
             try digits("a digit in the exponent")
         }
-        return JSONNumber(uncheckedLexeme: text(from: start, to: position))
     }
 
     private mutating func digits(_ expectation: @autoclosure () -> String) throws(JSONParseError) {
@@ -35,36 +33,27 @@ extension JSONParser {
 
     /// Parses a string; the present byte is the opening quote.
     @inline(__always)
-    mutating func string() throws(JSONParseError) -> String {
-        let start = position &+ 1
-        let end = JSONText.firstSpecial(base, from: start, count: count)
+    mutating func string() throws(JSONParseError) {
+        let start = position
+        let end = JSONText.firstSpecial(base, from: start &+ 1, count: count)
         guard byte(at: end) == UInt8(ascii: "\"") else { return try unusualString(from: start, plainTo: end) }
         position = end &+ 1
-        lastStringIsPlain = true
-        let outer = Int(byte(at: start)) &+ Int(byte(at: end &- 1)) &* 7
-        lastStringMark = 1 &<< UInt64(truncatingIfNeeded: outer &+ (end &- start) &* 5)
-        return text(from: start, to: end)
+        append(.string, from: start)
     }
 
     /// A string with escapes or bytes above 0x7F, or one that is at fault.
     @inline(never)
-    private mutating func unusualString(from start: Int, plainTo end: Int) throws(JSONParseError) -> String {
-        lastStringIsPlain = false
+    private mutating func unusualString(from start: Int, plainTo end: Int) throws(JSONParseError) {
+        var form = JSONEntry.Form.verbatim
         position = end
-        var decoded: [UInt8] = []
-        var pending = start
         while true {
-            let byte = peek()
-            switch byte {
+            switch peek() {
             case UInt8(ascii: "\""):
                 position &+= 1
-                if pending == start { return text(from: start, to: position &- 1) }
-                append(from: pending, to: position &- 1, onto: &decoded)
-                return String(decoding: decoded, as: UTF8.self)
+                return append(.string, from: start, form)
             case UInt8(ascii: "\\"):
-                append(from: pending, to: position, onto: &decoded)
-                appendUTF8(try escape(), onto: &decoded)
-                pending = position
+                form = .escaped
+                _ = try escape()
             case 0x80...:
                 let length = sequenceLength(at: position)
                 guard length > 0 else { throw notUTF8(at: position) }
@@ -75,6 +64,24 @@ extension JSONParser {
                 position = JSONText.firstSpecial(base, from: position, count: count)
             }
         }
+    }
+
+    /// The text of a string's content, which was parsed before.
+    @inline(never)
+    static func unescaped(_ content: UnsafeRawBufferPointer) -> String {
+        guard let base = content.baseAddress else { return "" }
+        var parser = JSONParser(base: base, count: content.count, maxDepth: 1)
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(content.count)
+        while parser.position < content.count {
+            let start = parser.position
+            while parser.position < content.count, parser.peek() != UInt8(ascii: "\\") { parser.position &+= 1 }
+            decoded.append(contentsOf: content[start..<parser.position])
+            guard parser.position < content.count else { break }
+            guard let scalar = try? parser.escape() else { preconditionFailure("an escape that was parsed before") }
+            decoded.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+        }
+        return String(decoding: decoded, as: UTF8.self)
     }
 
     /// Parses one escape (two, for a surrogate pair); the present byte is the backslash.
@@ -160,21 +167,5 @@ extension JSONParser {
             guard byte(at: index &+ offset) & 0xC0 == 0x80 else { return 0 }
         }
         return length
-    }
-
-    /// The bytes in `start..<end` as a string; they have been checked to be UTF-8.
-    @inline(__always)
-    private func text(from start: Int, to end: Int) -> String {
-        // In bounds: start <= end <= count, both found by scanning.
-        String(decoding: UnsafeRawBufferPointer(start: base + start, count: end &- start), as: UTF8.self)
-    }
-
-    private func append(from start: Int, to end: Int, onto bytes: inout [UInt8]) {
-        // In bounds: start <= end <= count, both found by scanning.
-        bytes.append(contentsOf: UnsafeRawBufferPointer(start: base + start, count: end &- start))
-    }
-
-    private func appendUTF8(_ scalar: Unicode.Scalar, onto bytes: inout [UInt8]) {
-        bytes.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A strict recursive descent parser over one contiguous document.
+/// A strict recursive descent parser over one contiguous document, which writes down where the values stand.
 ///
 /// `base` is valid for `count` bytes for as long as the parser is used. Every read goes through `peek`, which
 /// checks its bound, or through a scan that is bounded by `count`.
@@ -8,17 +8,44 @@ struct JSONParser {
     let base: UnsafeRawPointer
     let count: Int
     let maxDepth: Int
+    /// Whether names are known to be different from each other.
+    private let trustsNames: Bool
     var position = 0
-    /// Whether the string parsed last had only ASCII bytes and no escapes.
-    var lastStringIsPlain = false
-    /// One bit derived from the length and the outer bytes of the string parsed last, if it was plain.
-    var lastStringMark: UInt64 = 0
     private var depth = 0
+    private var entries: [JSONEntry] = []
 
-    init(base: UnsafeRawPointer, count: Int, maxDepth: Int) {
+    init(base: UnsafeRawPointer, count: Int, maxDepth: Int, trustsNames: Bool = false) {
         self.base = base
         self.count = count
         self.maxDepth = maxDepth
+        self.trustsNames = trustsNames
+    }
+
+    /// The entries of a document.
+    static func entries(
+        of bytes: UnsafeRawBufferPointer, _ limits: JSONLimits
+    ) throws(JSONParseError) -> [JSONEntry] {
+        guard bytes.count <= limits.maxBytes else {
+            throw JSONParseError(
+                reason: .tooLarge, offset: limits.maxBytes,
+                expectation: "at most \(limits.maxBytes) bytes, got \(bytes.count)", found: .unspecified)
+        }
+        guard let base = bytes.baseAddress, !bytes.isEmpty else {
+            throw JSONParseError(reason: .notJSON, offset: 0, expectation: "a value", found: .end)
+        }
+        var parser = JSONParser(base: base, count: bytes.count, maxDepth: limits.maxDepth)
+        return try parser.document()
+    }
+
+    /// The entries of what ``JSONValue/serialized()`` wrote: well-formed, and bounded by nothing but its value.
+    static func entries(trusting bytes: UnsafeRawBufferPointer) -> [JSONEntry] {
+        guard let base = bytes.baseAddress else { preconditionFailure("a value is never written as nothing") }
+        var parser = JSONParser(base: base, count: bytes.count, maxDepth: .max, trustsNames: true)
+        do {
+            return try parser.document()
+        } catch {
+            preconditionFailure("a value was written as no JSON: \(error)")
+        }
     }
 
     /// The next byte, or 0 at the end; a 0 byte is not allowed anywhere, so the two need no telling apart
@@ -34,52 +61,71 @@ struct JSONParser {
         index < count ? base.load(fromByteOffset: index, as: UInt8.self) : 0
     }
 
-    mutating func document() throws(JSONParseError) -> JSONValue {
+    private mutating func document() throws(JSONParseError) -> [JSONEntry] {
         if byte(at: 0) == 0xEF, byte(at: 1) == 0xBB, byte(at: 2) == 0xBF {
             throw JSONParseError(
                 reason: .notJSON, offset: 0, expectation: "a value, not a byte order mark", found: .unspecified)
         }
+        // Our messages have an entry for every 13 bytes or more.
+        entries.reserveCapacity(count / 12 + 4)
         skipSpace()
-        let result = try value()
+        try value()
         skipSpace()
         guard position == count else { throw unexpected("nothing after the value") }
-        return result
+        return entries
     }
 
-    private mutating func value() throws(JSONParseError) -> JSONValue {
+    private mutating func value() throws(JSONParseError) {
+        let start = position
         switch peek() {
-        case UInt8(ascii: "\""): return .string(try string())
-        case UInt8(ascii: "{"): return .object(try object())
-        case UInt8(ascii: "["): return .array(try array())
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try number())
+        case UInt8(ascii: "\""): try string()
+        case UInt8(ascii: "{"): try object()
+        case UInt8(ascii: "["): try array()
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            try number()
+            append(.number, from: start)
         case UInt8(ascii: "t"):
             try word("true")
-            return .bool(true)
+            append(.true, from: start)
         case UInt8(ascii: "f"):
             try word("false")
-            return .bool(false)
+            append(.false, from: start)
         case UInt8(ascii: "n"):
             try word("null")
-            return .null
+            append(.null, from: start)
         default: throw unexpected("a value")
         }
     }
 
-    private mutating func object() throws(JSONParseError) -> JSONObject {
+    /// Writes down what ends here.
+    @inline(__always)
+    mutating func append(_ kind: JSONEntry.Kind, from start: Int, _ form: JSONEntry.Form = .plain) {
+        entries.append(
+            JSONEntry(
+                start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: position),
+                next: UInt32(truncatingIfNeeded: entries.count &+ 1), kind: kind, form: form))
+    }
+
+    /// Completes the entry of an array or object that ends here.
+    @inline(__always)
+    private mutating func close(_ index: Int) {
+        leave()
+        entries[index].end = UInt32(truncatingIfNeeded: position)
+        entries[index].next = UInt32(truncatingIfNeeded: entries.count)
+    }
+
+    private mutating func object() throws(JSONParseError) {
+        let index = entries.count
+        append(.object, from: position)
         try enter()
-        if peek() == UInt8(ascii: "}") {
-            leave()
-            return JSONObject()
-        }
-        var members: [JSONObject.Member] = []
-        members.reserveCapacity(8)
-        var seen = JSONNameSet()
+        if peek() == UInt8(ascii: "}") { return close(index) }
+        var names = JSONNameSet()
         while true {
             guard peek() == UInt8(ascii: "\"") else { throw unexpected("a member name in double quotes") }
             let start = position
-            let name = try string()
-            let fresh = seen.insert(name, isPlain: lastStringIsPlain, mark: lastStringMark, after: members)
-            guard fresh else {
+            let name = entries.count
+            try string()
+            guard trustsNames || names.insert(name, of: index, in: entries, base) else {
                 throw JSONParseError(
                     reason: .duplicateMember, offset: start,
                     expectation: "a name not used before in this object", found: .unspecified)
@@ -88,37 +134,31 @@ struct JSONParser {
             guard peek() == UInt8(ascii: ":") else { throw unexpected("':' after a member name") }
             position &+= 1
             skipSpace()
-            members.append(JSONObject.Member(name: name, value: try value()))
+            try value()
             skipSpace()
             switch peek() {
             case UInt8(ascii: ","):
                 position &+= 1
                 skipSpace()
-            case UInt8(ascii: "}"):
-                leave()
-                return JSONObject(uniqueMembers: members)
+            case UInt8(ascii: "}"): return close(index)
             default: throw unexpected("',' or '}' after a member")
             }
         }
     }
 
-    private mutating func array() throws(JSONParseError) -> [JSONValue] {
+    private mutating func array() throws(JSONParseError) {
+        let index = entries.count
+        append(.array, from: position)
         try enter()
-        if peek() == UInt8(ascii: "]") {
-            leave()
-            return []
-        }
-        var elements: [JSONValue] = []
+        if peek() == UInt8(ascii: "]") { return close(index) }
         while true {
-            elements.append(try value())
+            try value()
             skipSpace()
             switch peek() {
             case UInt8(ascii: ","):
                 position &+= 1
                 skipSpace()
-            case UInt8(ascii: "]"):
-                leave()
-                return elements
+            case UInt8(ascii: "]"): return close(index)
             default: throw unexpected("',' or ']' after an element")
             }
         }
@@ -184,40 +224,63 @@ struct JSONParser {
 /// The member names of one object under construction, to find repetitions in constant time per name.
 ///
 /// Plain names (ASCII, no escapes) set one of 64 bits each; only a name whose bit is set already is compared
-/// with the others. That is almost never for the objects of these services. Beyond `hashFrom` members a
+/// with the others. That is rare for the objects of these services. Beyond `hashFrom` members a
 /// hashed set takes over, so that a hostile document cannot make the comparison quadratic.
-struct JSONNameSet {
+private struct JSONNameSet {
     private static var hashFrom: Int { 24 }
 
     private var marks: UInt64 = 0
+    private var count = 0
     private var hasUnusual = false
     private var hashed: Set<String> = []
 
-    /// Whether `name` differs from the names of all `members`, and remembers it.
-    ///
-    /// - Parameter mark: one bit, a function of the name's bytes; used only when `isPlain`.
+    /// Whether the name, the newest of `entries`, differs from those before it in the object, and remembers it.
     @inline(__always)
-    mutating func insert(
-        _ name: String, isPlain: Bool, mark: UInt64, after members: [JSONObject.Member]
-    ) -> Bool {
-        if members.count < Self.hashFrom, isPlain, !hasUnusual, marks & mark == 0 {
-            marks |= mark
-            return true
+    mutating func insert(_ name: Int, of object: Int, in entries: [JSONEntry], _ base: UnsafeRawPointer) -> Bool {
+        count &+= 1
+        let entry = entries[name]
+        if entry.form == .plain, !hasUnusual, count <= Self.hashFrom {
+            // One bit derived from the length and the outer bytes; the quotes stand in for those of an empty name.
+            let first = base.load(fromByteOffset: Int(entry.start &+ 1), as: UInt8.self)
+            let last = base.load(fromByteOffset: Int(entry.end &- 2), as: UInt8.self)
+            let number = Int(first) &+ Int(last) &* 7 &+ Int(entry.end &- entry.start) &* 5
+            let mark: UInt64 = 1 &<< UInt64(truncatingIfNeeded: number)
+            if marks & mark == 0 {
+                marks |= mark
+                return true
+            }
         }
-        return insertSlowly(name, isPlain: isPlain, mark: mark, after: members)
+        return insertSlowly(name, of: object, in: JSONTape(base: base, entries: entries))
     }
 
     @inline(never)
-    private mutating func insertSlowly(
-        _ name: String, isPlain: Bool, mark: UInt64, after members: [JSONObject.Member]
-    ) -> Bool {
-        if isPlain { marks |= mark } else { hasUnusual = true }
-        if members.count < Self.hashFrom {
-            return !members.contains { $0.name == name }
+    private mutating func insertSlowly(_ name: Int, of object: Int, in tape: JSONTape) -> Bool {
+        let entry = tape.entries[name]
+        if entry.form != .plain { hasUnusual = true }
+        if count > Self.hashFrom {
+            if hashed.isEmpty { forEach(before: name, of: object, in: tape) { hashed.insert(tape.text($0)) } }
+            return hashed.insert(tape.text(entry)).inserted
         }
-        if hashed.isEmpty {
-            hashed = Set(members.map(\.name))
+        var isNew = true
+        if hasUnusual {
+            // `==` and not the bytes: what Swift takes for equal would be merged by a dictionary.
+            let text = tape.text(entry)
+            forEach(before: name, of: object, in: tape) { if tape.text($0) == text { isNew = false } }
+        } else {
+            let content = tape.content(entry)
+            forEach(before: name, of: object, in: tape) { other in
+                let other = tape.content(other)
+                if other.count == content.count, JSONText.equal(other, content) { isNew = false }
+            }
         }
-        return hashed.insert(name).inserted
+        return isNew
+    }
+
+    private func forEach(before name: Int, of object: Int, in tape: JSONTape, _ body: (JSONEntry) -> Void) {
+        var place = object + 1
+        while place < name {
+            body(tape.entries[place])
+            place = Int(tape.entries[place + 1].next)
+        }
     }
 }

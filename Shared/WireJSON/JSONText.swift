@@ -20,7 +20,7 @@ enum JSONText {
 
     /// Both buffers must have the same length; every load below stays inside it.
     @inline(__always)
-    private static func equal(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
+    static func equal(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
         let count = one.count
         var index = 0
         while index &+ 8 <= count {

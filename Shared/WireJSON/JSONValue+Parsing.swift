@@ -17,16 +17,9 @@ extension JSONValue {
     public init(
         parsing bytes: UnsafeRawBufferPointer, limits: JSONLimits = .init()
     ) throws(JSONParseError) {
-        guard bytes.count <= limits.maxBytes else {
-            throw JSONParseError(
-                reason: .tooLarge, offset: limits.maxBytes,
-                expectation: "at most \(limits.maxBytes) bytes, got \(bytes.count)", found: .unspecified)
-        }
-        guard let base = bytes.baseAddress, !bytes.isEmpty else {
-            throw JSONParseError(reason: .notJSON, offset: 0, expectation: "a value", found: .end)
-        }
-        var parser = JSONParser(base: base, count: bytes.count, maxDepth: limits.maxDepth)
-        self = try parser.document()
+        let entries = try JSONParser.entries(of: bytes, limits)
+        guard let base = bytes.baseAddress else { preconditionFailure("what is empty was refused") }
+        self = JSONTape(base: base, entries: entries).value(at: 0)
     }
 
     /// Parses one document from a span.
@@ -61,10 +54,10 @@ public struct JSONLimits: Sendable, Hashable {
     public let maxBytes: Int
 
     /// `maxDepth` is clamped to 1...512, so that neither parsing nor releasing a parsed value can exhaust
-    /// the stack whatever a configuration says.
+    /// the stack whatever a configuration says; `maxBytes` to what an index of 32 bits reaches.
     public init(maxDepth: Int = 32, maxBytes: Int = 262_144) {
         self.maxDepth = Swift.min(Swift.max(maxDepth, 1), 512)
-        self.maxBytes = Swift.max(maxBytes, 0)
+        self.maxBytes = Swift.min(Swift.max(maxBytes, 0), Int(UInt32.max) - 1)
     }
 }
 

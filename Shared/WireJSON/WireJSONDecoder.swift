@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decodes `Decodable` types from parsed JSON.
+/// Decodes `Decodable` types from parsed JSON, without taking it apart first.
 ///
 /// There are no silent conversions: a string is not a number, `1.5` and `5.0` are not integers, and an integer
 /// that does not fit is an error. `Date`, `Data` and `Decimal` get no special treatment.
@@ -8,59 +8,153 @@ public struct WireJSONDecoder: Sendable {
     /// A decoder; it keeps no state and may be used from any task.
     public init() {}
 
-    /// Decodes `type` from a value. Failures are `DecodingError`s whose coding path leads to the member at
+    /// Decodes `type` from a value. Failures are `DecodingError`s whose coding path leads from there to the member at
     /// fault and whose text names kinds, not content; see `WireJSONError.explain`.
+    public func decode<T: Decodable>(_ type: T.Type, from view: JSONView) throws -> T {
+        let pass = DecodingPass(document: view.document, root: view.index)
+        return try DecoderNode(pass: pass, index: view.index, depth: 0).decodeSelf(type)
+    }
+
+    /// Decodes `type` from a value, as from a view of it.
     public func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
-        try DecoderNode(value: value, parent: nil, key: nil).decodeSelf(type)
+        try decode(type, from: JSONView(value))
     }
 
     /// Parses and decodes; throws `JSONParseError` or `DecodingError`.
     public func decode<T: Decodable>(
         _ type: T.Type, from bytes: [UInt8], limits: JSONLimits = .init()
     ) throws -> T {
-        try decode(type, from: JSONValue(parsing: bytes, limits: limits))
+        try decode(type, from: JSONView(parsing: bytes, limits: limits))
     }
 }
 
-/// One value being decoded, linked to the node it was found in.
-///
-/// The coding path is put together from the links when somebody asks, which is when something failed.
-final class DecoderNode: Decoder {
-    let value: JSONValue
-    private let parent: DecoderNode?
-    private let key: (any CodingKey)?
-    /// The members of an object; empty for any other value.
-    let members: [JSONObject.Member]
-    /// Where the member found last stands.
-    private var cursor = 0
+/// What is shared while one value is decoded.
+final class DecodingPass {
+    let document: JSONDocument
+    /// The value that decoding began with: coding paths lead from there.
+    private let root: Int
+    /// What stands in front of them.
+    private let prefix: [any CodingKey]
+    /// For each depth, the object that was looked into last, and the entry of the name that was found in it.
+    private var cursors = InlineArray<8, Cursor>(repeating: Cursor())
+    private var deeperCursors: [Cursor] = []
 
-    init(value: JSONValue, parent: DecoderNode?, key: (any CodingKey)?) {
-        self.value = value
-        self.parent = parent
-        self.key = key
-        if case .object(let object) = value { members = object.members } else { members = [] }
+    struct Cursor {
+        var object = -1
+        var name = 0
     }
 
-    var userInfo: [CodingUserInfoKey: Any] { [:] }
+    init(document: JSONDocument, root: Int, prefix: [any CodingKey] = []) {
+        self.document = document
+        self.root = root
+        self.prefix = prefix
+    }
 
-    var codingPath: [any CodingKey] {
-        var reversed: [any CodingKey] = []
-        var node: DecoderNode? = self
-        while let current = node {
-            if let key = current.key { reversed.append(key) }
-            node = current.parent
+    @inline(__always)
+    func entry(_ index: Int) -> JSONEntry { document.entries[index] }
+
+    func text(_ index: Int) -> String { document.withTape { $0.text($0.entries[index]) } }
+
+    func value(_ index: Int) -> JSONValue { document.withTape { $0.value(at: index) } }
+
+    /// The value of the member with exactly these UTF-8 bytes as its name.
+    ///
+    /// Takes constant time as long as members are asked for in document order, or again. That is how a struct
+    /// is usually read, and always how a dictionary is, so that decoding a hostile object with very many
+    /// members into a dictionary stays linear.
+    func find(_ name: String, in object: Int, depth: Int) -> Int? {
+        document.withTape { tape in
+            let end = Int(tape.entries[object].next)
+            guard object + 1 < end else { return nil }
+            let cursor = cursor(depth)
+            let first = cursor.object == object ? cursor.name : object + 1
+            var place = first
+            repeat {
+                let value = place + 1
+                if tape.isText(tape.entries[place], name) {
+                    keep(Cursor(object: object, name: place), depth)
+                    return value
+                }
+                place = Int(tape.entries[value].next)
+                if place == end { place = object + 1 }
+            } while place != first
+            return nil
         }
-        return reversed.reversed()
     }
+
+    @inline(__always)
+    private func cursor(_ depth: Int) -> Cursor {
+        if depth < 8 { return cursors[depth] }
+        return depth - 8 < deeperCursors.count ? deeperCursors[depth - 8] : Cursor()
+    }
+
+    @inline(__always)
+    private func keep(_ cursor: Cursor, _ depth: Int) {
+        if depth < 8 {
+            cursors[depth] = cursor
+        } else {
+            while deeperCursors.count <= depth - 8 { deeperCursors.append(Cursor()) }
+            deeperCursors[depth - 8] = cursor
+        }
+    }
+
+    /// The keys that lead from the root to a value, which is looked for when somebody asks: when something failed.
+    func path(to index: Int) -> [any CodingKey] {
+        var path = prefix
+        var place = root
+        while place != index {
+            let isObject = entry(place).kind == .object
+            var child = place + 1
+            var position = 0
+            while true {
+                let value = isObject ? child + 1 : child
+                let next = Int(entry(value).next)
+                if index < next {
+                    path.append(isObject ? AnyKey(text(child)) : JSONIndexKey(position))
+                    place = value
+                    break
+                }
+                child = next
+                position += 1
+            }
+        }
+        return path
+    }
+}
+
+/// One value being decoded.
+struct DecoderNode: Decoder {
+    let pass: DecodingPass
+    private let place: UInt32
+    private let level: UInt32
+
+    /// - Parameter depth: how many values that are being decoded it stands in.
+    init(pass: DecodingPass, index: Int, depth: Int) {
+        self.pass = pass
+        place = UInt32(truncatingIfNeeded: index)
+        level = UInt32(truncatingIfNeeded: depth)
+    }
+
+    var index: Int { Int(place) }
+    var depth: Int { Int(level) }
+    var entry: JSONEntry { pass.entry(index) }
+    var isNull: Bool { entry.kind == .null }
+    var value: JSONValue { pass.value(index) }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+    var codingPath: [any CodingKey] { pass.path(to: index) }
+
+    /// A value in this one.
+    @inline(__always)
+    func child(_ index: Int) -> DecoderNode { DecoderNode(pass: pass, index: index, depth: depth + 1) }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-        guard case .object = value else { throw mismatch([String: JSONValue].self, "an object", value) }
+        guard entry.kind == .object else { throw mismatch([String: JSONValue].self, "an object", index) }
         return KeyedDecodingContainer(KeyedDecoding<Key>(node: self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        guard case .array(let elements) = value else { throw mismatch([JSONValue].self, "an array", value) }
-        return UnkeyedDecoding(node: self, elements: elements)
+        guard entry.kind == .array else { throw mismatch([JSONValue].self, "an array", index) }
+        return UnkeyedDecoding(node: self)
     }
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer {
@@ -68,39 +162,23 @@ final class DecoderNode: Decoder {
     }
 
     /// The value of the member with exactly these UTF-8 bytes as its name.
-    ///
-    /// Takes constant time as long as members are asked for in document order, or again. That is how a struct
-    /// is usually read, and always how a dictionary is, so that decoding a hostile object with very many
-    /// members into a dictionary stays linear.
     @inline(__always)
-    func find(_ name: String) -> JSONValue? {
-        let count = members.count
-        var index = cursor
-        for _ in 0..<count {
-            if JSONText.sameBytes(members[index].name, name) {
-                cursor = index
-                return members[index].value
-            }
-            index &+= 1
-            if index == count { index = 0 }
-        }
-        return nil
-    }
+    func find(_ name: String) -> Int? { pass.find(name, in: index, depth: depth) }
 
     /// Decodes this node's own value as any type.
     @inline(__always)
     func decodeSelf<T: Decodable>(_ type: T.Type) throws -> T {
-        if let direct = Self.direct(type, value) { return direct }
+        if let direct = direct(type, index) { return direct }
         return try T(from: self)
     }
 
     /// The value for the few types that need no decoder, without the cost of making one.
     @inline(__always)
-    static func direct<T>(_ type: T.Type, _ value: JSONValue) -> T? {
-        if type == String.self, case .string(let text) = value { return text as? T }
-        if type == JSONValue.self { return value as? T }
-        if type == JSONObject.self, case .object(let object) = value { return object as? T }
-        if type == JSONNumber.self, case .number(let number) = value { return number as? T }
+    func direct<T>(_ type: T.Type, _ index: Int) -> T? {
+        if type == String.self { return pass.entry(index).kind == .string ? pass.text(index) as? T : nil }
+        if type == JSONValue.self { return pass.value(index) as? T }
+        if type == JSONObject.self, case .object(let object) = pass.value(index) { return object as? T }
+        if type == JSONNumber.self, case .number(let number) = pass.value(index) { return number as? T }
         return nil
     }
 }
@@ -108,30 +186,40 @@ final class DecoderNode: Decoder {
 /// Unboxing of scalars. `key` is the last step of the path in errors; nil when the value is the node's own.
 extension DecoderNode {
     @inline(__always)
-    func string(_ value: JSONValue, _ key: @autoclosure () -> (any CodingKey)?) throws -> String {
-        if case .string(let text) = value { return text }
-        throw mismatch(String.self, "a string", value, at: key())
+    func string(_ index: Int, _ key: @autoclosure () -> (any CodingKey)?) throws -> String {
+        if pass.entry(index).kind == .string { return pass.text(index) }
+        throw mismatch(String.self, "a string", index, at: key())
     }
 
     @inline(__always)
-    func bool(_ value: JSONValue, _ key: @autoclosure () -> (any CodingKey)?) throws -> Bool {
-        if case .bool(let flag) = value { return flag }
-        throw mismatch(Bool.self, "a boolean", value, at: key())
+    func bool(_ index: Int, _ key: @autoclosure () -> (any CodingKey)?) throws -> Bool {
+        switch pass.entry(index).kind {
+        case .true: return true
+        case .false: return false
+        default: throw mismatch(Bool.self, "a boolean", index, at: key())
+        }
     }
 
     @inline(__always)
     func integer<T: FixedWidthInteger>(
-        _ type: T.Type, _ value: JSONValue, _ key: @autoclosure () -> (any CodingKey)?
+        _ type: T.Type, _ index: Int, _ key: @autoclosure () -> (any CodingKey)?
     ) throws -> T {
-        if case .number(let number) = value, let result = number.integer(type) { return result }
-        throw notInteger(type, value, at: key())
+        let entry = pass.entry(index)
+        if entry.kind == .number,
+            let result = pass.document.withTape({ JSONNumber.integer(type, $0.bytes(entry)) })
+        {
+            return result
+        }
+        throw notInteger(type, index, at: key())
     }
 
     @inline(__always)
     func float<T: WireFloat>(
-        _ type: T.Type, _ value: JSONValue, _ key: @autoclosure () -> (any CodingKey)?
+        _ type: T.Type, _ index: Int, _ key: @autoclosure () -> (any CodingKey)?
     ) throws -> T {
-        guard case .number(let number) = value else { throw mismatch(type, "a number", value, at: key()) }
+        let entry = pass.entry(index)
+        guard entry.kind == .number else { throw mismatch(type, "a number", index, at: key()) }
+        let number = pass.document.withTape { $0.number(entry) }
         guard let result = T(number.lexeme), result.isFinite else {
             throw DecodingError.dataCorrupted(
                 context(key(), "expected a number in the range of \(type), found one beyond it"))
@@ -141,17 +229,20 @@ extension DecoderNode {
 
     @inline(never)
     func mismatch(
-        _ type: Any.Type, _ expectation: String, _ value: JSONValue, at key: (any CodingKey)? = nil
+        _ type: Any.Type, _ expectation: String, _ index: Int, at key: (any CodingKey)? = nil
     ) -> DecodingError {
-        let context = context(key, "expected \(expectation), found \(value.kindName)")
-        return value.isNull ? .valueNotFound(type, context) : .typeMismatch(type, context)
+        let kind = pass.entry(index).kind
+        let context = context(key, "expected \(expectation), found \(kind.name)")
+        return kind == .null ? .valueNotFound(type, context) : .typeMismatch(type, context)
     }
 
     @inline(never)
     private func notInteger<T: FixedWidthInteger>(
-        _ type: T.Type, _ value: JSONValue, at key: (any CodingKey)?
+        _ type: T.Type, _ index: Int, at key: (any CodingKey)?
     ) -> DecodingError {
-        guard case .number(let number) = value else { return mismatch(type, "an integer", value, at: key) }
+        guard case .number(let number) = pass.value(index) else {
+            return mismatch(type, "an integer", index, at: key)
+        }
         guard number.isInteger else {
             return .typeMismatch(
                 type, context(key, "expected an integer, found a number with a fraction or an exponent"))

@@ -16,9 +16,32 @@ public struct WireJSONEncoder: Sendable {
 
     /// The value as JSON. Throws `EncodingError`, or what an `encode` method throws.
     public func encode<T: Encodable>(_ value: T) throws -> [UInt8] {
-        let output = EncoderOutput(sortedKeys: sortedKeys, path: [])
-        try EncoderLevel(output: output, id: 0).write(value)
-        return try output.state.finish()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(1024)
+        try append(value, to: &bytes)
+        return bytes
+    }
+
+    /// Appends what `encode` returns; nothing when it throws.
+    public func append<T: Encodable>(_ value: T, to bytes: inout [UInt8]) throws {
+        let start = bytes.count
+        var before: [UInt8] = []
+        swap(&before, &bytes)
+        let output = EncoderOutput(sortedKeys: sortedKeys, path: [], after: before)
+        before = []
+        do {
+            try EncoderLevel(output: output, id: 0).write(value)
+            bytes = try output.state.finish()
+        } catch {
+            bytes = output.state.take()
+            bytes.removeLast(bytes.count - start)
+            throw error
+        }
+    }
+
+    /// Appends a text as JSON writes it, in quotes.
+    public func append(_ text: String, to bytes: inout [UInt8]) {
+        JSONWriter.append(text, to: &bytes)
     }
 }
 
@@ -108,14 +131,14 @@ final class EncoderOutput {
     var state: EncoderState
     /// The keys that lead to this output, and from it to the value being encoded.
     private let prefix: [any CodingKey]
-    private var keys: [any CodingKey] = []
+    private var keys = ShortStack<8, (any CodingKey)?>(filler: nil)
 
-    init(sortedKeys: Bool, path: [any CodingKey]) {
-        state = EncoderState(sortedKeys: sortedKeys)
+    init(sortedKeys: Bool, path: [any CodingKey], after bytes: consuming [UInt8] = []) {
+        state = EncoderState(sortedKeys: sortedKeys, after: bytes)
         prefix = path
     }
 
-    var codingPath: [any CodingKey] { prefix + keys }
+    var codingPath: [any CodingKey] { prefix + (0..<keys.count).compactMap { keys[$0] } }
 
     /// The text once everything in it has been written.
     func finish() throws -> [UInt8] {
@@ -127,7 +150,7 @@ final class EncoderOutput {
     func nest<T: Encodable>(_ value: T, key: any CodingKey, mark: EncoderState.Mark) throws {
         let depth = keys.count
         keys.append(key)
-        defer { keys.removeLast(keys.count - depth) }
+        defer { keys.removeLast(to: depth) }
         do {
             let id = state.push()
             try value.encode(to: EncoderLevel(output: self, id: id))

@@ -11,7 +11,7 @@ import WireJSON
 @Suite struct RecordLineTests {
     private func record(_ type: String, _ data: JSONValue) throws -> KafkaRecord {
         let attributes = EventAttributes(id: "c1", source: "test", type: type, appID: "demo")
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        let value = try CloudEvent(attributes: attributes, data: data).encoded()
         return KafkaRecord(
             topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: nil, value: value)
     }

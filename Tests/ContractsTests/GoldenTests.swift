@@ -6,6 +6,20 @@ import WireJSON
 
 @testable import Contracts
 
+/// An envelope written by way of `Codable`, member by member: what ``CloudEvent/encoded()`` is compared with.
+struct ReferenceEvent<Payload: Encodable>: Encodable {
+    private enum DataKey: String, CodingKey { case data }
+    let event: CloudEvent<Payload>
+
+    init(_ event: CloudEvent<Payload>) { self.event = event }
+
+    func encode(to encoder: any Encoder) throws {
+        try event.attributes.encode(to: encoder)
+        var container = encoder.container(keyedBy: DataKey.self)
+        try container.encode(event.data, forKey: .data)
+    }
+}
+
 /// The exact bytes of every message, in structured mode, and that they are read back as what they were.
 ///
 /// A change of a golden file is a change of the contract. A new message gets its file with `UPDATE_GOLDEN=1`, which
@@ -33,12 +47,12 @@ import WireJSON
     static func message<Body: Message>(_ name: String, _ body: Body) -> Sample {
         let event = CloudEvent(attributes: attributes(Body.type), data: body)
         return Sample(name: name) {
-            try WireJSONEncoder().encode(event)
+            try event.encoded()
         } readsBack: { bytes in
             let read = try EnvelopeReader.read(value: bytes, headers: [])
             return try read.attributes == event.attributes
                 && WireJSONDecoder().decode(Body.self, from: read.data) == body
-                && WireJSONDecoder().decode(CloudEvent<Body>.self, from: bytes) == event
+                && WireJSONEncoder().encode(ReferenceEvent(event)) == bytes
         }
     }
 
@@ -47,7 +61,7 @@ import WireJSON
         attributes.dryRun = "true"
         let event = CloudEvent(attributes: attributes, data: GetUser(installId: "i1"))
         return Sample(name: "command-dry-run") {
-            try WireJSONEncoder().encode(event)
+            try event.encoded()
         } readsBack: { bytes in
             try EnvelopeReader.read(value: bytes, headers: []).attributes == event.attributes
         }
@@ -61,14 +75,7 @@ import WireJSON
         attributes.traceState = "a=b"
         let event = CloudEvent(attributes: attributes, data: reply)
         return Sample(name: name) {
-            // As MessageWriter does it: the result is written first, and its bytes are put into the reply.
-            let raw = Reply<RawJSON>(
-                commandId: reply.commandId, commandType: reply.commandType, commandDigest: reply.commandDigest,
-                status: try #require(.init(rawValue: reply.status.rawValue)),
-                reason: reply.reason, message: reply.message,
-                result: try reply.result.map { RawJSON(try WireJSONEncoder().encode($0)) }, dryRun: reply.dryRun,
-                events: reply.events)
-            return try WireJSONEncoder().encode(CloudEvent(attributes: event.attributes, data: raw))
+            try event.encoded()
         } readsBack: { bytes in
             let read = try EnvelopeReader.read(value: bytes, headers: [])
             guard read.attributes == event.attributes, let received = ReceivedReply(read.data) else { return false }

@@ -14,7 +14,7 @@ import WireJSON
         attributes.partitionKey = "demo/anna"
         return try seal.record(
             to: "identity.link.commands.v1", key: Array("demo/anna".utf8), attributes,
-            LinkRequest(installId: "i1", externalId: "anna"), headers: [Header("traceparent", "x")])
+            LinkRequest(installId: "i1", externalId: "anna"), traceParent: "x")
     }
 
     private func isSigned(_ record: Record, as id: String, with key: SymmetricKey) throws -> Bool {

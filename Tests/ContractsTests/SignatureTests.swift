@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Crypto
+import Foundation
+import TestKit
 import Testing
 
 @testable import Contracts
@@ -86,6 +88,42 @@ import Testing
         #expect(
             Signature.signingString(topic: "t", headers: [Header("ce_x", nil)], value: [0xFF])
                 == Array("t\nce_x=\n".utf8) + [0xFF])
+    }
+
+    /// The code is made piece by piece; the signing string says of what.
+    @Test func theCodeIsThatOfTheSigningString() {
+        let key = SigningKey(Self.secret)
+        let lists = [[], [Header("ce_id", "c1")], [Header("ce_x", nil), Header("x", "y"), Header("ce_a", [0xFF])]]
+        for headers in lists {
+            for value in [[], [0x0A], [UInt8](repeating: 0x61, count: 1000)] as [[UInt8]] {
+                let signed = Signature.signingString(topic: "t\u{e9}", headers: headers, value: value)
+                let code = HMAC<SHA256>.authenticationCode(for: signed, using: Self.secret)
+                let signature = Signature(keyID: "k", key: key, topic: "t\u{e9}", headers: headers, value: value)
+                #expect(signature.code == Array(code))
+                #expect(signature.isValid(key: key, topic: "t\u{e9}", headers: headers, value: value))
+                #expect(!signature.isValid(key: key, topic: "t", headers: headers, value: value))
+                #expect(
+                    !signature.isValid(
+                        key: SigningKey(.init(data: [1])), topic: "t\u{e9}", headers: headers, value: value))
+            }
+        }
+    }
+
+    /// Base64 is read and written as Foundation does it.
+    @Test func base64IsFoundations() {
+        var random = SplitMix64(seed: fuzzSeed)
+        let odd = Array("AZaz09+/=-_ \n;\u{e9}".utf8)
+        for _ in 0..<5_000 {
+            let code = (0..<32).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            var text = Array(Data(code).base64EncodedString().utf8)
+            #expect(Signature(header: Array("v1;kid=k;".utf8) + text)?.code == code)
+            for _ in 0..<random.next() % 3 {
+                text[Int(random.next() % 44)] = odd[Int(random.next() % UInt64(odd.count))]
+            }
+            if random.next() % 2 == 0 { text[42] = UInt8(truncatingIfNeeded: random.next() % 128) }
+            let decoded = Data(base64Encoded: Data(text)).map { Array($0) }.flatMap { $0.count == 32 ? $0 : nil }
+            #expect(Signature(header: Array("v1;kid=k;".utf8) + text)?.code == decoded, "\(text)")
+        }
     }
 
     // MARK: Checking

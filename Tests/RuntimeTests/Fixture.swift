@@ -77,7 +77,7 @@ enum Fixture {
         signedBy keyID: String? = "demo-backend", secret: SymmetricKey? = nil, offset: Int64 = 0, partition: Int32 = 0,
         key: String = "demo/k", topic: String = Fixture.topic
     ) throws -> KafkaRecord {
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        let value = try CloudEvent(attributes: attributes, data: data).encoded()
         var headers = [Header(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
             let signature = Signature(

@@ -89,7 +89,7 @@ import WireJSON
         attributes.replyTo = "identity.replies.demo"
         let record = try Fixture.record(attributes)
         var writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
-        let answer = Refusal.Answer(CloudEvent(attributes: attributes, data: .null), Rejection(.idReused))
+        let answer = Refusal.Answer(CloudEvent(attributes: attributes, data: JSONView(.null)), Rejection(.idReused))
         func notice() throws -> OutboxRecord {
             try writer.notice(answer, of: record, cluster: "c", now: Fixture.now)
         }

@@ -65,7 +65,7 @@ import WireJSON
     private func record(
         _ attributes: EventAttributes, _ data: JSONValue, _ topic: String, _ keyID: String?, _ offset: Int64
     ) throws -> KafkaRecord {
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
+        let value = try CloudEvent(attributes: attributes, data: data).encoded()
         var headers = [Header(HeaderName.contentType, HeaderName.structuredContentType)]
         if let keyID {
             let secret = Fixture.signingKey(keyID)

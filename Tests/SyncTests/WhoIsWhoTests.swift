@@ -13,7 +13,7 @@ import Testing
 
     private func enforced(_ scopes: Set<Scope>, kind: Principal.Kind = .apiKey("k")) -> World {
         let world = World(.worked(.conversion))
-        world.app.verification = VerificationSettings(mode: .enforce)
+        world.verification = VerificationSettings(mode: .enforce)
         world.principal = Principal(kind: kind, scopes: scopes)
         return world
     }
@@ -46,7 +46,7 @@ import Testing
         _ mode: VerificationSettings.Mode
     ) throws {
         let world = enforced([.identitySync])
-        world.app.verification.mode = mode
+        world.verification.mode = mode
         #expect(try !answers(world).contains(.rejected(.verificationRequired)))
     }
 
@@ -155,7 +155,7 @@ import Testing
 
     @Test func anAppHasItsOwnWords() {
         let world = World(.worked(.conversion))
-        world.app.sync.nobody = NobodyValues(["nobody"])
+        world.settings.nobody = NobodyValues(["nobody"])
         #expect(world.login(["customerid": "null"]) != nil)
         #expect(world.login(["customerid": "nobody"]) == nil)
         #expect(world.login(["customerid": "Nobody"]) != nil)

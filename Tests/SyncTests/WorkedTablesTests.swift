@@ -57,7 +57,7 @@ import Testing
             search d1 email=h.jekyll.md      -> NOT_FOUND_ERROR
             search d1 customerid=9101        -> NOT_FOUND_ERROR
             """)
-        world.app.sync.searchByAnyIdentity = true
+        world.settings.searchByAnyIdentity = true
         world.story("search d1 email=h.jekyll.md -> 5678")
         #expect(world.state.profiles.count == 2, "nothing is created")
     }

@@ -48,7 +48,15 @@ final class World {
         self.state = state
     }
 
-    var settings: SyncSettings { app.sync }
+    var settings: SyncSettings {
+        get { app.sync }
+        set { app = AppSettings(id: app.id, sync: newValue, verification: app.verification) }
+    }
+
+    var verification: VerificationSettings {
+        get { app.verification }
+        set { app = AppSettings(id: app.id, sync: app.sync, verification: newValue) }
+    }
 
     var context: DecisionContext {
         DecisionContext(

@@ -22,7 +22,7 @@ import WireJSON
         var reasons: [JSONParseError.Reason: Int] = [:]
         for round in 0..<200_000 {
             var bytes = documents[round % documents.count]
-            for _ in 0...Int(random.next() % 3) { mutate(&bytes, &random) }
+            for _ in 0...Int(random.next() % 3) { Self.mutate(&bytes, &random) }
             do throws(JSONParseError) {
                 let value = try JSONValue(parsing: bytes)
                 acceptedCount += 1
@@ -40,7 +40,7 @@ import WireJSON
         #expect(reasons[.duplicateMember, default: 0] > 100)
     }
 
-    private func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix64) {
+    static func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix64) {
         let tokens = ["{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "0", "-", "e", ".", "1", " ", "null"]
         let position = Int(random.next() % UInt64(max(bytes.count, 1)))
         guard position < bytes.count else { return bytes.append(0x30) }

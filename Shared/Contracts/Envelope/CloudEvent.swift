@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireJSON
+
 /// A CloudEvents 1.0 message: attributes and data. `CloudEvent<JSONValue>` is one as it was read, before anything is
 /// known about its type; the typed ones are what services write.
-///
-/// Encoding writes the structured mode (`application/cloudevents+json`): every attribute and `data` in one object.
 public struct CloudEvent<Payload> {
     public var attributes: EventAttributes
     public var data: Payload
@@ -17,20 +17,23 @@ public struct CloudEvent<Payload> {
 extension CloudEvent: Sendable where Payload: Sendable {}
 extension CloudEvent: Equatable where Payload: Equatable {}
 
-private enum DataKey: String, CodingKey { case data }
-
-extension CloudEvent: Encodable where Payload: Encodable {
-    public func encode(to encoder: any Encoder) throws {
-        try attributes.encode(to: encoder)
-        var container = encoder.container(keyedBy: DataKey.self)
-        try container.encode(data, forKey: .data)
+extension CloudEvent where Payload: Encodable {
+    /// The structured mode (`application/cloudevents+json`): every attribute and `data` in one object, as one text.
+    public func encoded() throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(1024)
+        attributes.write(to: &bytes)
+        bytes.append(",\"data\":")
+        try WireJSONEncoder().append(data, to: &bytes)
+        bytes.append(UInt8(ascii: "}"))
+        return bytes
     }
 }
 
-extension CloudEvent: Decodable where Payload: Decodable {
-    public init(from decoder: any Decoder) throws {
-        attributes = try EventAttributes(from: decoder)
-        data = try decoder.container(keyedBy: DataKey.self).decode(Payload.self, forKey: .data)
+extension [UInt8] {
+    fileprivate mutating func append(_ text: StaticString) {
+        // In bounds: these are the literal's bytes.
+        append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 }
 
@@ -81,6 +84,35 @@ public struct EventAttributes: Sendable, Hashable, Codable {
 
     /// Whether the command is only to be tried.
     public var isDryRun: Bool { dryRun == "true" }
+
+    /// Begins an object with all attributes, and leaves it open.
+    fileprivate func write(to bytes: inout [UInt8]) {
+        let encoder = WireJSONEncoder()
+        func member(_ name: StaticString, _ text: String?) {
+            guard let text else { return }
+            bytes.append(name)
+            encoder.append(text, to: &bytes)
+        }
+        member("{\"specversion\":", specVersion)
+        member(",\"id\":", id)
+        member(",\"source\":", source)
+        member(",\"type\":", type)
+        member(",\"subject\":", subject)
+        member(",\"time\":", time)
+        member(",\"datacontenttype\":", dataContentType)
+        member(",\"appid\":", appID)
+        member(",\"partitionkey\":", partitionKey)
+        member(",\"correlationid\":", correlationID)
+        member(",\"causationid\":", causationID)
+        member(",\"sequence\":", sequence)
+        member(",\"replyto\":", replyTo)
+        member(",\"expirytime\":", expiryTime)
+        member(",\"traceparent\":", traceParent)
+        member(",\"tracestate\":", traceState)
+        member(",\"authtype\":", authType)
+        member(",\"authid\":", authID)
+        member(",\"dryrun\":", dryRun)
+    }
 
     /// The wire names, in the order in which they are written.
     enum CodingKeys: String, CodingKey, CaseIterable {

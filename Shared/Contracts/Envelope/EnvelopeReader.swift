@@ -13,8 +13,16 @@ public enum EnvelopeReader {
     public static let maxSubjectBytes = 3000
     public static let maxTraceStateBytes = 512
 
+    /// The attributes, and the data taken apart.
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
     public static func read(value: [UInt8]?, headers: [Header]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
+        let event = try open(value: value, headers: headers)
+        return CloudEvent(attributes: event.attributes, data: event.data.value)
+    }
+
+    /// The attributes, and the data as it stands in the value.
+    /// - Throws: `EnvelopeError`; the record is then dead-lettered.
+    public static func open(value: [UInt8]?, headers: [Header]) throws(EnvelopeError) -> CloudEvent<JSONView> {
         guard let value else {
             throw EnvelopeError(.emptyValue, "the record has no value; a command carries a CloudEvents envelope")
         }
@@ -31,9 +39,9 @@ public enum EnvelopeReader {
         return event
     }
 
-    private static func parse(_ value: [UInt8]) throws(EnvelopeError) -> JSONValue {
+    private static func parse(_ value: [UInt8]) throws(EnvelopeError) -> JSONView {
         do {
-            return try JSONValue(parsing: value, limits: JSONLimits(maxDepth: maxDepth, maxBytes: maxBytes))
+            return try JSONView(parsing: value, limits: JSONLimits(maxDepth: maxDepth, maxBytes: maxBytes))
         } catch {
             throw EnvelopeError(reason(of: error), error.description)
         }
@@ -51,36 +59,41 @@ public enum EnvelopeReader {
 
     // MARK: Structured mode
 
-    private static func structured(_ json: JSONValue) throws(EnvelopeError) -> CloudEvent<JSONValue> {
-        guard case .object(let members) = json else {
+    private static let names = JSONNames(Attribute.names + ["data", "data_base64"])
+    private static let data = Attribute.names.count
+    private static let dataBase64 = data + 1
+
+    private static func structured(_ json: JSONView) throws(EnvelopeError) -> CloudEvent<JSONView> {
+        guard json.isObject else {
             throw EnvelopeError(.invalidEnvelope, "the value is not a JSON object; a CloudEvents envelope is one")
         }
-        if members["data_base64"] != nil {
+        let members = json.members(names)
+        if members[dataBase64] != nil {
             throw EnvelopeError(.invalidEnvelope, "data_base64 is not supported; put JSON into data")
         }
-        let attributes = try readAttributes { (name) throws(EnvelopeError) in
-            switch members[name] {
-            case .none, .null?: return nil
-            case .string(let text)?: return text
-            // CloudEvents' JSON format writes attributes that are true or false without quotes.
-            case .bool(let flag)? where name == "dryrun": return flag ? "true" : "false"
-            // Read as something that is refused with an answer: who wants a dry run waits for one.
-            case .some where name == "dryrun": return ""
-            default: throw EnvelopeError(.invalidEnvelope, "attribute \(name) is not a string")
+        let attributes = try readAttributes { (attribute) throws(EnvelopeError) in
+            guard let value = members[attribute.rawValue], !value.isNull else { return nil }
+            // Nearly all messages say this, which then needs no memory of its own.
+            if attribute == .datacontenttype, value.isString(jsonType) { return jsonType }
+            if let text = value.stringValue { return text }
+            if attribute == .dryrun {
+                // CloudEvents' JSON format writes attributes that are true or false without quotes. Anything else is read
+                // as something that is refused with an answer: who wants a dry run waits for one.
+                return value.boolValue.map { $0 ? "true" : "false" } ?? ""
             }
+            throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) is not a string")
         }
-        return CloudEvent(attributes: attributes, data: members["data"] ?? .null)
+        return CloudEvent(attributes: attributes, data: members[data] ?? JSONView(.null))
     }
 
     // MARK: Binary mode
 
     private static func binaryAttributes(_ headers: [Header]) throws(EnvelopeError) -> EventAttributes {
-        var attributes = try readAttributes { (name) throws(EnvelopeError) in
-            guard let bytes = headers.last(where: { $0.name == HeaderName.attributePrefix + name })?.value else {
-                return nil
-            }
+        var attributes = try readAttributes { (attribute) throws(EnvelopeError) in
+            let name = "\(HeaderName.attributePrefix)\(attribute.name)"
+            guard let bytes = headers.last(where: { $0.name == name })?.value else { return nil }
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw EnvelopeError(.notUTF8, "header ce_\(name) is not UTF-8")
+                throw EnvelopeError(.notUTF8, "header \(name) is not UTF-8")
             }
             return text
         }
@@ -109,33 +122,42 @@ public enum EnvelopeReader {
 
     // MARK: Both
 
+    /// What is read of an envelope: the cases are the wire names.
+    private enum Attribute: Int, CaseIterable {
+        case specversion, id, source, type, appid, subject, time, datacontenttype, partitionkey, correlationid
+        case causationid, replyto, expirytime, traceparent, tracestate, authtype, authid, dryrun
+
+        static let names = allCases.map { "\($0)" }
+        var name: String { Self.names[rawValue] }
+    }
+
     private static func readAttributes(
-        _ read: (String) throws(EnvelopeError) -> String?
+        _ read: (Attribute) throws(EnvelopeError) -> String?
     ) throws(EnvelopeError) -> EventAttributes {
-        func required(_ name: String) throws(EnvelopeError) -> String {
-            guard let text = try read(name), !text.isEmpty else {
-                throw EnvelopeError(.missingAttribute, "attribute \(name) is missing or empty")
+        func required(_ attribute: Attribute) throws(EnvelopeError) -> String {
+            guard let text = try read(attribute), !text.isEmpty else {
+                throw EnvelopeError(.missingAttribute, "attribute \(attribute.name) is missing or empty")
             }
             return text
         }
-        let specVersion = try required("specversion")
+        let specVersion = try required(.specversion)
         var attributes = EventAttributes(
-            id: try required("id"), source: try required("source"), type: try required("type"),
-            appID: try required("appid"))
+            id: try required(.id), source: try required(.source), type: try required(.type),
+            appID: try required(.appid))
         attributes.specVersion = specVersion
-        attributes.subject = try read("subject")
-        attributes.time = try read("time")
-        attributes.dataContentType = try read("datacontenttype")
-        attributes.partitionKey = try read("partitionkey")
-        attributes.correlationID = try read("correlationid")
-        attributes.causationID = try read("causationid")
-        attributes.replyTo = try read("replyto")
-        attributes.expiryTime = try read("expirytime")
-        attributes.traceParent = try read("traceparent")
-        attributes.traceState = try read("tracestate")
-        attributes.authType = try read("authtype")
-        attributes.authID = try read("authid")
-        attributes.dryRun = try read("dryrun")
+        attributes.subject = try read(.subject)
+        attributes.time = try read(.time)
+        attributes.dataContentType = try read(.datacontenttype)
+        attributes.partitionKey = try read(.partitionkey)
+        attributes.correlationID = try read(.correlationid)
+        attributes.causationID = try read(.causationid)
+        attributes.replyTo = try read(.replyto)
+        attributes.expiryTime = try read(.expirytime)
+        attributes.traceParent = try read(.traceparent)
+        attributes.traceState = try read(.tracestate)
+        attributes.authType = try read(.authtype)
+        attributes.authID = try read(.authid)
+        attributes.dryRun = try read(.dryrun)
         return attributes
     }
 
@@ -146,29 +168,21 @@ public enum EnvelopeReader {
         if let contentType = attributes.dataContentType, !isJSON(contentType) {
             throw EnvelopeError(.invalidEnvelope, "datacontenttype is not application/json")
         }
-        let limits = [
-            ("id", attributes.id, maxAttributeBytes), ("source", attributes.source, maxAttributeBytes),
-            ("type", attributes.type, maxAttributeBytes), ("appid", attributes.appID, maxAttributeBytes),
-            ("subject", attributes.subject, maxSubjectBytes), ("partitionkey", attributes.partitionKey, 4000),
-            ("datacontenttype", attributes.dataContentType, maxAttributeBytes),
-            ("correlationid", attributes.correlationID, maxAttributeBytes),
-            ("causationid", attributes.causationID, maxAttributeBytes),
-            ("replyto", attributes.replyTo, maxAttributeBytes),
-            ("traceparent", attributes.traceParent, maxAttributeBytes),
-            ("tracestate", attributes.traceState, maxTraceStateBytes),
-            ("authtype", attributes.authType, maxAttributeBytes), ("authid", attributes.authID, maxAttributeBytes),
-            ("dryrun", attributes.dryRun, maxAttributeBytes),
-        ]
-        for (name, text, limit) in limits {
-            guard let text else { continue }
-            if text.utf8.count > limit {
-                throw EnvelopeError(
-                    .invalidEnvelope, "attribute \(name) has \(text.utf8.count) bytes; at most \(limit) are allowed")
-            }
-            if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
-                throw EnvelopeError(.invalidEnvelope, "attribute \(name) has a control character")
-            }
-        }
+        try check(.id, attributes.id)
+        try check(.source, attributes.source)
+        try check(.type, attributes.type)
+        try check(.appid, attributes.appID)
+        try check(.subject, attributes.subject, atMost: maxSubjectBytes)
+        try check(.partitionkey, attributes.partitionKey, atMost: 4000)
+        try check(.datacontenttype, attributes.dataContentType)
+        try check(.correlationid, attributes.correlationID)
+        try check(.causationid, attributes.causationID)
+        try check(.replyto, attributes.replyTo)
+        try check(.traceparent, attributes.traceParent)
+        try check(.tracestate, attributes.traceState, atMost: maxTraceStateBytes)
+        try check(.authtype, attributes.authType)
+        try check(.authid, attributes.authID)
+        try check(.dryrun, attributes.dryRun)
         if let expiry = attributes.expiryTime, Timestamp(rfc3339: expiry) == nil {
             throw EnvelopeError(.invalidEnvelope, "expirytime is not an RFC 3339 time such as 2030-01-31T12:00:00Z")
         }
@@ -177,9 +191,35 @@ public enum EnvelopeReader {
         }
     }
 
+    private static func check(
+        _ attribute: Attribute, _ text: String?, atMost limit: Int = maxAttributeBytes
+    ) throws(EnvelopeError) {
+        guard let text else { return }
+        if text.utf8.count > limit {
+            throw EnvelopeError(
+                .invalidEnvelope,
+                "attribute \(attribute.name) has \(text.utf8.count) bytes; at most \(limit) are allowed")
+        }
+        if hasControlCharacter(text) {
+            throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) has a control character")
+        }
+    }
+
+    private static func hasControlCharacter(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            // Without a way out of the loop: so it takes sixteen bytes a step.
+            var found: UInt8 = 0
+            for byte in bytes { found |= (byte < 0x20 ? 1 : 0) | (byte == 0x7F ? 1 : 0) }
+            return found != 0
+        }
+    }
+
+    private static let jsonType = "application/json"
+
     /// `application/json`, with or without parameters, or a structured suffix such as `application/vnd.x+json`.
     private static func isJSON(_ contentType: String) -> Bool {
-        if contentType == "application/json" { return true }
+        if contentType == jsonType { return true }
         let essence = contentType.prefix { $0 != ";" }.lowercased()
         let trimmed = essence.drop { $0 == " " }.prefix { $0 != " " }
         return trimmed == "application/json" || trimmed.hasSuffix("+json")

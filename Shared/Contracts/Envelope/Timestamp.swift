@@ -25,33 +25,42 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// Reads `2030-01-31T12:00:00Z`, with an optional fraction (cut to milliseconds) and any numeric offset.
     /// A leap second (`:60`) counts as the first instant of the next minute. `nil` when the text is anything else.
     public init?(rfc3339 text: String) {
-        let bytes = Array(text.utf8)
+        var text = text
+        guard let read = text.withUTF8({ Self.read(rfc3339: UnsafeRawBufferPointer($0)) }) else { return nil }
+        self = read
+    }
+
+    private static func read(rfc3339 bytes: UnsafeRawBufferPointer) -> Timestamp? {
         guard bytes.count >= 20, bytes.count <= 40 else { return nil }
+        func digit(_ index: Int) -> Int64? {
+            guard index < bytes.count, bytes[index] >= 0x30, bytes[index] <= 0x39 else { return nil }
+            return Int64(bytes[index] - 0x30)
+        }
         func number(_ start: Int, _ length: Int) -> Int64? {
-            guard start + length <= bytes.count else { return nil }
             var result: Int64 = 0
-            for byte in bytes[start..<start + length] {
-                guard byte >= 0x30, byte <= 0x39 else { return nil }
-                result = result * 10 + Int64(byte - 0x30)
+            for index in start..<start + length {
+                guard let digit = digit(index) else { return nil }
+                result = result * 10 + digit
             }
             return result
         }
         guard let year = number(0, 4), bytes[4] == 0x2D, let month = number(5, 2), bytes[7] == 0x2D,
             let day = number(8, 2), bytes[10] | 0x20 == 0x74, let hour = number(11, 2), bytes[13] == 0x3A,
             let minute = number(14, 2), bytes[16] == 0x3A, let second = number(17, 2),
-            (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year),
+            (1...12).contains(month), day >= 1, day <= days(in: month, of: year),
             hour < 24, minute < 60, second <= 60
         else { return nil }
         var index = 19
         var fraction: Int64 = 0
         if bytes[index] == 0x2E {
             index += 1
-            let digits = bytes[index...].prefix { $0 >= 0x30 && $0 <= 0x39 }
-            guard !digits.isEmpty else { return nil }
-            for (position, digit) in digits.prefix(3).enumerated() {
-                fraction += Int64(digit - 0x30) * [100, 10, 1][position]
+            guard digit(index) != nil else { return nil }
+            var weight: Int64 = 100
+            while let digit = digit(index) {
+                fraction += digit * weight
+                weight /= 10
+                index += 1
             }
-            index += digits.count
         }
         guard index < bytes.count else { return nil }
         var offsetMinutes: Int64 = 0
@@ -66,9 +75,9 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         default:
             return nil
         }
-        let days = Self.daysSince1970(year, month, day)
+        let days = daysSince1970(year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offsetMinutes
-        milliseconds = (minutes * 60 + second) * 1000 + fraction
+        return Timestamp(milliseconds: (minutes * 60 + second) * 1000 + fraction)
     }
 
     /// The same, or a day, which stands for its beginning in UTC.

@@ -3,19 +3,22 @@
 /// Topic names (docs/contracts.md "Topics"): `identity.<service>.commands.v1`, `.events.v1`, `.dlq.v1`, and
 /// `identity.replies.v1`. A prefix (`TOPIC_PREFIX`) keeps runs that share a broker apart.
 public struct Topics: Sendable, Hashable {
-    public var prefix: String
+    public let prefix: String
+    public let replies: String
 
     /// What the `source` of every message of the deployment's own services begins with; nobody else may use it.
     public static let ownSources = "identitybus/"
     /// The `source` of the commands that the gateway sends, and the only one that its key may use.
     public static let gatewaySource = "identitybus/gateway"
 
-    public init(prefix: String = "") { self.prefix = prefix }
+    public init(prefix: String = "") {
+        self.prefix = prefix
+        replies = "\(prefix)identity.replies.v1"
+    }
 
     public func commands(_ service: String) -> String { "\(prefix)identity.\(service).commands.v1" }
     public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
-    public var replies: String { "\(prefix)identity.replies.v1" }
 
     /// Where the replies to what the gateway sends come back.
     public var gatewayReplies: String { replies(to: "gateway") }

@@ -37,7 +37,13 @@ extension CommandResult {
 }
 
 /// The Kafka key of everything about `subject` in `app`.
-public func partitionKey(app: AppID, subject: String) -> String { "\(app)/\(subject)" }
+public func partitionKey(app: AppID, subject: String) -> String {
+    var key = app.text
+    key.reserveCapacity(key.utf8.count + subject.utf8.count + 1)
+    key += "/"
+    key += subject
+    return key
+}
 
 /// What an API key may ask for (the services' pages in docs). The vendor writes its scopes in two spellings
 /// (F6: `user.link`, `USER_LINK`); both are read.
@@ -94,12 +100,21 @@ public struct CommandType: Sendable {
 /// What a command says, as 32 bytes: SHA-256 of its type, a zero byte and its canonical data. Two commands under one id
 /// are the same one when their digests are equal, and a reply names the digest of the command that it answers.
 public enum CommandDigest {
+    public static func bytes(type: String, data: JSONView) -> [UInt8] {
+        data.withCanonicalBytes { bytes(type: type, canonical: $0) }
+    }
+
     public static func bytes(type: String, data: JSONValue) -> [UInt8] {
+        data.canonicalBytes().withUnsafeBytes { bytes(type: type, canonical: $0) }
+    }
+
+    private static func bytes(type: String, canonical: UnsafeRawBufferPointer) -> [UInt8] {
         var hash = SHA256()
-        hash.update(data: Array(type.utf8))
-        hash.update(data: [0])
-        hash.update(data: data.canonicalBytes())
-        return Array(hash.finalize())
+        var type = type
+        type.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+        withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
+        hash.update(bufferPointer: canonical)
+        return hash.finalize().withUnsafeBytes { Array($0) }
     }
 
     /// As it stands in a reply: lower-case hex.

@@ -10,22 +10,22 @@ public import Crypto
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
     public static func user(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> UserID {
-        UserID(code(salt, domain("user-id", app.text, source.text, commandID.text)).prefix(12).hex)
+        UserID(code(salt, ["user-id", app.text, source.text, commandID.text]).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
     public static func message(app: AppID, source: SourceID, commandID: CommandID, index: Int) -> String {
-        uuid5(domain("message", app.text, source.text, commandID.text, String(index)))
+        uuid5(["message", app.text, source.text, commandID.text, String(index)])
     }
 
     /// The id of forward number `number` of a command.
     public static func forward(app: AppID, source: SourceID, commandID: CommandID, number: Int) -> CommandID {
-        CommandID(uuid5(domain("forward", app.text, source.text, commandID.text, String(number))))
+        CommandID(uuid5(["forward", app.text, source.text, commandID.text, String(number)]))
     }
 
     /// The id of a later answer to a command: the final one, or one that is `pending` still.
     public static func settlement(app: AppID, source: SourceID, commandID: CommandID, isFinal: Bool = true) -> String {
-        uuid5(domain(isFinal ? "settlement" : "interim", app.text, source.text, commandID.text))
+        uuid5([isFinal ? "settlement" : "interim", app.text, source.text, commandID.text])
     }
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
@@ -35,7 +35,7 @@ public enum DerivedID {
     {
         var counter = counter
         while true {
-            let digest = code(salt, domain("mpid", app.text, source.text, commandID.text, String(counter)))
+            let digest = code(salt, ["mpid", app.text, source.text, commandID.text, String(counter)])
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
@@ -43,26 +43,34 @@ public enum DerivedID {
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
     public static func alias(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> AliasID {
-        AliasID(uuid(code(salt, domain("alias", app.text, source.text, commandID.text)).prefix(16), version: 8))
+        AliasID(uuid(code(salt, ["alias", app.text, source.text, commandID.text]).prefix(16), version: 8))
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
     /// made to collide with an id derived from a command.
     public static func message(cluster: String, topic: String, partition: Int32, offset: Int64, index: Int) -> String {
-        uuid5(domain("record", cluster, topic, String(partition), String(offset), String(index)))
+        uuid5(["record", cluster, topic, String(partition), String(offset), String(index)])
     }
 
     /// Lengths are part of the text, so that no two lists of parts give one name.
-    private static func domain(_ parts: String...) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(parts.reduce(0) { $0 + $1.utf8.count + 8 })
-        for part in parts {
-            if !text.isEmpty { text.append(UInt8(ascii: "\n")) }
-            text.append(contentsOf: String(part.utf8.count).utf8)
-            text.append(UInt8(ascii: ":"))
-            text.append(contentsOf: part.utf8)
+    private static func withDomain<Result>(
+        _ parts: [String], after lead: [UInt8] = [], _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
+        // A length has at most 19 digits.
+        let capacity = parts.reduce(lead.count) { $0 + $1.utf8.count + 21 }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { text in
+            var end = text.initialize(fromContentsOf: lead)
+            func append(_ bytes: String.UTF8View) {
+                end = text[end...].initialize(fromContentsOf: bytes)
+            }
+            for part in parts {
+                if end > lead.count { append("\n".utf8) }
+                append(String(part.utf8.count).utf8)
+                append(":".utf8)
+                append(part.utf8)
+            }
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[..<end]))
         }
-        return text
     }
 
     /// The namespace for our UUIDv5 names: an arbitrary constant, never to be changed.
@@ -70,47 +78,59 @@ public enum DerivedID {
         0x8e, 0x0c, 0x5f, 0x52, 0x1b, 0x6d, 0x4a, 0x3e, 0x9a, 0x57, 0x2f, 0x60, 0xd1, 0x7c, 0x43, 0x88,
     ]
 
-    private static func uuid5(_ name: [UInt8]) -> String {
+    private static func uuid5(_ parts: [String]) -> String {
         // SHA-1 is what UUIDv5 is defined with (RFC 9562); nothing here relies on its collision resistance.
-        uuid(Insecure.SHA1.hash(data: namespace + name).prefix(16), version: 5)
-    }
-
-    /// The UUID of that version with these 16 bytes, as far as its form leaves them free.
-    public static func uuid(_ bytes: some Sequence<UInt8>, version: UInt8) -> String {
-        var bytes = Array(bytes)
-        bytes[6] = bytes[6] & 0x0F | version << 4
-        bytes[8] = bytes[8] & 0x3F | 0x80
-        var text: [UInt8] = []
-        text.reserveCapacity(36)
-        for (index, byte) in bytes.enumerated() {
-            if [4, 6, 8, 10].contains(index) { text.append(UInt8(ascii: "-")) }
-            text.appendHex(byte)
+        withDomain(parts, after: namespace) { text in
+            Insecure.SHA1.hash(data: text).withUnsafeBytes { uuid($0, version: 5) }
         }
-        return String(decoding: text, as: UTF8.self)
     }
 
-    private static func code(_ salt: SymmetricKey, _ text: [UInt8]) -> HMAC<SHA256>.MAC {
-        HMAC<SHA256>.authenticationCode(for: text, using: salt)
+    /// The UUID of that version with the first 16 of these bytes, as far as its form leaves them free.
+    public static func uuid(_ bytes: some Sequence<UInt8>, version: UInt8) -> String {
+        String(unsafeUninitializedCapacity: 36) { text in
+            var count = 0
+            for (index, byte) in bytes.enumerated() {
+                if index == 16 { break }
+                if index == 4 || index == 6 || index == 8 || index == 10 {
+                    text[count] = UInt8(ascii: "-")
+                    count += 1
+                }
+                let byte =
+                    switch index {
+                    case 6: byte & 0x0F | version << 4
+                    case 8: byte & 0x3F | 0x80
+                    default: byte
+                    }
+                (text[count], text[count + 1]) = hexDigits(byte)
+                count += 2
+            }
+            return count
+        }
     }
+
+    private static func code(_ salt: SymmetricKey, _ parts: [String]) -> HMAC<SHA256>.MAC {
+        withDomain(parts) { HMAC<SHA256>.authenticationCode(for: $0, using: salt) }
+    }
+}
+
+/// The byte as two lower-case digits.
+private func hexDigits(_ byte: UInt8) -> (UInt8, UInt8) {
+    func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
+    return (digit(byte >> 4), digit(byte & 15))
 }
 
 extension Sequence<UInt8> {
     /// Two lower-case hex digits for each byte.
     public var hex: String {
-        var text: [UInt8] = []
-        text.reserveCapacity(64)
-        for byte in self { text.appendHex(byte) }
-        return String(decoding: text, as: UTF8.self)
+        let bytes = Array(self)
+        return String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+            for (index, byte) in bytes.enumerated() { (text[2 * index], text[2 * index + 1]) = hexDigits(byte) }
+            return 2 * bytes.count
+        }
     }
 }
 
 extension [UInt8] {
-    private static let hexDigits = Array("0123456789abcdef".utf8)
-
-    mutating func appendHex(_ byte: UInt8) {
-        append(Self.hexDigits[Int(byte >> 4)])
-        append(Self.hexDigits[Int(byte & 15)])
-    }
 
     /// Reads what ``Swift/Sequence/hex`` writes, and capital letters. `nil` for anything else.
     public init?(hex text: some StringProtocol) {

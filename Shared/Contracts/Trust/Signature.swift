@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Crypto
-import Foundation
-import WireJSON
 
 /// The `signature` header: `v1;kid=<api key id>;<base64 HMAC-SHA256(secret, signing string)>`
 /// (docs/contracts.md "Signature"). The secret itself never travels.
@@ -21,27 +19,53 @@ public struct Signature: Sendable, Hashable {
 
     /// Reads a header value; `nil` when it does not have the form above.
     public init?(header: [UInt8]) {
-        guard let text = String(validating: header, as: UTF8.self) else { return nil }
-        let parts = text.split(separator: ";", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == "v1", parts[1].hasPrefix("kid="), parts[1].utf8.count <= 4 + 255,
-            let code = Data(base64Encoded: String(parts[2])), code.count == SHA256.byteCount
+        let lead = Self.lead.count
+        guard header.starts(with: Self.lead), let end = header[lead...].firstIndex(of: UInt8(ascii: ";")),
+            end > lead, end - lead <= 255, let code = Base64.code(header[(end + 1)...]),
+            let keyID = String(validating: header[lead..<end], as: UTF8.self)
         else { return nil }
-        keyID = String(parts[1].dropFirst(4))
-        self.code = Array(code)
-        guard !keyID.isEmpty else { return nil }
+        self.keyID = keyID
+        self.code = code
     }
 
     /// Signs a record.
     public init(keyID: String, secret: SymmetricKey, topic: String, headers: [Header], value: [UInt8]) {
-        self.keyID = keyID
-        code = Array(
-            HMAC<SHA256>.authenticationCode(
-                for: Self.signingString(topic: topic, headers: headers, value: value), using: secret))
+        self.init(keyID: keyID, key: SigningKey(secret), topic: topic, headers: headers, value: value)
     }
 
-    public var header: String { "v1;kid=\(keyID);\(Data(code).base64EncodedString())" }
+    /// Signs a record.
+    public init(keyID: String, key: SigningKey, topic: String, headers: [Header], value: [UInt8]) {
+        self.keyID = keyID
+        code = key.code(topic: topic, headers: headers, value: value).withUnsafeBytes { Array($0) }
+    }
 
-    /// Compares in constant time.
+    public var header: String {
+        String(decoding: code.withUnsafeBytes { Self.header(keyID: keyID, code: $0) }, as: UTF8.self)
+    }
+
+    private static let lead = Array("v1;kid=".utf8)
+
+    fileprivate static func header(keyID: String, code: UnsafeRawBufferPointer) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(lead.count + keyID.utf8.count + 45)
+        text.append(contentsOf: lead)
+        text.append(contentsOf: keyID.utf8)
+        text.append(UInt8(ascii: ";"))
+        Base64.append(code, to: &text)
+        return text
+    }
+
+    /// Whether the record is signed with this key. Compares in constant time.
+    public func isValid(key: SigningKey, topic: String, headers: [Header], value: [UInt8]) -> Bool {
+        key.code(topic: topic, headers: headers, value: value).withUnsafeBytes { expected in
+            guard expected.count == code.count else { return false }
+            var difference: UInt8 = 0
+            for index in code.indices { difference |= expected[index] ^ code[index] }
+            return difference == 0
+        }
+    }
+
+    /// The same of a signing string. Compares in constant time.
     public func isValid(secret: SymmetricKey, signingString: [UInt8]) -> Bool {
         HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signingString, using: secret)
     }
@@ -49,18 +73,89 @@ public struct Signature: Sendable, Hashable {
     /// What is signed: the topic, then the `ce_*` headers as `name=value` sorted by their bytes, then the raw value,
     /// joined by newlines. In structured mode there are no such headers and it is the topic, a newline and the value.
     public static func signingString(topic: String, headers: [Header], value: [UInt8]) -> [UInt8] {
-        var result = Array(topic.utf8)
-        result.reserveCapacity(result.count + value.count + 1)
+        signedHead(topic: topic, headers: headers) + value
+    }
+
+    /// The signing string up to the value.
+    fileprivate static func signedHead(topic: String, headers: [Header]) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(topic.utf8.count + 1)
+        head.append(contentsOf: topic.utf8)
         let lines = headers.filter { $0.name.hasPrefix(HeaderName.attributePrefix) }
             .map { Array($0.name.utf8) + [UInt8(ascii: "=")] + ($0.value ?? []) }
             .sorted { $0.lexicographicallyPrecedes($1) }
         for line in lines {
-            result.append(UInt8(ascii: "\n"))
-            result.append(contentsOf: line)
+            head.append(UInt8(ascii: "\n"))
+            head.append(contentsOf: line)
         }
-        result.append(UInt8(ascii: "\n"))
-        result.append(contentsOf: value)
-        return result
+        head.append(UInt8(ascii: "\n"))
+        return head
+    }
+}
+
+/// A key that records are signed with or checked against, with what follows from it alone computed once.
+public struct SigningKey: Sendable {
+    private let start: HMAC<SHA256>
+
+    public init(_ key: SymmetricKey) { start = HMAC(key: key) }
+
+    /// The code of the record's signing string, which is never put together.
+    func code(topic: String, headers: [Header], value: [UInt8]) -> HMAC<SHA256>.MAC {
+        var code = start
+        code.update(data: Signature.signedHead(topic: topic, headers: headers))
+        code.update(data: value)
+        return code.finalize()
+    }
+}
+
+/// Base64 with padding (RFC 4648), of codes of 32 bytes.
+private enum Base64 {
+    private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    /// The value of each digit; 64 for any other byte.
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: 64, count: 256)
+        for (value, digit) in digits.enumerated() { values[Int(digit)] = UInt8(value) }
+        return values
+    }()
+
+    static func append(_ code: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+        var bits: UInt32 = 0
+        var count = 0
+        for byte in code {
+            bits = bits << 8 | UInt32(byte)
+            count += 8
+            while count >= 6 {
+                count -= 6
+                text.append(digits[Int(bits >> UInt32(count) & 63)])
+            }
+        }
+        if count == 2 {
+            text.append(digits[Int(bits << 4 & 63)])
+            text.append(contentsOf: "==".utf8)
+        } else if count == 4 {
+            text.append(digits[Int(bits << 2 & 63)])
+            text.append(UInt8(ascii: "="))
+        }
+    }
+
+    /// The 32 bytes of a text of 43 digits and one `=`; `nil` for any other.
+    static func code(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.count == 44, text.last == UInt8(ascii: "=") else { return nil }
+        var code: [UInt8] = []
+        code.reserveCapacity(32)
+        var bits: UInt32 = 0
+        var count = 0
+        for digit in text.dropLast() {
+            let value = values[Int(digit)]
+            guard value < 64 else { return nil }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                code.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            }
+        }
+        return code
     }
 }
 
@@ -68,33 +163,45 @@ public struct Signature: Sendable, Hashable {
 /// gateway and tools all write so. Deterministic: the same message gives the same bytes.
 public struct Seal: Sendable {
     private let keyID: String
-    private let key: SymmetricKey?
+    private let key: SigningKey?
+    private static let contentType = Header(HeaderName.contentType, HeaderName.structuredContentType)
 
     /// - Parameter key: without one nothing is signed, which is for deployments that believe whoever may write.
     public init(_ keyID: String, _ key: SymmetricKey?) {
         self.keyID = keyID
-        self.key = key
+        self.key = key.map { SigningKey($0) }
     }
 
     /// - Parameters:
     ///   - key: the record's, which is what the attributes call the partition key, where that is text.
-    ///   - headers: beside the ones of the wire form.
+    ///   - traceParent: for a header of its own, where others than readers of envelopes look for it.
     public func record(
-        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable, headers: [Header] = []
+        to topic: String, key: [UInt8]?, _ attributes: EventAttributes, _ data: some Encodable,
+        traceParent: String? = nil
     ) throws -> Record {
-        let value = try WireJSONEncoder().encode(CloudEvent(attributes: attributes, data: data))
-        let contentType = Header(HeaderName.contentType, HeaderName.structuredContentType)
-        return signed(Record(topic: topic, key: key, value: value, headers: [contentType] + headers))
+        let value = try CloudEvent(attributes: attributes, data: data).encoded()
+        var headers: [Header] = []
+        headers.reserveCapacity(3)
+        headers.append(Self.contentType)
+        if let traceParent { headers.append(Header("traceparent", traceParent)) }
+        if let signature = signature(topic: topic, headers: headers, value: value) { headers.append(signature) }
+        return Record(topic: topic, key: key, value: value, headers: headers)
     }
 
     /// The same record with this signature, and no other.
     public func signed(_ record: Record) -> Record {
         var record = record
         record.headers.removeAll { $0.name == HeaderName.signature }
-        guard let key else { return record }
-        let signature = Signature(
-            keyID: keyID, secret: key, topic: record.topic, headers: record.headers, value: record.value ?? [])
-        record.headers.append(Header(HeaderName.signature, signature.header))
+        if let signature = signature(topic: record.topic, headers: record.headers, value: record.value ?? []) {
+            record.headers.append(signature)
+        }
         return record
+    }
+
+    private func signature(topic: String, headers: [Header], value: [UInt8]) -> Header? {
+        key.map { key in
+            let code = key.code(topic: topic, headers: headers, value: value)
+            return Header(HeaderName.signature, code.withUnsafeBytes { Signature.header(keyID: keyID, code: $0) })
+        }
     }
 }

@@ -81,7 +81,7 @@ struct Refusal: Sendable {
         var digest: [UInt8]
         var rejection: Rejection
 
-        init(_ event: CloudEvent<JSONValue>, _ rejection: Rejection) {
+        init(_ event: CloudEvent<JSONView>, _ rejection: Rejection) {
             attributes = event.attributes
             digest = CommandDigest.bytes(type: event.attributes.type, data: event.data)
             self.rejection = rejection
@@ -127,9 +127,9 @@ struct InboundReader<Service: CommandService> {
 
     /// - Parameter isTooOldToTell: whether the record may have been decided in a log that is forgotten.
     func read(_ record: KafkaRecord, now: Timestamp, isTooOldToTell: Bool = false) -> Inbound<Service.Command> {
-        let event: CloudEvent<JSONValue>
+        let event: CloudEvent<JSONView>
         do {
-            event = try EnvelopeReader.read(value: record.value, headers: record.headers)
+            event = try EnvelopeReader.open(value: record.value, headers: record.headers)
         } catch {
             return .refused(dead(record, error.reason.rawValue, .decode, error.detail))
         }
@@ -142,7 +142,7 @@ struct InboundReader<Service: CommandService> {
     }
 
     private func command(
-        _ event: CloudEvent<JSONValue>, _ input: Input<Command>?, _ record: KafkaRecord, _ now: Timestamp,
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>?, _ record: KafkaRecord, _ now: Timestamp,
         _ isTooOldToTell: Bool
     ) -> Inbound<Command> {
         var event = event
@@ -167,7 +167,7 @@ struct InboundReader<Service: CommandService> {
 
     /// An event or a reply that is subscribed to: only the deployment's own services write those.
     private func publication(
-        _ event: CloudEvent<JSONValue>, _ input: Input<Command>, _ record: KafkaRecord, _ now: Timestamp,
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ now: Timestamp,
         _ isTooOldToTell: Bool
     ) -> Inbound<Command> {
         do {
@@ -190,7 +190,7 @@ struct InboundReader<Service: CommandService> {
     }
 
     /// Not remembered under the command's key: a later version may know the type, and the record may be sent again.
-    private func unknownType(_ event: CloudEvent<JSONValue>, _ record: KafkaRecord) -> Refusal {
+    private func unknownType(_ event: CloudEvent<JSONView>, _ record: KafkaRecord) -> Refusal {
         let rejection = Rejection(.unknownType, "The \(Service.name) service knows no command of this type.")
         let answer = Refusal.Answer(event, rejection)
         if event.attributes.isDryRun { return Refusal(record: record, answer: answer) }
@@ -205,7 +205,7 @@ struct InboundReader<Service: CommandService> {
     }
 
     private func accept(
-        _ event: CloudEvent<JSONValue>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
+        _ event: CloudEvent<JSONView>, _ input: Input<Command>, _ record: KafkaRecord, _ app: AppSettings,
         _ principal: Principal, _ isTooOldToTell: Bool
     ) -> AcceptedCommand<Command> {
         AcceptedCommand(
@@ -216,14 +216,14 @@ struct InboundReader<Service: CommandService> {
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
-    private func answers(_ event: CloudEvent<JSONValue>) -> CommandID? {
-        guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data),
+    private func answers(_ event: CloudEvent<JSONView>) -> CommandID? {
+        guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data.value),
             reply.status != .pending
         else { return nil }
         return reply.commandId
     }
 
-    private func body(_ event: CloudEvent<JSONValue>, _ input: Input<Command>) -> Result<Command, Rejection> {
+    private func body(_ event: CloudEvent<JSONView>, _ input: Input<Command>) -> Result<Command, Rejection> {
         guard topics.replyTopic(event.attributes.replyTo) != nil else {
             return .failure(Rejection(.invalidRequest, "replyto is not a topic named identity.replies.<name>."))
         }

@@ -6,11 +6,27 @@ import Messaging
 import Storage
 import WireJSON
 
+/// The result in a reply: a value that is written in its place, or one that was written before.
+private enum ReplyResult: Encodable {
+    case value(any CommandResult)
+    case text(RawJSON)
+
+    func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .value(let value): try value.encode(to: encoder)
+        case .text(let text): try text.encode(to: encoder)
+        }
+    }
+}
+
 /// Writes replies, events, commands and dead letters, signed with the key for what they are. Deterministic: the same
 /// command, outcome and instant give the same bytes.
 struct MessageWriter {
-    var service: String
-    var topics: Topics
+    let service: String
+    let topics: Topics
+    private let source: String
+    private let eventsTopic: String
+    private let ownReplies: String
     private let gatewayReplies: String
     private let commands: Seal
     private let events: Seal
@@ -19,17 +35,32 @@ struct MessageWriter {
     /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
     var appReplyTopics: Set<String> = []
     private let encoder = WireJSONEncoder()
+    /// The instant of the batch that is written now, and its text.
+    private var instant: (time: Timestamp, text: String)?
+
+    /// The writer for a batch that is decided at this instant, whose text it then makes once.
+    func at(_ now: Timestamp) -> MessageWriter {
+        var writer = self
+        writer.instant = (now, now.rfc3339)
+        return writer
+    }
+
+    private func text(_ now: Timestamp) -> String {
+        if let instant, instant.time == now { return instant.text }
+        return now.rfc3339
+    }
 
     init(service: String, topics: Topics, keys: DeploymentKeys) {
         self.service = service
         self.topics = topics
+        source = "\(Topics.ownSources)\(service)"
+        eventsTopic = topics.events(service)
+        ownReplies = topics.replies(to: service)
         gatewayReplies = topics.gatewayReplies
         commands = Seal(Signature.internalKeyID, keys.signing(.commands))
         events = Seal(Signature.eventsKeyID, keys.signing(.events))
         toGateway = Seal(Signature.gatewayKeyID, keys.signing(.gateway))
     }
-
-    private var source: String { "identitybus/\(service)" }
 
     // MARK: Of an authenticated command
 
@@ -44,7 +75,7 @@ struct MessageWriter {
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
-            return try message(.event, topic: topics.events(service), attributes, event)
+            return try message(.event, topic: eventsTopic, attributes, event)
         }
         return try write(event)
     }
@@ -59,7 +90,7 @@ struct MessageWriter {
         text += "]"
         for (number, width, end) in [(incarnation, 6, "."), (record.offset, 19, "."), (Int64(index), 4, "")] {
             let digits = String(number)
-            text += Self.zeros.prefix(max(0, width - digits.utf8.count))
+            text.append(contentsOf: Self.zeros.prefix(max(0, width - digits.utf8.count)))
             text += digits
             text += end
         }
@@ -73,7 +104,7 @@ struct MessageWriter {
     {
         var attributes = follow(command.attributes, type: "", now: now)
         attributes.id = forward.id.text
-        attributes.replyTo = topics.replies(to: service)
+        attributes.replyTo = ownReplies
         attributes.expiryTime = forward.expiry?.rfc3339
         return try self.command(forward.command, app: command.key.app, attributes)
     }
@@ -81,7 +112,7 @@ struct MessageWriter {
     /// A command to the service itself that nobody sent: it is due.
     func due(_ due: DueCommand, now: Timestamp) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
-        attributes.time = now.rfc3339
+        attributes.time = text(now)
         attributes.dataContentType = "application/json"
         return try command(due.command, app: due.app, attributes)
     }
@@ -144,9 +175,9 @@ struct MessageWriter {
     ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = Self.id(of: command.record, cluster)
-        var (reply, isConfidential) = try body(
+        var (reply, isConfidential) = body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
-        if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0) } }
+        if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0).map { .text($0) } } }
         reply.events = try events.map { try preview($0) }
         return try message(of: reply, .reply, attributes, to: command.attributes, key: command.record.key)
     }
@@ -159,8 +190,8 @@ struct MessageWriter {
     }
 
     /// - Returns: `nil` when it is not known which of the members are the secret.
-    private func withoutSecrets(_ result: RawJSON) throws -> RawJSON? {
-        let value = try JSONValue(parsing: result.bytes)
+    private func withoutSecrets(_ result: ReplyResult) throws -> RawJSON? {
+        let value = try JSONValue(parsing: try encoder.encode(result))
         let open = SecretMembers.replaced(in: value, by: nil)
         return open == value ? nil : RawJSON(open)
     }
@@ -179,7 +210,7 @@ struct MessageWriter {
 
     private func follow(_ command: EventAttributes, type: String, now: Timestamp) -> EventAttributes {
         var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID)
-        attributes.time = now.rfc3339
+        attributes.time = text(now)
         attributes.dataContentType = "application/json"
         attributes.correlationID = command.correlationID ?? command.id
         attributes.causationID = command.id
@@ -191,30 +222,30 @@ struct MessageWriter {
     private func reply(
         _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String?, key: [UInt8]?
     ) throws -> OutboxRecord {
-        let (reply, isConfidential) = try body(outcome, of: command, digest: digest)
+        let (reply, isConfidential) = body(outcome, of: command, digest: digest)
         return try message(
             of: reply, isConfidential ? .confidentialReply : .reply, attributes, to: command, key: key)
     }
 
     private func body(
         _ outcome: Outcome, of command: EventAttributes, digest: String?
-    ) throws -> (Reply<RawJSON>, isConfidential: Bool) {
-        var reply = Reply<RawJSON>(
+    ) -> (Reply<ReplyResult>, isConfidential: Bool) {
+        var reply = Reply<ReplyResult>(
             commandId: CommandID(command.id), commandType: command.type, commandDigest: digest, status: outcome.status,
             dryRun: command.isDryRun ? true : nil)
         var isConfidential = false
         switch outcome {
         case .noted, .begun: break
         case .pending(let result):
-            reply.result = try result.map { RawJSON(try encoder.encode($0)) }
+            reply.result = result.map { .value($0) }
             isConfidential = result.map { type(of: $0).isConfidential } ?? false
         case .succeeded(let result):
-            reply.result = RawJSON(try encoder.encode(result))
+            reply.result = .value(result)
             isConfidential = type(of: result).isConfidential
         case .rejected(let rejection):
             reply.reason = rejection.reason
             reply.message = rejection.message
-            reply.result = rejection.result
+            reply.result = rejection.result.map { .text($0) }
         case .expired:
             reply.message = "The command's expirytime had passed before it could be decided."
         }
@@ -222,12 +253,16 @@ struct MessageWriter {
     }
 
     private func message(
-        of reply: Reply<RawJSON>, _ role: OutboxRecord.Role, _ attributes: EventAttributes,
+        of reply: Reply<ReplyResult>, _ role: OutboxRecord.Role, _ attributes: EventAttributes,
         to command: EventAttributes, key: [UInt8]?
     ) throws -> OutboxRecord {
         var attributes = attributes
         attributes.subject = command.subject
-        attributes.partitionKey = key.flatMap { String(validating: $0, as: UTF8.self) }
+        attributes.partitionKey = key.flatMap { key in
+            // Nearly always the command says it itself.
+            if let named = command.partitionKey, named.utf8.elementsEqual(key) { return named }
+            return String(validating: key, as: UTF8.self)
+        }
         var message = try message(
             role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)
         message.mayBeGivenUp = isOutside(message.topic, command)
@@ -314,9 +349,9 @@ struct MessageWriter {
     private func message(
         _ role: OutboxRecord.Role, topic: String, _ attributes: EventAttributes, _ data: some Encodable, key: [UInt8]?
     ) throws -> OutboxRecord {
-        let trace = attributes.traceParent.map { [Header("traceparent", $0)] } ?? []
-        return OutboxRecord(
-            role, try seal(role, topic).record(to: topic, key: key, attributes, data, headers: trace))
+        let record = try seal(role, topic).record(
+            to: topic, key: key, attributes, data, traceParent: attributes.traceParent)
+        return OutboxRecord(role, record)
     }
 
     private func message(

@@ -148,7 +148,7 @@ extension ServiceLoop {
         let started = clock.now()
         let now = clock.time()
         let decider = BatchDecider(
-            service: service, writer: writer, vault: vault, secrets: secrets, cluster: cluster,
+            service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
             incarnations: ownership.incarnations)
         let updates = ownership.updates(for: records, now: now.milliseconds)
         let entries = try database.transaction { transaction in

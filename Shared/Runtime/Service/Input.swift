@@ -12,7 +12,7 @@ public struct Input<Command: Sendable>: Sendable {
     /// `nil` for events and replies.
     public let command: CommandType?
     /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
-    public let read: @Sendable (JSONValue) throws -> Command
+    public let read: @Sendable (JSONView) throws -> Command
 
     /// A command to this service.
     public static func command<Message: CommandMessage>(
@@ -39,7 +39,7 @@ public struct Input<Command: Sendable>: Sendable {
         from services: Set<String>, _ command: @escaping @Sendable (ReceivedReply) -> Command
     ) -> Input {
         Input(type: ReceivedReply.type, source: .replies(from: services), command: nil) { data in
-            guard let reply = ReceivedReply(data) else {
+            guard let reply = ReceivedReply(data.value) else {
                 throw Rejection(.invalidRequest, "data does not say which command it answers, and how.")
             }
             return command(reply)
@@ -88,7 +88,7 @@ extension Array {
     /// - Throws: `Rejection` with `UNKNOWN_TYPE`, or what ``Input/read`` throws.
     func read<Command>(_ type: String, _ data: JSONValue) throws -> Command where Element == Input<Command> {
         guard let input = first(where: { $0.type == type }) else { throw Rejection(.unknownType) }
-        return try input.read(data)
+        return try input.read(JSONView(data))
     }
 }
 

@@ -20,15 +20,15 @@ public struct Authenticator: Sendable {
     private let publications: Publications
     /// What signs commands under the id `internal`: the derived keys, and the internal keys themselves, since whoever
     /// holds one of those can derive the others.
-    private let commandKeys: [SymmetricKey]
-    private let gatewayKeys: [SymmetricKey]
+    private let commandKeys: [SigningKey]
+    private let gatewayKeys: [SigningKey]
 
     public init(trust: Trust, apps: AppDirectory, keys: DeploymentKeys, topics: Topics) {
         self.trust = trust
         self.apps = apps
         publications = Publications(keys, topics: topics)
-        commandKeys = keys.checking(.commands) + keys.internalKeys
-        gatewayKeys = keys.checking(.gateway)
+        commandKeys = (keys.checking(.commands) + keys.internalKeys).map { SigningKey($0) }
+        gatewayKeys = keys.checking(.gateway).map { SigningKey($0) }
     }
 
     /// - Parameter record: of a commands topic.
@@ -42,17 +42,16 @@ public struct Authenticator: Sendable {
             return (app, try vouched(attributes, for: app, now))
         }
         let signature = try Signature.of(record)
-        let signed = Signature.signingString(of: record)
         switch signature.keyID {
         case Signature.internalKeyID:
-            try check(signature, signed, commandKeys, "the internal key")
+            try check(signature, record, commandKeys, "the internal key")
         case Signature.gatewayKeyID:
-            try check(signature, signed, gatewayKeys, "the gateway's key")
+            try check(signature, record, gatewayKeys, "the gateway's key")
             try checkGateway(attributes)
         case Signature.eventsKeyID:
             throw AuthenticationFailure(.keyUnknown, "the events key signs no commands")
         default:
-            return try authenticate(signature, signed, attributes, now)
+            return try authenticate(signature, record, attributes, now)
         }
         let app = try app(of: attributes)
         return (app, try vouched(attributes, for: app, now))
@@ -82,12 +81,12 @@ public struct Authenticator: Sendable {
     }
 
     private func check(
-        _ signature: Signature, _ signed: [UInt8], _ keys: [SymmetricKey], _ name: String
+        _ signature: Signature, _ record: KafkaRecord, _ keys: [SigningKey], _ name: String
     ) throws(AuthenticationFailure) {
         guard !keys.isEmpty else {
             throw AuthenticationFailure(.keyUnknown, "signed with \(name), but none is configured")
         }
-        guard keys.contains(where: { signature.isValid(secret: $0, signingString: signed) }) else {
+        guard keys.contains(where: { signature.isValid($0, record) }) else {
             throw AuthenticationFailure(.signatureInvalid, "the signature of \(name) does not match")
         }
     }
@@ -105,7 +104,7 @@ public struct Authenticator: Sendable {
     }
 
     private func authenticate(
-        _ signature: Signature, _ signed: [UInt8], _ attributes: EventAttributes, _ now: Timestamp
+        _ signature: Signature, _ record: KafkaRecord, _ attributes: EventAttributes, _ now: Timestamp
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
         let app = try app(of: attributes)
         guard let key = app.keys[KeyID(signature.keyID)] else {
@@ -114,7 +113,7 @@ public struct Authenticator: Sendable {
                 isForeign ? .keyOfOtherApp : .keyUnknown,
                 isForeign ? "the key belongs to another app" : "the app has no key with this id")
         }
-        guard signature.isValid(secret: key.secret, signingString: signed) else {
+        guard signature.isValid(key.signing, record) else {
             throw AuthenticationFailure(.signatureInvalid, "the signature of key \(key.id) does not match")
         }
         // Ids of our own messages follow from ids that senders know: under our sources anybody could take them first.

@@ -2,21 +2,20 @@
 
 public import Apps
 public import Contracts
-import Crypto
 public import Messaging
 
 /// Tells whether a service of the deployment wrote an event or a reply. Takes no key that signs a command of a service.
 public struct Publications: Sendable {
     private let gatewayReplies: String
-    private let eventsKeys: [SymmetricKey]
-    private let gatewayKeys: [SymmetricKey]
-    private let internalKeys: [SymmetricKey]
+    private let eventsKeys: [SigningKey]
+    private let gatewayKeys: [SigningKey]
+    private let internalKeys: [SigningKey]
 
     public init(_ keys: DeploymentKeys, topics: Topics) {
         gatewayReplies = topics.gatewayReplies
-        eventsKeys = keys.checking(.events)
-        gatewayKeys = keys.checking(.gateway)
-        internalKeys = keys.internalKeys
+        eventsKeys = keys.checking(.events).map { SigningKey($0) }
+        gatewayKeys = keys.checking(.gateway).map { SigningKey($0) }
+        internalKeys = keys.internalKeys.map { SigningKey($0) }
     }
 
     /// Whether there is anything to check records of this topic with.
@@ -35,7 +34,7 @@ public struct Publications: Sendable {
     func check(_ record: KafkaRecord) throws(AuthenticationFailure) {
         let topic = record.topicPartition.topic
         let signature = try Signature.of(record)
-        let keys: [SymmetricKey]
+        let keys: [SigningKey]
         switch signature.keyID {
         case topic == gatewayReplies ? Signature.gatewayKeyID : Signature.eventsKeyID: keys = self.keys(topic)
         // Versions before the keys by purpose signed everything with the internal key itself.
@@ -47,13 +46,12 @@ public struct Publications: Sendable {
         guard !keys.isEmpty else {
             throw AuthenticationFailure(.keyUnknown, "signed as \(signature.keyID), and no key for that is configured")
         }
-        let signed = Signature.signingString(of: record)
-        guard keys.contains(where: { signature.isValid(secret: $0, signingString: signed) }) else {
+        guard keys.contains(where: { signature.isValid($0, record) }) else {
             throw AuthenticationFailure(.signatureInvalid, "the signature of \(signature.keyID) does not match")
         }
     }
 
-    private func keys(_ topic: String) -> [SymmetricKey] { topic == gatewayReplies ? gatewayKeys : eventsKeys }
+    private func keys(_ topic: String) -> [SigningKey] { topic == gatewayReplies ? gatewayKeys : eventsKeys }
 }
 
 extension Signature {
@@ -69,9 +67,9 @@ extension Signature {
         return signature
     }
 
-    static func signingString(of record: KafkaRecord) -> [UInt8] {
-        signingString(
-            topic: record.topicPartition.topic, headers: record.headers,
-            value: record.value ?? [])
+    /// Whether the record is signed with this key.
+    func isValid(_ key: SigningKey, _ record: KafkaRecord) -> Bool {
+        isValid(
+            key: key, topic: record.topicPartition.topic, headers: record.headers, value: record.value ?? [])
     }
 }

@@ -132,7 +132,7 @@ struct Limits {
                 let reply = Reply<RawJSON>(
                     commandId: "command-1", commandType: LinkRequest.type, status: .succeeded,
                     result: RawJSON(try encoder.encode(result)))
-                _ = try encoder.encode(CloudEvent(attributes: attributes, data: reply))
+                _ = try CloudEvent(attributes: attributes, data: reply).encoded()
             }
         }
     }
