@@ -34,6 +34,7 @@ import Testing
         #expect(configuration.trust == .signed)
         #expect(configuration.keys.internalKeys == [SymmetricKey(data: Array("0123456789abcdef".utf8))])
         #expect(configuration.batchSize == 1000)
+        #expect(configuration.loops == 1)
         #expect(configuration.journalRetention == .seconds(336 * 3600))
         #expect(configuration.drainTimeout == .seconds(10))
         #expect(configuration.httpHost == "127.0.0.1")
@@ -41,6 +42,21 @@ import Testing
         #expect(configuration.logLevel == .info)
         #expect(configuration.logFormat == .json)
         #expect(!configuration.owner.isEmpty)
+    }
+
+    @Test func loopsHaveNamesOfTheirOwn() throws {
+        let one = try read(["DATABASE_URL": "postgresql://localhost/x", "LOOPS": "1"])
+        let alone = try one.ofEachLoop()
+        #expect(alone.map(\.kafka.clientID) == ["identity.fake"])
+        let two = try read(["DATABASE_URL": "postgresql://localhost/x"])
+        let both = try two.ofEachLoop()
+        #expect(both.map(\.kafka.clientID) == ["identity.fake-1", "identity.fake-2"])
+        #expect(Set(both.map(\.owner)).count == 2)
+    }
+
+    @Test func oneSQLiteFileTakesOneLoop() throws {
+        let configuration = try read(["LOOPS": "2"])
+        #expect(throws: ConfigurationProblem.self) { try configuration.ofEachLoop() }
     }
 
     @Test func emptyCountsAsAbsent() throws {

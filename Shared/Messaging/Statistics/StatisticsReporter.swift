@@ -44,7 +44,9 @@ final class StatisticsReporter {
             }
         }
         guard let group else { return }
-        if let count = document.group?.rebalances { set(KafkaMetric.rebalances, [("group", group)], Double(count)) }
+        if let count = document.group?.rebalances {
+            set(KafkaMetric.rebalances, client + [("group", group)], Double(count))
+        }
         for (topic, content) in document.topics {
             for partition in content.partitions.values {
                 report(partition, of: topic, group: group)
@@ -167,6 +169,6 @@ enum KafkaMetric {
     static let queuedMessages = "kafka_client_queued_messages"
     /// Gauge {client, role}: events that wait for the owner to poll.
     static let replyQueue = "kafka_client_reply_queue"
-    /// Gauge {group}: rebalances since the consumer started.
+    /// Gauge {client, role, group}: rebalances since the consumer started.
     static let rebalances = "kafka_consumer_rebalances"
 }

@@ -9,6 +9,9 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
     case postgresql(url: String)
 
+    /// Whether several loops may work on one store at once.
+    var isShared: Bool { if case .postgresql = self { true } else { false } }
+
     /// Opens the store of `service`. PostgreSQL connects at the first transaction, SQLite at once.
     /// - Throws: `StorageError`.
     public func open(service: String, logger: Logger) throws -> any SQLDatabase {

@@ -27,6 +27,9 @@ public struct ServiceConfiguration: Sendable {
     var weakInternalKey: ConfigurationProblem?
     /// Records decided in one transaction at most.
     public var batchSize: Int
+    /// How many loops this process runs, each with clients and a connection of its own; 1 with SQLite, which has one
+    /// writer.
+    public var loops: Int
     /// How long the journal remembers a command; longer than the topics keep it.
     public var journalRetention: Duration
     /// How long a stop waits for deliveries.
@@ -61,6 +64,7 @@ public struct ServiceConfiguration: Sendable {
                 "is not set; the services sign what they send to each other with it")
         }
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
+        loops = try settings.integer("LOOPS", default: database.isShared ? 2 : 1, in: 1...64)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
@@ -126,6 +130,23 @@ public struct ServiceConfiguration: Sendable {
 
     public func authenticator(for apps: AppDirectory) -> Authenticator {
         Authenticator(trust: trust, apps: apps, keys: keys, topics: topics)
+    }
+
+    /// The settings of each loop of the process. Where there are several, each has a name of its own.
+    /// - Throws: `ConfigurationProblem` when the store takes only one.
+    func ofEachLoop() throws(ConfigurationProblem) -> [ServiceConfiguration] {
+        if loops == 1 { return [self] }
+        guard database.isShared else {
+            throw ConfigurationProblem(
+                "LOOPS", "is \(loops), but SQLite has one writer; set it to 1, or DATABASE_URL to a PostgreSQL database"
+            )
+        }
+        return (1...loops).map { number in
+            var mine = self
+            mine.kafka.clientID += "-\(number)"
+            mine.owner += "-\(number)"
+            return mine
+        }
     }
 
     private static func prefix(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {

@@ -9,7 +9,7 @@ import Synchronization
 /// How the loop is doing now, written by its thread and the ``BrokerWatch``, read by the health server. What is over
 /// is forgotten: every part is told anew again and again, with or without traffic.
 public final class LoopHealth: Sendable {
-    private struct State {
+    fileprivate struct State {
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
@@ -34,18 +34,29 @@ public final class LoopHealth: Sendable {
     func publishing(_ problem: String?) { state.withLock { $0.publishing = problem } }
     func partitions(_ problem: String?) { state.withLock { $0.partitions = problem } }
 
-    public var report: HealthReport {
-        state.withLock { state in
-            let isTurning = ContinuousClock.now - state.lastTurn < Self.stuckAfter
-            let parts = [
-                ("started", state.hasStarted ? nil : "still starting"), ("group", state.group),
-                ("database", state.database), ("broker", state.broker), ("publishing", state.publishing),
-                ("partitions", state.partitions),
-            ]
-            return HealthReport(
-                live: [HealthCheck(name: "loop", ok: isTurning, detail: isTurning ? nil : "the loop is stuck")],
-                ready: parts.map { HealthCheck(name: $0.0, ok: $0.1 == nil, detail: $0.1) })
+    public var report: HealthReport { HealthReport(of: [self]) }
+
+    /// What keeps each part from being well, by the names that `/healthz` and `/readyz` show.
+    fileprivate static let live: [Check] = [
+        ("loop", { .now - $0.lastTurn < stuckAfter ? nil : "the loop is stuck" })
+    ]
+    fileprivate static let ready: [Check] = [
+        ("started", { $0.hasStarted ? nil : "still starting" }), ("group", \.group), ("database", \.database),
+        ("broker", \.broker), ("publishing", \.publishing), ("partitions", \.partitions),
+    ]
+    fileprivate typealias Check = (name: String, problem: @Sendable (State) -> String?)
+    fileprivate var now: State { state.withLock { $0 } }
+}
+
+extension HealthReport {
+    /// What a process that runs these loops says: of each part the first problem that a loop has.
+    init(of loops: [LoopHealth]) {
+        let states = loops.map(\.now)
+        func check(_ check: LoopHealth.Check) -> HealthCheck {
+            let problem = states.lazy.compactMap(check.problem).first
+            return HealthCheck(name: check.name, ok: problem == nil, detail: problem)
         }
+        self.init(live: LoopHealth.live.map(check), ready: LoopHealth.ready.map(check))
     }
 }
 

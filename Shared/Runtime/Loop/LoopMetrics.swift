@@ -11,11 +11,12 @@ struct LoopMetrics {
     private let commit: Metrics.Timer
     private let pending: Gauge
 
-    init(service: String) {
+    /// - Parameter client: the loop's `client.id`, which no other loop of the process has.
+    init(service: String, client: String) {
         self.service = service
         batchSize = Recorder(label: "identity_batch_size", dimensions: [("service", service)])
         commit = Metrics.Timer(label: "identity_batch_duration", dimensions: [("service", service)])
-        pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service)])
+        pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service), ("client", client)])
     }
 
     func committed(_ entries: [Entry], duration: Duration) {

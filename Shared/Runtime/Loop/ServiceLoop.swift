@@ -78,7 +78,7 @@ package final class ServiceLoop<Service: CommandService> {
         health = start.health
         signals = start.signals
         logger = start.logger
-        let metrics = LoopMetrics(service: Service.name)
+        let metrics = LoopMetrics(service: Service.name, client: configuration.kafka.clientID)
         self.metrics = metrics
         database = start.database
         apps = start.apps

@@ -5,11 +5,23 @@ import Logging
 import Messaging
 import ServiceLifecycle
 
-/// Runs the loop on a thread of its own, so that nothing ever blocks Swift's cooperative threads.
-struct LoopRunner<Command: CommandService>: Service {
-    let service: Command
+/// The loops of a process, which share nothing, as replicas do not. A problem that ends one ends all.
+struct LoopRunners<Command: CommandService>: Service {
+    let all: [LoopRunner<Command>]
+
+    func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for loop in all { group.addTask { try await loop.run() } }
+            while try await group.next() != nil {}
+        }
+    }
+}
+
+/// Runs one loop on a thread of its own, so that nothing ever blocks Swift's cooperative threads.
+struct LoopRunner<Command: CommandService>: Sendable {
+    let makeService: @Sendable () throws -> Command
     let configuration: ServiceConfiguration
-    let health: LoopHealth
+    let health = LoopHealth()
     let logger: Logger
 
     func run() async throws {
@@ -34,13 +46,14 @@ struct LoopRunner<Command: CommandService>: Service {
         let start = try LoopStart.prepare(
             Command.self, configuration: configuration, health: health, signals: signals, logger: logger)
         guard let start else { return }
-        let loop = try ServiceLoop(service: service, start: start)
+        let loop = try ServiceLoop(service: makeService(), start: start)
         health.started()
         logger.info(
             "service is up",
             metadata: [
                 "kafka": "\(configuration.kafka.bootstrapServers)", "database": "\(configuration.database)",
                 "apps": "\(configuration.appsPath)", "trust": "\(configuration.trust.rawValue)",
+                "client": "\(configuration.kafka.clientID)",
             ])
         try loop.run()
         logger.info("service has stopped")

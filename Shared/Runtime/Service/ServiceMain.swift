@@ -14,7 +14,9 @@ import UnixSignals
 public enum ServiceMain {
     /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
     /// Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
-    public static func run<Service: CommandService>(_ makeService: @autoclosure @Sendable () throws -> Service) async {
+    public static func run<Service: CommandService>(
+        _ makeService: @autoclosure @escaping @Sendable () throws -> Service
+    ) async {
         HealthServer.useOneThread()
         await run("identitybus-\(Service.name)") {
             let configuration = try ServiceConfiguration(
@@ -24,13 +26,18 @@ public enum ServiceMain {
                     "IDENTITYBUS_INTERNAL_KEY",
                     "is not set; the \(Service.name) service signs what it sends to other services with it")
             }
-            let service = try makeService()
+            let configurations = try configuration.ofEachLoop()
             let registry = bootstrap(configuration)
-            // Read here too, so that a mistake ends the start before anything else has begun.
+            // Made and read here too, so that a mistake ends the start before anything else has begun.
+            _ = try makeService()
             _ = try AppsSource(
                 path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
                 logger: Logger(label: "identitybus.\(Service.name)"))
-            try await run(service, configuration, registry)
+            let loops = configurations.map {
+                LoopRunner(
+                    makeService: makeService, configuration: $0, logger: Logger(label: "identitybus.\(Service.name)"))
+            }
+            try await run(loops, configuration, registry)
         }
     }
 
@@ -63,21 +70,18 @@ public enum ServiceMain {
     }
 
     private static func run<Service: CommandService>(
-        _ service: Service, _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry
+        _ loops: [LoopRunner<Service>], _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry
     ) async throws {
         let logger = Logger(label: "identitybus.\(Service.name)")
-        let health = LoopHealth()
         watchParent()
         let healthServer = HealthServer(
-            host: configuration.httpHost, port: configuration.httpPort, health: { health.report },
+            host: configuration.httpHost, port: configuration.httpPort, health: { .init(of: loops.map(\.health)) },
             metrics: { registry.exposition() }, logger: logger,
             onBound: { healthIsBound(configuration, port: $0, logger: logger) })
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: healthServer),
-                .init(
-                    service: LoopRunner(service: service, configuration: configuration, health: health, logger: logger),
-                    successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: LoopRunners(all: loops), successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = configuration.drainTimeout + .seconds(20)

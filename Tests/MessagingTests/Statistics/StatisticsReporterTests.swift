@@ -52,7 +52,7 @@ import Testing
         let client = [("client", "c"), ("role", "consumer")]
         #expect(try metrics.expectGauge("kafka_client_reply_queue", client).lastValue == 3)
         #expect(try metrics.expectGauge("kafka_client_queued_messages", client).lastValue == 4)
-        #expect(try metrics.expectGauge("kafka_consumer_rebalances", [("group", "g")]).lastValue == 2)
+        #expect(try metrics.expectGauge("kafka_consumer_rebalances", client + [("group", "g")]).lastValue == 2)
         let broker = client + [("broker", "1"), ("quantile", "0.99")]
         #expect(try metrics.expectGauge("kafka_broker_round_trip_seconds", broker).lastValue == 0.0025)
         #expect(metrics.recorders(label: "kafka_broker_round_trip_seconds").count == 2)
