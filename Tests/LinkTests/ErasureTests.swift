@@ -218,13 +218,16 @@ import Testing
         #expect(state.erasures.isEmpty)
     }
 
+    private static let twoPeople: LinkState = {
+        let other: UserID = "0123456789abcdef01234567"
+        return LinkState(
+            installs: [Fixture.install("i1", of: me), Fixture.install("i2", of: other)],
+            persons: [Fixture.person(me, "anna"), Fixture.person(other, "bert")])
+    }()
+
     /// One profile, two people by its two names: both go.
     @Test func twoPeopleOfOneProfileBothGo() throws {
-        let other: UserID = "0123456789abcdef01234567"
-        let start = LinkState(
-            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
-            persons: [Fixture.person(Self.me, "anna"), Fixture.person(other, "bert")])
-        var state = start.after(forget(Self.me, "bert", start))
+        var state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
         #expect(state.persons.values.map(\.isErased) == [true, true])
         #expect(answer(1, &state, to: "forget") == [:])
         let done = answer(0, &state, to: "forget")
@@ -235,11 +238,7 @@ import Testing
     /// The answers for both come at the same moment, in two replicas: one of these must see the other's, or nobody is
     /// told of the end.
     @Test func theAnswersForTwoPeopleMeet() throws {
-        let other: UserID = "0123456789abcdef01234567"
-        let start = LinkState(
-            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
-            persons: [Fixture.person(Self.me, "anna"), Fixture.person(other, "bert")])
-        let state = start.after(forget(Self.me, "bert", start))
+        let state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
         let written = [0, 1].map { number in
             let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done)
             let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: CommandID("answer \(number)")))

@@ -32,69 +32,75 @@ import Testing
         func close(timeout: Duration) -> [DeliveryReport] { [] }
     }
 
-    private func message(_ number: UInt8) -> OutboxRecord {
-        OutboxRecord(.event, Record(topic: "identity.fake.events.v1", key: [1], value: [number]))
+    /// A publisher whose producers are scripted, with a clock of its own.
+    private final class Publishing {
+        private let clock: Clock
+        private let producers: Producers
+        let publisher: Publisher
+        private let lane = Lane(partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
+        private var count: UInt8 = 0
+
+        private final class Clock { var now = ContinuousClock.now }
+        private final class Producers { var made: [ScriptedProducer] = [] }
+
+        init() throws {
+            let (clock, producers) = (Clock(), Producers())
+            let hooks = Publisher.Hooks(
+                makeProducer: { _ in
+                    producers.made.append(ScriptedProducer())
+                    return producers.made[producers.made.count - 1]
+                }, substitute: { _, _ in nil }, now: { clock.now })
+            publisher = try Publisher(logger: .quiet, hooks: hooks)
+            (self.clock, self.producers) = (clock, producers)
+        }
+
+        var first: ScriptedProducer { producers.made[0] }
+
+        /// Publishes the next message: 1, 2, 3.
+        func publish() {
+            count += 1
+            let record = Record(topic: "identity.fake.events.v1", key: [1], value: [count])
+            publisher.publish([OutboxRecord(.event, record)], in: lane, through: Int64(count) - 1)
+        }
+
+        /// Everything that later producers are given is delivered, until nothing is left.
+        /// - Returns: what each of them was given, if anything.
+        func drain() -> [[UInt8]] {
+            for _ in 0..<10 {
+                clock.now += .seconds(3)
+                for producer in producers.made.dropFirst() {
+                    for place in producer.sent.indices { producer.report(place) }
+                }
+                _ = publisher.poll(timeout: .zero)
+            }
+            #expect(publisher.pending == 0)
+            return producers.made.dropFirst().map { $0.sent.compactMap { $0.value?.first } }.filter { !$0.isEmpty }
+        }
     }
 
     /// A topic refuses the first message, which ends the producer with the second one still in it. What is decided before
     /// there is a new producer belongs behind both.
     @Test func whatComesWhileTheProducerIsMadeAnewStaysBehindWhatItHeld() throws {
-        var now = ContinuousClock.now
-        var made: [ScriptedProducer] = []
-        let hooks = Publisher.Hooks(
-            makeProducer: { _ in
-                let producer = ScriptedProducer()
-                made.append(producer)
-                return producer
-            }, substitute: { _, _ in nil }, now: { now })
-        let publisher = try Publisher(logger: .quiet, hooks: hooks)
-        let lane = Lane(partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
-        publisher.publish([message(1)], in: lane, through: 0)
-        publisher.publish([message(2)], in: lane, through: 1)
-        made[0].report(0, KafkaError.Code.topicAuthorizationFailed)
-        made[0].report(1, KafkaError.Code.fatal, isFatal: true)
-        _ = publisher.poll(timeout: .zero)
-        publisher.publish([message(3)], in: lane, through: 2)
+        let publishing = try Publishing()
+        publishing.publish()
+        publishing.publish()
+        publishing.first.report(0, KafkaError.Code.topicAuthorizationFailed)
+        publishing.first.report(1, KafkaError.Code.fatal, isFatal: true)
+        _ = publishing.publisher.poll(timeout: .zero)
+        publishing.publish()
         // A probe with a producer of its own finds out that the topic accepts again; then the rest follows.
-        for _ in 0..<10 {
-            now += .seconds(3)
-            for producer in made.dropFirst() {
-                for place in producer.sent.indices { producer.report(place) }
-            }
-            _ = publisher.poll(timeout: .zero)
-        }
-        #expect(publisher.pending == 0)
-        let values = made.dropFirst().flatMap { producer in producer.sent.compactMap(\.value) }
-        #expect(values.filter { $0 != [1] } == [[2], [3]])
+        #expect(publishing.drain().joined().filter { $0 != 1 } == [2, 3])
     }
 
     /// Two of three messages are too large together with others and have to be tried alone, by a producer for that. The
     /// one between them must not take another way, or it arrives behind the last.
     @Test func whatStandsBetweenMessagesThatAreTriedAloneGoesTheirWay() throws {
-        var now = ContinuousClock.now
-        var made: [ScriptedProducer] = []
-        let hooks = Publisher.Hooks(
-            makeProducer: { _ in
-                let producer = ScriptedProducer()
-                made.append(producer)
-                return producer
-            }, substitute: { _, _ in nil }, now: { now })
-        let publisher = try Publisher(logger: .quiet, hooks: hooks)
-        let lane = Lane(partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
-        for number in 1...3 { publisher.publish([message(UInt8(number))], in: lane, through: Int64(number)) }
-        made[0].report(0, KafkaError.Code.messageTooLarge)
-        made[0].report(2, KafkaError.Code.messageTooLarge)
-        made[0].report(1, KafkaError.Code.fatal, isFatal: true)
-        _ = publisher.poll(timeout: .zero)
-        for _ in 0..<10 {
-            now += .seconds(3)
-            for producer in made.dropFirst() {
-                for place in producer.sent.indices { producer.report(place) }
-            }
-            _ = publisher.poll(timeout: .zero)
-        }
-        #expect(publisher.pending == 0)
-        let ways = made.dropFirst().map { $0.sent.compactMap(\.value) }.filter { !$0.isEmpty }
-        #expect(ways == [[[1], [2], [3]]])
+        let publishing = try Publishing()
+        for _ in 1...3 { publishing.publish() }
+        publishing.first.report(0, KafkaError.Code.messageTooLarge)
+        publishing.first.report(2, KafkaError.Code.messageTooLarge)
+        publishing.first.report(1, KafkaError.Code.fatal, isFatal: true)
+        _ = publishing.publisher.poll(timeout: .zero)
+        #expect(publishing.drain() == [[1, 2, 3]])
     }
 }

@@ -53,6 +53,22 @@ import WireJSON
         #expect(service.log.loads.withLock { $0.contains(["poison"]) })
     }
 
+    /// Two loops of a process never try what may end it at one time: the other one's record would be charged too.
+    @Test func aSuspectWaitsWhileAnotherLoopTriesOne() throws {
+        let service = FakeService()
+        try leaveTraces(of: 1)
+        try broker.send([put("deadly", id: "c0")])
+        #expect(loop.trial.take())
+        try withLoop(service) {
+            Thread.sleep(forTimeInterval: 1.5)  // without the other one it would be decided long since
+            #expect(service.log.loads.withLock { $0.isEmpty })
+            loop.trial.giveBack()
+            let replies = try replies(broker.read("identity.replies.v1", 1))
+            #expect(replies["c0"]?.status == .succeeded)
+        }
+        #expect(loop.trial.take(), "given back")
+    }
+
     /// Somebody keeps a lock, for longer than a record may conflict.
     @Test func recordsWaitForALockForAsLongAsItTakes() throws {
         var service = FakeService()

@@ -14,6 +14,7 @@ final class TestLoop {
     let broker: TestBroker
     let folder: URL
     let health = LoopHealth()
+    let trial = Trial()
     private let partitions: Int
 
     init(partitions: Int = 1) throws {
@@ -41,7 +42,7 @@ final class TestLoop {
     /// Runs the loop while `body` runs.
     func run(_ service: FakeService, _ body: () throws -> Void) throws {
         let configuration = try configuration()
-        let health = health
+        let (health, trial) = (health, trial)
         let signals = LoopSignals()
         let ended = DispatchSemaphore(value: 0)
         let box = Box()
@@ -49,7 +50,7 @@ final class TestLoop {
             do {
                 let start = try LoopStart.prepare(
                     FakeService.self, configuration: configuration, health: health, signals: signals,
-                    logger: .quiet)
+                    trial: trial, logger: .quiet)
                 if let start { try ServiceLoop(service: service, start: start).run() }
             } catch {
                 box.set("\(error)")

@@ -55,7 +55,7 @@ final class Replica: CustomStringConvertible {
             let connection = SimulatedConnection(store, self)
             let start = LoopStart(
                 configuration: configuration, health: health, signals: signals, logger: logger, database: connection,
-                apps: apps, watch: watch, seams: seams())
+                apps: apps, watch: watch, seams: seams(), trial: Trial())
             do {
                 let loop = try ServiceLoop(service: service, start: start)
                 while try loop.step() {}

@@ -18,10 +18,11 @@ package struct LoopStart {
     let apps: AppsSource
     let watch: BrokerWatch
     let seams: LoopSeams
+    let trial: Trial
 
     package init(
         configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger,
-        database: any SQLDatabase, apps: AppsSource, watch: BrokerWatch, seams: LoopSeams
+        database: any SQLDatabase, apps: AppsSource, watch: BrokerWatch, seams: LoopSeams, trial: Trial
     ) {
         self.configuration = configuration
         self.health = health
@@ -31,12 +32,14 @@ package struct LoopStart {
         self.apps = apps
         self.watch = watch
         self.seams = seams
+        self.trial = trial
     }
 
     /// - Returns: `nil` when it was asked to stop while waiting.
     /// - Throws: `ConfigurationProblem` and whatever else only an operator can mend.
     static func prepare<Service: CommandService>(
-        _: Service.Type, configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, logger: Logger
+        _: Service.Type, configuration: ServiceConfiguration, health: LoopHealth, signals: LoopSignals, trial: Trial,
+        logger: Logger
     ) throws -> LoopStart? {
         let apps = try AppsSource(
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
@@ -57,7 +60,8 @@ package struct LoopStart {
         else { return nil }
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
-            apps: apps, watch: watch, seams: try .real(configuration.kafka, signals, logger))
+            apps: apps, watch: watch, seams: try .real(configuration.kafka, signals, logger),
+            trial: trial)
     }
 
     /// Waits for the broker and the topics, and goes on watching them.

@@ -20,6 +20,8 @@ extension ServiceLoop {
     /// stopped while they join claim as well.
     private func runInDoubt(_ records: [KafkaRecord]) {
         guard ownership.partitions.values.contains(where: \.isDoubtful) else { return run(records) }
+        guard takeTurn() else { return }
+        defer { trial.giveBack() }
         var doubted: [(record: KafkaRecord, epoch: Int64)] = []
         var seen: Set<TopicPartition> = []
         for record in records where ownership.wants(record) && !seen.contains(record.topicPartition) {
@@ -30,6 +32,17 @@ extension ServiceLoop {
         }
         run(records)
         for (record, epoch) in doubted where ownership.wants(record) { takeMarkBack(record, epoch) }
+    }
+
+    /// Waits until no other loop of the process tries what may end it.
+    /// - Returns: `false` when asked to stop meanwhile; what was to be decided stands in the log.
+    private func takeTurn() -> Bool {
+        while !trial.take() {
+            if signals.isStopping { return false }
+            health.turned()
+            clock.sleep(.milliseconds(5))
+        }
+        return true
     }
 
     /// Writes down that the record is about to be tried.
@@ -47,6 +60,8 @@ extension ServiceLoop {
     /// A record at which a process ended: writes down that it is being tried before it is, so that a record that kills
     /// the process is known by its count and dead-lettered.
     private func tryAlone(_ record: KafkaRecord) {
+        guard takeTurn() else { return }
+        defer { trial.giveBack() }
         guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
         guard let attempts = mark(record, epoch) else { return }
         if attempts > Self.maxDeadlyAttempts {

@@ -22,6 +22,7 @@ package final class ServiceLoop<Service: CommandService> {
     let topics: Topics
     let watch: BrokerWatch
     let seams: LoopSeams
+    let trial: Trial
     var clock: LoopClock
     var writer: MessageWriter
     let vault: OutboxVault
@@ -85,6 +86,7 @@ package final class ServiceLoop<Service: CommandService> {
         topics = configuration.topics
         watch = start.watch
         seams = start.seams
+        trial = start.trial
         clock = start.seams.clock
         let now = start.seams.clock.now()
         (lastHousekeeping, lastReload, lastPrune, lastCommit) = (now, now, now, now)

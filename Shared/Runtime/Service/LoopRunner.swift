@@ -5,7 +5,7 @@ import Logging
 import Messaging
 import ServiceLifecycle
 
-/// The loops of a process, which share nothing, as replicas do not. A problem that ends one ends all.
+/// The loops of a process. But for the ``Trial`` they share nothing, as replicas do not. A problem that ends one ends all.
 struct LoopRunners<Command: CommandService>: Service {
     let all: [LoopRunner<Command>]
 
@@ -21,6 +21,7 @@ struct LoopRunners<Command: CommandService>: Service {
 struct LoopRunner<Command: CommandService>: Sendable {
     let makeService: @Sendable () throws -> Command
     let configuration: ServiceConfiguration
+    let trial: Trial
     let health = LoopHealth()
     let logger: Logger
 
@@ -44,7 +45,8 @@ struct LoopRunner<Command: CommandService>: Sendable {
 
     private func runLoop(_ signals: LoopSignals) throws {
         let start = try LoopStart.prepare(
-            Command.self, configuration: configuration, health: health, signals: signals, logger: logger)
+            Command.self, configuration: configuration, health: health, signals: signals, trial: trial,
+            logger: logger)
         guard let start else { return }
         let loop = try ServiceLoop(service: makeService(), start: start)
         health.started()

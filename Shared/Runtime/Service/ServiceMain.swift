@@ -33,9 +33,11 @@ public enum ServiceMain {
             _ = try AppsSource(
                 path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
                 logger: Logger(label: "identitybus.\(Service.name)"))
+            let trial = Trial()
             let loops = configurations.map {
                 LoopRunner(
-                    makeService: makeService, configuration: $0, logger: Logger(label: "identitybus.\(Service.name)"))
+                    makeService: makeService, configuration: $0, trial: trial,
+                    logger: Logger(label: "identitybus.\(Service.name)"))
             }
             try await run(loops, configuration, registry)
         }
