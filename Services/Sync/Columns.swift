@@ -120,20 +120,23 @@ struct ErasureForward: SQLRecord {
     }
 }
 
-/// That a user of the link service was erased. No clear text.
-struct ForgottenRow: SQLKeyedRecord, Comparable {
-    static let table = SQLTable<ForgottenRow>("forgotten_users")
-    static let blank = ForgottenRow(ForgottenUser(app: "", id: ""))
+/// A user of the link service whom a profile took from a link, or who was erased and stays so. No clear text.
+struct LinkedUserRow: SQLKeyedRecord {
+    static let table = SQLTable<LinkedUserRow>("linked_users")
+    static let blank = LinkedUserRow(LinkedUser(app: "", id: ""), isErased: false)
 
     var key: Scoped<TextDigest>
+    var isErased: Bool
 
-    init(_ user: ForgottenUser) { key = Scoped(app: user.app, id: TextDigest(of: user.id.text)) }
-
-    static func < (left: ForgottenRow, right: ForgottenRow) -> Bool { left.key < right.key }
+    init(_ user: LinkedUser, isErased: Bool) {
+        key = Scoped(app: user.app, id: TextDigest(of: user.id.text))
+        self.isErased = isErased
+    }
 
     mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &key.app, .key)
         try columns.column("user_key", &key.id, .key)
+        try columns.column("is_erased", &isErased, .highest)
     }
 }
 

@@ -22,9 +22,8 @@ public struct Erasure: Sendable, Hashable {
     }
 }
 
-/// A user of the link service who was erased. Events about them that are read later, because they come over another
-/// topic, must not bring anybody back.
-public typealias ForgottenUser = Scoped<UserID>
+/// A user of the link service.
+public typealias LinkedUser = Scoped<UserID>
 
 /// Another service's answer to a command that was forwarded to it.
 public struct ForwardAnswer: Sendable, Hashable {
@@ -81,7 +80,7 @@ extension SyncDecider {
             profiles.values.sorted { $0.mpid < $1.mpid }, .forget, [],
             customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [])
         if let userID = command.userId {
-            decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
+            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
         }
         return decision
     }
@@ -135,7 +134,7 @@ extension SyncDecider {
             decision.changes.append(.aliasDone(alias.key))
         }
         for userID in profiles.compactMap(\.userID) {
-            decision.changes.append(.forgotten(ForgottenUser(app: app, id: userID)))
+            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
         }
         let sessions = ForgetSessions(
             mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),

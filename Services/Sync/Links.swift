@@ -10,9 +10,9 @@ extension SyncDecider {
     /// The profile whose customer id is the link's external id keeps the link's user id, so that one can be found from
     /// the other (S46).
     func linked(_ event: Linked) throws(Rejection) -> Decision {
-        let user = ForgottenUser(app: app, id: event.userId)
+        let user = LinkedUser(app: app, id: event.userId)
         // S58
-        guard settings.fromLinks, !state.forgottenUsers.contains(user),
+        guard settings.fromLinks, !state.erasedUsers.contains(user),
             !settings.nobody.contains(event.externalId.text),
             !madeAnErasedProfile
         else { return Decision(.noted) }
@@ -33,6 +33,8 @@ extension SyncDecider {
         }
         profile.userID = event.userId
         draft.put(profile)
-        return draft.decision(.noted)
+        var decision = draft.decision(.noted)
+        decision.changes.append(.linked(user))
+        return decision
     }
 }

@@ -56,7 +56,7 @@ public struct SyncService: CommandService {
         state.load(try store.identities(wanted.identities), of: wanted.identities)
         state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
-        state.load(forgotten: try store.forgotten(among: wanted.users))
+        state.load(erased: try store.erased(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
             profiles.insert(.init(app: alias.key.app, id: alias.source))
@@ -105,8 +105,8 @@ public struct SyncService: CommandService {
         var identities: Set<IdentityEntry.Key> = []
         var profiles: Set<Profile.Key> = []
         /// Of the link service.
-        var users: Set<ForgottenUser> = []
-        var erasedUsers: Set<ForgottenUser> = []
+        var users: Set<LinkedUser> = []
+        var erasedUsers: Set<LinkedUser> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
         var reachesDevices = false

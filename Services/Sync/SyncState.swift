@@ -18,8 +18,11 @@ public struct SyncState: ServiceState, Sendable {
         case release(IdentityEntry.Key, MPID)
         /// The value's row is written as it stands, see `Draft.guardNewlyAnonymous`.
         case touch(IdentityEntry.Key)
-        /// The link service's user is gone for good.
-        case forgotten(ForgottenUser)
+        /// A profile took the link service's user from a link.
+        case linked(LinkedUser)
+        /// The link service's user is gone for good. Events about them that are read later, because they come over
+        /// another topic, must not bring anybody back.
+        case forgotten(LinkedUser)
         case erasure(Erasure)
         case erasureDone(CommandKey)
         /// A value that names nobody was passed over.
@@ -31,11 +34,11 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var devices = Table<DeviceRecord>()
     private(set) var aliases = Table<AliasRecord>()
     private(set) var erasures = Table<Erasure>()
-    private(set) var forgottenUsers: Set<ForgottenUser> = []
+    private(set) var erasedUsers: Set<LinkedUser> = []
 
     /// What `save` has to write beside the tables.
     private(set) var releases: [IdentityEntry.Key: Set<MPID>] = [:]
-    private(set) var newlyForgotten: Set<ForgottenUser> = []
+    private(set) var changedUsers: Set<LinkedUser> = []
     private(set) var ignored: [IdentityType: Int] = [:]
 
     public init() {}
@@ -63,7 +66,7 @@ public struct SyncState: ServiceState, Sendable {
 
     mutating func load(_ rows: [Erasure]) { rows.forEach { erasures.load($0) } }
 
-    mutating func load(forgotten rows: Set<ForgottenUser>) { forgottenUsers.formUnion(rows) }
+    mutating func load(erased users: Set<LinkedUser>) { erasedUsers.formUnion(users) }
 
     // MARK: Changes
 
@@ -78,8 +81,9 @@ public struct SyncState: ServiceState, Sendable {
             releases[key, default: []].insert(mpid)
         case .touch(let key):
             releases[key, default: []].formUnion([])
+        case .linked(let user): changedUsers.insert(user)
         case .forgotten(let user):
-            if forgottenUsers.insert(user).inserted { newlyForgotten.insert(user) }
+            if erasedUsers.insert(user).inserted { changedUsers.insert(user) }
         case .erasure(let erasure): erasures.put(erasure)
         case .erasureDone(let command): erasures.remove(command)
         case .ignored(let type):

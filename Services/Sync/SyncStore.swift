@@ -62,6 +62,16 @@ public struct SyncStore {
                   PRIMARY KEY (app, forward_id))
                 """,
             ]),
+        Migration(
+            number: 102, name: "users of links beside those who were erased",
+            statements: [
+                """
+                CREATE TABLE linked_users (
+                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, user_key))
+                """,
+                "INSERT INTO linked_users (app, user_key, is_erased) SELECT app, user_key, 1 FROM forgotten_users",
+                "DROP TABLE forgotten_users",
+            ]),
     ]
 
     let transaction: any SQLTransaction
@@ -71,7 +81,7 @@ public struct SyncStore {
     func profiles(_ keys: Set<Profile.Key>) throws -> [Profile] { try Profile.table.find(keys, in: transaction) }
 
     /// The profiles that a link marked with one of these users.
-    func profiles(of users: Set<ForgottenUser>) throws -> [Profile] {
+    func profiles(of users: Set<LinkedUser>) throws -> [Profile] {
         try Profile.table.find("app = $1 AND user_id = $2", users, in: transaction)
     }
 
@@ -99,9 +109,10 @@ public struct SyncStore {
             + AliasRecord.table.find("app = $1 AND destination_mpid = $2", profiles, in: transaction)
     }
 
-    func forgotten(among users: Set<ForgottenUser>) throws -> Set<ForgottenUser> {
-        let found = try ForgottenRow.table.find(users.map { ForgottenRow($0).key }, in: transaction).map(\.key)
-        return users.filter { found.contains(ForgottenRow($0).key) }
+    func erased(among users: Set<LinkedUser>) throws -> Set<LinkedUser> {
+        func key(_ user: LinkedUser) -> LinkedUserRow.Key { LinkedUserRow(user, isErased: true).key }
+        let found = try LinkedUserRow.table.find(users.map(key), in: transaction).filter(\.isErased).map(\.key)
+        return users.filter { found.contains(key($0)) }
     }
 
     func erasures(_ commands: Set<CommandKey>) throws -> [Erasure] {
@@ -126,7 +137,11 @@ public struct SyncStore {
         try saveIdentities(state)
         try saveDevices(state)
         try AliasRecord.table.save(state.aliases, in: transaction)
-        try ForgottenRow.table.save(state.newlyForgotten.map { ForgottenRow($0) }.sorted(), in: transaction)
+        // A row is written for a link, too: a link and the erasure of its user come over two topics, and two replicas that
+        // decide them at one time meet in it.
+        try LinkedUserRow.table.save(
+            state.changedUsers.map { LinkedUserRow($0, isErased: state.erasedUsers.contains($0)) }
+                .sorted { $0.key < $1.key }, in: transaction)
         try saveErasures(state)
     }
 

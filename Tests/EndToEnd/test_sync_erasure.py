@@ -16,7 +16,7 @@ from identitybus_testkit.standin import StandIn, rejected, succeeded
 from identitybus_testkit.waiting import until
 
 APP = "fromlinks"
-TABLES = ("profiles", "identities", "devices", "aliases", "forgotten_users", "erasures", "erasure_forwards")
+TABLES = ("profiles", "identities", "devices", "aliases", "linked_users", "erasures", "erasure_forwards")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

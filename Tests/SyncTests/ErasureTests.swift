@@ -202,4 +202,22 @@ import WireJSON
         }
         #expect(values == ["kept@mail"])
     }
+
+    /// A store of before has rows of the erased only.
+    @Test(arguments: SQLEngine.allCases) func whoWasErasedBeforeTheMigrationStaysSo(_ engine: SQLEngine) throws {
+        let user = LinkedUser(app: "demo", id: "user")
+        let store = try SyncTestStore(engine, migrations: Array(SyncStore.migrations.prefix(2)))
+        try store.database.transaction { transaction in
+            let key = TextDigest(of: user.id.text)
+            try transaction.execute(
+                "INSERT INTO forgotten_users (app, user_key) VALUES ('demo', $1)", [.blob(key.bytes)])
+        }
+        try Migrator(StorageSchema.migrations + SyncService.migrations).run(on: store.database)
+        let other = LinkedUser(app: "demo", id: "other")
+        let erased = try store.database.transaction { transaction in
+            try LinkedUserRow.table.save([LinkedUserRow(other, isErased: false)], in: transaction)
+            return try SyncStore(transaction: transaction).erased(among: [user, other])
+        }
+        #expect(erased == [user])
+    }
 }

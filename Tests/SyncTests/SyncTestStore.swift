@@ -16,7 +16,7 @@ extension ServiceStore where Service == SyncService {
         try rows([
             "profiles ORDER BY app, mpid", "identities ORDER BY app, type, value_key",
             "devices ORDER BY app, device_id",
-            "aliases ORDER BY app, alias_id", "forgotten_users ORDER BY app, user_key",
+            "aliases ORDER BY app, alias_id", "linked_users ORDER BY app, user_key",
             "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
         ])
     }

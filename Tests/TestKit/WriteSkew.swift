@@ -22,7 +22,6 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
     private let recorder: WriteRecorder
     private let stored: (Service.State) -> Service.State
     private let partition: (Step) -> String?
-    private let isKnown: (Service.Command, Service.Command) -> Bool
 
     public private(set) var pairs = 0
     /// Pairs of which both change something.
@@ -31,24 +30,19 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
     public private(set) var meeting = 0
     /// Pairs that do not, and of which one had to be the first.
     public private(set) var ordered = 0
-    /// Pairs that come to neither order, and that are known to.
-    public private(set) var known = 0
     /// What was found, for people: the first few.
     public private(set) var found: [String] = []
 
     /// - Parameters:
     ///   - ignored: see ``WriteRecorder``.
     ///   - partition: what two commands share that are never decided at the same moment.
-    ///   - isKnown: pairs that are kept as tests of their own.
     ///   - stored: the same rows in a new state, as they stand in the database: with nothing that is yet to be written.
     public init(
         _ service: Service, ignoring ignored: Set<String> = [], partition: @escaping (Step) -> String? = { _ in nil },
-        isKnown: @escaping (Service.Command, Service.Command) -> Bool = { _, _ in false },
         stored: @escaping (Service.State) -> Service.State
     ) {
         self.service = service
         self.partition = partition
-        self.isKnown = isKnown
         self.stored = stored
         recorder = WriteRecorder(Service.migrations, ignoring: ignored)
     }
@@ -94,10 +88,6 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
             if behind.isEmpty { ordered += 1 }
             behind.append(decision)
         }
-        guard !isKnown(one.command, other.command), !isKnown(other.command, one.command) else {
-            known += 1
-            return
-        }
         guard found.count < 5 else { return }
         found.append(
             """
@@ -134,7 +124,7 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
         print(
             """
             \(Service.name): \(pairs) pairs, \(changing) of two that change something, \(meeting) of two that meet, \
-            \(ordered) with an order, \(known) known, \(found.count) found
+            \(ordered) with an order, \(found.count) found
             """)
     }
 
