@@ -46,7 +46,8 @@ import Testing
                 == "525db6b9-156f-502a-83af-8b6cc0ecdecc")
         #expect(
             DerivedID.message(
-                cluster: "cluster", topic: "identity.link.commands.v1", partition: 3, offset: 42, index: 0)
+                cluster: "cluster", topic: "identity.link.commands.v1", partition: 3, incarnation: 0, offset: 42,
+                index: 0)
                 == "a005b28f-fe6e-5c68-be0f-ee4f4437a46f")
     }
 
@@ -75,10 +76,19 @@ import Testing
 
     /// A command may be named as a record's coordinates are; the ids still differ.
     @Test func recordAndCommandIDsNeverMeet() {
-        let record = DerivedID.message(cluster: "c", topic: "t", partition: 0, offset: 1, index: 0)
+        let record = DerivedID.message(
+            cluster: "c", topic: "t", partition: 0, incarnation: 0, offset: 1, index: 0)
         for id in ["0", "0\n1:1", "0\n1:1\n1:0"] {
             #expect(DerivedID.message(app: "c", source: "t", commandID: CommandID(id), index: 0) != record)
         }
+    }
+
+    /// A topic that was made anew has another record at the same offset.
+    @Test func recordIDsDifferFromLogToLog() {
+        let ids = (0..<3).map {
+            DerivedID.message(cluster: "c", topic: "t", partition: 0, incarnation: $0, offset: 1, index: 0)
+        }
+        #expect(Set(ids).count == 3)
     }
 
     @Test func userIDsLookLikeTheVendors() {

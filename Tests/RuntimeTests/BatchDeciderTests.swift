@@ -158,7 +158,8 @@ import WireJSON
         #expect(answer.data.commandId == "c1")
         #expect(
             answer.attributes.id
-                == DerivedID.message(cluster: "cluster", topic: Fixture.topic, partition: 0, offset: 1, index: 0))
+                == DerivedID.message(
+                    cluster: "cluster", topic: Fixture.topic, partition: 0, incarnation: 7, offset: 1, index: 0))
         #expect(try store.values() == ["k": "a"])
         // The first command's answer is still the one that is remembered.
         #expect(try decide([put("a", id: "c1", offset: 2)])[0].outcome == "repeated")

@@ -125,14 +125,14 @@ import WireJSON
             as [any CommandResult]
         {
             let message = try writer.preview(
-                .succeeded(result), [], of: command, cluster: "cluster", now: Fixture.now)
+                .succeeded(result), [], of: command, in: .init(cluster: "cluster", incarnation: 0), now: Fixture.now)
             let text = String(decoding: message.value ?? [], as: UTF8.self)
             #expect(message.role == .reply && !text.contains("the-") && text.contains(#""dryRun":true"#))
         }
         let real = try #require(
             try writer.reply(.succeeded(user), to: command, index: 0, now: Fixture.now))
         #expect(real.role == .confidentialReply)
-        let again = writer.again(real, to: command, cluster: "cluster")
+        let again = writer.again(real, to: command, in: .init(cluster: "cluster", incarnation: 0))
         #expect(again.role == .reply)
         #expect(try world.reply(again).data.result?["token"] == ["expiryDate": "2027-01-01T00:00:00.000Z"])
     }
@@ -144,7 +144,7 @@ import WireJSON
         let command = try #require(world.accepted(record))
         let outcome = Outcome.pending(SagaService.Secret(secret: "s"))
         let message = try writer.preview(
-            outcome, [], of: command, cluster: "cluster", now: Fixture.now)
+            outcome, [], of: command, in: .init(cluster: "cluster", incarnation: 0), now: Fixture.now)
         let reply = try world.reply(message).data
         #expect(reply.status == .pending && reply.result == nil)
     }

@@ -54,10 +54,10 @@ import WireJSON
         envelope["data"] = .object(data)
         var stored = old
         stored.record.value = JSONValue.object(envelope).serialized()
-        let again = writer.again(stored, to: command, cluster: "cluster")
+        let again = writer.again(stored, to: command, in: .init(cluster: "cluster", incarnation: 0))
         #expect(try world.reply(again) == world.reply(old))
         // One that has it stays byte for byte.
-        #expect(writer.again(old, to: command, cluster: "cluster").value == old.value)
+        #expect(writer.again(old, to: command, in: .init(cluster: "cluster", incarnation: 0)).value == old.value)
     }
 
     /// Sagas remember it until they end; those from before end without.

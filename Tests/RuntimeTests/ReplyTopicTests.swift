@@ -91,7 +91,7 @@ import WireJSON
         var writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let answer = Refusal.Answer(CloudEvent(attributes: attributes, data: JSONView(.null)), Rejection(.idReused))
         func notice() throws -> OutboxRecord {
-            try writer.notice(answer, of: record, cluster: "c", now: Fixture.now)
+            try writer.notice(answer, of: record, in: .init(cluster: "c", incarnation: 0), now: Fixture.now)
         }
         #expect(try notice().mayBeGivenUp)
         writer.appReplyTopics = ["identity.replies.demo"]

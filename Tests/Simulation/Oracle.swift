@@ -32,7 +32,7 @@ struct Oracle {
                 first.append(output)
                 continue
             }
-            if before != output.record, !isStorePutBack, !(isLogLossy && hasRecordsID(output)) {
+            if before != output.record, !isStorePutBack {
                 problems.append("DOUBLED: two messages \(name) differ\n    \(text(before))\n    \(text(output.record))")
             }
         }
@@ -46,13 +46,6 @@ struct Oracle {
             deployed.contains(source)
         else { return nil }
         return Output(place: written.place, record: written.record, envelope: envelope, id: id)
-    }
-
-    /// Messages about a record, not about a command, have an id of its place. Where a log comes back shorter, or is made
-    /// anew in the same cluster, another record stands at the same place: docs/simulation.md, "What is known".
-    private func hasRecordsID(_ output: Output) -> Bool {
-        let data = output.envelope.data
-        return data["dryRun"] != nil || ["ID_REUSED", "UNAUTHENTICATED"].contains(data["reason"] as? String ?? "")
     }
 
     private func text(_ record: Record) -> String { String(decoding: record.value ?? [], as: UTF8.self) }

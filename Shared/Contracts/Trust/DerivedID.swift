@@ -48,8 +48,13 @@ public enum DerivedID {
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
     /// made to collide with an id derived from a command.
-    public static func message(cluster: String, topic: String, partition: Int32, offset: Int64, index: Int) -> String {
-        uuid5(["record", cluster, topic, String(partition), String(offset), String(index)])
+    /// - Parameter incarnation: of the log. One that was made anew has another record at the same offset.
+    public static func message(
+        cluster: String, topic: String, partition: Int32, incarnation: Int64, offset: Int64, index: Int
+    ) -> String {
+        let log = ["record", cluster, topic, String(partition)]
+        return uuid5(
+            log + [String(offset), String(index)] + (incarnation > 0 ? [String(incarnation)] : []))
     }
 
     /// Lengths are part of the text, so that no two lists of parts give one name.

@@ -158,7 +158,8 @@ struct BatchDecider<Service: CommandService> {
 
     /// A reply, and nothing else: not even the command's id is taken.
     private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
-        let reply = try writer.preview(decision.outcome, decision.events, of: command, cluster: cluster, now: now)
+        let reply = try writer.preview(
+            decision.outcome, decision.events, of: command, in: log(of: command.record), now: now)
         return entry(command, "dry-run", decision.outcome.reason, [reply])
     }
 
@@ -166,7 +167,7 @@ struct BatchDecider<Service: CommandService> {
     private func entry(repeated command: Command, _ replies: Replies, _ now: Timestamp) throws -> Entry {
         guard command.isCommand else { return entry(command, "repeated", nil, []) }
         if let answer = try replies.answer(to: command.key) {
-            return entry(command, "repeated", nil, [writer.again(answer, to: command, cluster: cluster)])
+            return entry(command, "repeated", nil, [writer.again(answer, to: command, in: log(of: command.record))])
         }
         if replies.isSilent(command.key), let reply = try writer.reply(.pending(nil), to: command, index: -1, now: now)
         {
@@ -192,7 +193,9 @@ struct BatchDecider<Service: CommandService> {
     }
 
     private func entry(_ refusal: Refusal, _ now: Timestamp) throws -> Entry {
-        let told = try refusal.answer.map { try writer.notice($0, of: refusal.record, cluster: cluster, now: now) }
+        let told = try refusal.answer.map {
+            try writer.notice($0, of: refusal.record, in: log(of: refusal.record), now: now)
+        }
         var messages = told.map { [$0] } ?? []
         if let cause = refusal.deadLetter {
             messages.insert(writer.deadLetter(refusal.record, cause, now: now), at: 0)
@@ -212,6 +215,10 @@ struct BatchDecider<Service: CommandService> {
     }
 
     private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
+
+    private func log(of record: KafkaRecord) -> MessageWriter.Log {
+        MessageWriter.Log(cluster: cluster, incarnation: incarnation(of: record))
+    }
 
     /// Every command that is sent on stays here until it is answered (docs/loop.md).
     private func keepForwards(

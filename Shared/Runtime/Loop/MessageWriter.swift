@@ -155,10 +155,10 @@ struct MessageWriter {
 
     /// A reply whose id comes from the record's coordinates: its sender is not known, or its id is taken.
     func notice(
-        _ answer: Refusal.Answer, of record: KafkaRecord, cluster: String, now: Timestamp
+        _ answer: Refusal.Answer, of record: KafkaRecord, in log: Log, now: Timestamp
     ) throws -> OutboxRecord {
         var attributes = follow(answer.attributes, type: ReceivedReply.type, now: now)
-        attributes.id = Self.id(of: record, cluster)
+        attributes.id = Self.id(of: record, log)
         var notice = try reply(
             .rejected(answer.rejection), attributes, to: answer.attributes, digest: CommandDigest.text(answer.digest),
             key: record.key)
@@ -170,11 +170,11 @@ struct MessageWriter {
     /// The reply to a dry run: what would have been answered, without secrets, and what would have been told. Its id
     /// comes from the record's coordinates, so that the command's own stays free.
     func preview(
-        _ outcome: Outcome, _ events: [any EventMessage], of command: AcceptedCommand<some Sendable>, cluster: String,
+        _ outcome: Outcome, _ events: [any EventMessage], of command: AcceptedCommand<some Sendable>, in log: Log,
         now: Timestamp
     ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
-        attributes.id = Self.id(of: command.record, cluster)
+        attributes.id = Self.id(of: command.record, log)
         var (reply, isConfidential) = body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
         if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0).map { .text($0) } } }
@@ -196,10 +196,16 @@ struct MessageWriter {
         return open == value ? nil : RawJSON(open)
     }
 
-    private static func id(of record: KafkaRecord, _ cluster: String) -> String {
+    /// Which log a record stands in: its topic's name and partition may have another later.
+    struct Log {
+        var cluster: String
+        var incarnation: Int64
+    }
+
+    private static func id(of record: KafkaRecord, _ log: Log) -> String {
         DerivedID.message(
-            cluster: cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
-            offset: record.offset, index: 0)
+            cluster: log.cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
+            incarnation: log.incarnation, offset: record.offset, index: 0)
     }
 
     // MARK: Parts
@@ -300,7 +306,7 @@ struct MessageWriter {
     /// The same reply, for where a repetition of its command asks for it. A dry run is told what the reply says, and
     /// not its secrets.
     func again(
-        _ reply: OutboxRecord, to command: AcceptedCommand<some Sendable>, cluster: String
+        _ reply: OutboxRecord, to command: AcceptedCommand<some Sendable>, in log: Log
     ) -> OutboxRecord {
         var message = reply
         message.record.topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
@@ -311,7 +317,7 @@ struct MessageWriter {
             let hasDigest = data["commandDigest"] != nil
             if !hasDigest { data["commandDigest"] = .string(CommandDigest.text(command.digest)) }
             guard command.isDryRun else { return !hasDigest }
-            envelope["id"] = .string(Self.id(of: command.record, cluster))
+            envelope["id"] = .string(Self.id(of: command.record, log))
             data["dryRun"] = true
             data["events"] = []
             if reply.role == .confidentialReply, let result = data["result"] {
