@@ -30,12 +30,13 @@ public final class TestStore {
         }
     }
 
-    /// The PostgreSQL server of the tests.
+    /// The PostgreSQL server of the tests. It answers late beside tests that take all cores: connecting may take longer
+    /// than a service would wait.
     public static func serverURL() throws -> String {
         guard let url = ProcessInfo.processInfo.environment["TEST_DATABASE_URL"], !url.isEmpty else {
             throw MissingServer()
         }
-        return url
+        return url.contains("connect_timeout") ? url : "\(url)\(url.contains("?") ? "&" : "?")connect_timeout=60"
     }
 
     public struct MissingServer: Error, CustomStringConvertible {
