@@ -34,13 +34,16 @@ import Testing
 
     /// A publisher whose producers are scripted, with a clock of its own.
     private final class Publishing {
-        private let clock: Clock
+        let clock: Clock
         private let producers: Producers
         let publisher: Publisher
         private let lane = Lane(partition: TopicPartition(topic: Fixture.topic, partition: 0), incarnation: 0)
         private var count: UInt8 = 0
 
-        private final class Clock { var now = ContinuousClock.now }
+        final class Clock {
+            var now = ContinuousClock.now
+            var paused = Duration.zero
+        }
         private final class Producers { var made: [ScriptedProducer] = [] }
 
         init() throws {
@@ -49,7 +52,7 @@ import Testing
                 makeProducer: { _ in
                     producers.made.append(ScriptedProducer())
                     return producers.made[producers.made.count - 1]
-                }, substitute: { _, _ in nil }, now: { clock.now })
+                }, substitute: { _, _ in nil }, now: { clock.now }, pause: { clock.paused += $0 })
             publisher = try Publisher(logger: .quiet, hooks: hooks)
             (self.clock, self.producers) = (clock, producers)
         }
@@ -90,6 +93,17 @@ import Testing
         publishing.publish()
         // A probe with a producer of its own finds out that the topic accepts again; then the rest follows.
         #expect(publishing.drain().joined().filter { $0 != 1 } == [2, 3])
+    }
+
+    /// Nobody who polls for deliveries goes round without a pause while there is no producer.
+    @Test func aPollWaitsAlsoWithoutAProducer() throws {
+        let publishing = try Publishing()
+        publishing.publish()
+        publishing.first.report(0, KafkaError.Code.fatal, isFatal: true)
+        _ = publishing.publisher.poll(timeout: .zero)
+        #expect(publishing.publisher.producer == nil && publishing.clock.paused == .zero)
+        _ = publishing.publisher.poll(timeout: .milliseconds(20))
+        #expect(publishing.clock.paused == .milliseconds(20))
     }
 
     /// Two of three messages are too large together with others and have to be tried alone, by a producer for that. The

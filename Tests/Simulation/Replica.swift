@@ -87,7 +87,8 @@ final class Replica: CustomStringConvertible {
             clock: LoopClock(
                 now: { [scheduler] in World.start + .microseconds(scheduler.now) },
                 time: { [self] in Timestamp(milliseconds: world.log.wall + skew) },
-                sleep: { [self] in wait($0) }, random: SplitMix64(seed: scheduler.random.next())))
+                sleep: { [self] in wait($0) }, pause: { [self] in wait($0) },
+                random: SplitMix64(seed: scheduler.random.next())))
     }
 
     /// The thread that watches the brokers: sees where logs begin and end, and tells it a little later.

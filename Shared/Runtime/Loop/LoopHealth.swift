@@ -85,7 +85,10 @@ public final class LoopSignals: Sendable {
         while !isStopping {
             let left = deadline - .now
             guard left > .zero else { return }
-            usleep(UInt32(min(left, .milliseconds(50)).inMicroseconds))
+            Self.pause(min(left, .milliseconds(50)))
         }
     }
+
+    /// Blocks the thread for some milliseconds.
+    static func pause(_ duration: Duration) { usleep(UInt32(duration.inMicroseconds)) }
 }

@@ -53,22 +53,27 @@ package struct LoopClock {
     package var time: () -> Timestamp
     /// Blocks the loop's thread, at most until it is asked to stop.
     package var sleep: (Duration) -> Void
+    /// Blocks it also then, for some milliseconds.
+    package var pause: (Duration) -> Void
     /// Spreads pauses.
     package var random: any RandomNumberGenerator
 
     package init(
         now: @escaping () -> ContinuousClock.Instant, time: @escaping () -> Timestamp,
-        sleep: @escaping (Duration) -> Void, random: any RandomNumberGenerator
+        sleep: @escaping (Duration) -> Void, pause: @escaping (Duration) -> Void,
+        random: any RandomNumberGenerator
     ) {
         self.now = now
         self.time = time
         self.sleep = sleep
+        self.pause = pause
         self.random = random
     }
 
     static func real(_ signals: LoopSignals) -> LoopClock {
         LoopClock(
-            now: { .now }, time: { .now }, sleep: { signals.sleep($0) }, random: SystemRandomNumberGenerator())
+            now: { .now }, time: { .now }, sleep: { signals.sleep($0) },
+            pause: LoopSignals.pause, random: SystemRandomNumberGenerator())
     }
 }
 

@@ -82,6 +82,8 @@ final class Publisher {
         /// A reply to an outsider's topic was given up.
         var gaveUp: () -> Void = {}
         var now: () -> ContinuousClock.Instant = { .now }
+        /// Lets time pass while there is no producer that could report anything.
+        var pause: (Duration) -> Void = { _ in }
     }
 
     /// How long a reply to an outsider's topic is tried.
@@ -208,7 +210,11 @@ final class Publisher {
     /// Collects delivery reports, waiting at most `timeout` for the first, and tries again what is due.
     /// - Returns: the offset through which everything of a lane is delivered, for each that moved.
     func poll(timeout: Duration) -> [Lane: Int64] {
-        if let producer { for report in producer.poll(timeout: timeout) { delivered(report) } }
+        if let producer {
+            for report in producer.poll(timeout: timeout) { delivered(report) }
+        } else if timeout > .zero {
+            hooks.pause(timeout)
+        }
         if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
         if failure == nil, let error = producer?.fatalError ?? single?.fatalError { failure = error }
         if failure != nil { restart() }

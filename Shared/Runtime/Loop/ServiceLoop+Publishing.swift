@@ -84,8 +84,6 @@ extension ServiceLoop {
         let deadline = clock.now() + limit
         while publisher.pending > 0, clock.now() < deadline, !signals.isStoppingAtOnce {
             health.turned()
-            // A producer that is being made anew reports nothing, and its poll does not wait.
-            if publisher.producer == nil { clock.sleep(.milliseconds(20)) }
             note(publisher.poll(timeout: .milliseconds(20)))
         }
     }

@@ -99,7 +99,7 @@ package final class ServiceLoop<Service: CommandService> {
         let hooks = Publisher.Hooks(
             makeProducer: start.seams.makeProducer,
             substitute: { [writer, clock] in writer.undeliverable($0, $1, now: clock.time()) },
-            gaveUp: metrics.gaveUp, now: clock.now)
+            gaveUp: metrics.gaveUp, now: clock.now, pause: clock.pause)
         publisher = try Publisher(logger: logger, hooks: hooks)
         reader = InboundReader(authenticator: configuration.authenticator(for: start.apps.apps), topics: topics)
     }
