@@ -26,7 +26,7 @@ import Testing
         #expect(apps["demo"]?.replies == "identity.replies.demo" && apps["other"]?.replies == nil)
         #expect(apps.replyTopics == ["identity.replies.demo": "demo"])
         for name in [
-            "identity.replies.v1", "identity.replies.gateway.v1", "identity.replies.user.v1", "identity.replies.",
+            "identity.replies.v1", "identity.replies.gateway.v1", "identity.replies.tomorrow.v1", "identity.replies.",
             "demo", "identity.link.commands.v1", "",
         ] {
             #expect(throws: AppsFile.Problem.self, "\(name)") {

@@ -15,11 +15,16 @@ import Testing
         #expect(topics.group("link") == "\(prefix)identity.link")
     }
 
-    @Test func nobodyElseMayNameWhereServicesAreAnswered() {
-        for name in services.map({ $0.name }) + ["gateway"] {
-            #expect(Topics().isOwn(replyTopic: Topics().replies(to: name)), "\(name)")
+    @Test(arguments: ["", "run1."]) func nobodyElseMayNameWhereServicesAreAnswered(_ prefix: String) {
+        let topics = Topics(prefix: prefix)
+        for name in services.map({ $0.name }) + ["gateway", "a-service-of-tomorrow"] {
+            #expect(topics.isOwn(replyTopic: topics.replies(to: name)), "\(name)")
         }
-        #expect(!Topics().isOwn(replyTopic: Topics().replies(to: "my-backend")))
+        for name in ["v1", "my-backend", "my-backend.v2", "my.backend.v1", "link.v1.dlq"] {
+            #expect(!topics.isOwn(replyTopic: "\(prefix)identity.replies.\(name)"), "\(name)")
+        }
+        #expect(!topics.isOwn(replyTopic: "other.\(topics.replies(to: "link"))"))
+        #expect(!Topics(prefix: "run1.").isOwn(replyTopic: "identity.replies.link.v1"))
     }
 
     struct ReplyTo: Sendable, CustomTestStringConvertible {

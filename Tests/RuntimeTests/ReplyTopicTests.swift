@@ -57,7 +57,7 @@ import WireJSON
     @Test func anAppWithoutOneNamesNobodyElses() throws {
         #expect(try direct(nil, app: "other") == ("identity.replies.v1", nil))
         #expect(try direct("identity.replies.mine", app: "other") == ("identity.replies.mine", nil))
-        for named in ["identity.replies.demo", "identity.replies.user.v1", "identity.replies.gateway.v1"] {
+        for named in ["identity.replies.demo", "identity.replies.user.v1", "identity.replies.tomorrow.v1"] {
             #expect(try direct(named, app: "other") == ("identity.replies.v1", .invalidRequest), "\(named)")
         }
         let prefixed = try direct("p.identity.replies.demo", app: "other", prefix: "p.")

@@ -26,13 +26,14 @@ public struct Topics: Sendable, Hashable {
     /// Where the replies to what a service forwards come back.
     public func replies(to service: String) -> String { "\(prefix)identity.replies.\(service).v1" }
 
-    /// Whether a reply topic is read by the deployment's own services or its gateway. What is said there is believed to
-    /// be about their own commands, so nobody else may have answers sent to it.
+    /// Whether a reply topic is one of a service or the gateway. What is said there is believed to be about their own
+    /// commands, so nobody else may have answers sent to it. The form tells, and no list: a service missing from one
+    /// would believe answers to commands that others sent.
     public func isOwn(replyTopic: String) -> Bool {
-        Self.ownReaders.contains { replies(to: $0) == replyTopic }
+        guard replyTopic.hasPrefix(prefix) else { return false }
+        let words = replyTopic.dropFirst(prefix.count).split(separator: ".", omittingEmptySubsequences: false)
+        return words.count == 4 && replies(to: String(words[2])) == replyTopic
     }
-
-    private static let ownReaders = ["link", "user", "sync", "verification", "gateway"]
 
     /// The consumer group of a service. The prefix applies, so that runs do not share offsets either.
     public func group(_ service: String) -> String { "\(prefix)identity.\(service)" }
