@@ -5,25 +5,13 @@ public import ArgumentParser
 public import Contracts
 import Crypto
 import Foundation
-import Link
 import Logging
 import Messaging
 import Runtime
-import Sync
-import User
-import Verification
 
 /// Which deployment a command talks to: the one `identitybus up` runs under `--data-dir`, or whatever the environment
 /// names.
 struct Deployment: ParsableArguments {
-    /// Those with a store of their own: all that the command line knows of services follows from this list.
-    private static let types: [any CommandService.Type] = [
-        LinkService.self, UserService.self, SyncService.self, VerificationService.self,
-    ]
-    static let services = types.map { $0.name }
-    /// Every command that a service reads.
-    static let commands = types.flatMap { $0.commandTypes }
-
     @Option(help: "The folder of the deployment that `identitybus up` runs.")
     var dataDir = ".identitybus"
 

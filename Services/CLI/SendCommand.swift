@@ -86,7 +86,7 @@ struct SendCommand: ParsableCommand {
             throw ValidationError("--data is not JSON: \(error)")
         }
         let topic = deployment.topics.commands(service)
-        let known = Deployment.commands.first { $0.name == type }
+        let known = services.flatMap { $0.commandTypes }.first { $0.name == type }
         let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id.text)
         var attributes = EventAttributes(id: id.text, source: source, type: type, appID: app.text)
         attributes.time = Timestamp.now.rfc3339

@@ -72,7 +72,7 @@ struct UpCommand: ParsableCommand {
         let folder = "\(deployment.dataDir)/run"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let gatewayEnvironment = try gatewayEnvironment(environment)
-        return (Deployment.services + [Self.gateway]).map { name in
+        return (serviceNames + [Self.gateway]).map { name in
             var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
             if name == Self.gateway { reports[Self.gatewayReport] = deployment.gatewayFile }
             return ChildService(
@@ -113,7 +113,7 @@ struct UpCommand: ParsableCommand {
         // The address is not known before the broker runs; any will do to read the other settings.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
         let gatewayReplies = deployment.topics.replies(to: Self.gateway)
-        let specs = try (Deployment.services + [Self.gateway]).flatMap { name in
+        let specs = try (serviceNames + [Self.gateway]).flatMap { name in
             try ServiceConfiguration(environment: environment, service: name)
                 .topicSpecs(for: name, reading: [.replies(from: [])])
                 .filter { name != Self.gateway || $0.name == gatewayReplies }

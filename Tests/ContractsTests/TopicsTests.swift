@@ -3,6 +3,7 @@
 import Runtime
 import Testing
 
+@testable import CLI
 @testable import Contracts
 
 @Suite struct TopicsTests {

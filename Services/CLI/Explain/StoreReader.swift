@@ -19,7 +19,7 @@ struct StoreReader {
     /// The stores there are: those of $DATABASE_URL, else the files in the folder.
     static func all(dataDirectory: String) throws -> [StoreReader] {
         let url = ProcessInfo.processInfo.environment["DATABASE_URL"] ?? ""
-        return try Deployment.services.compactMap { service in
+        return try serviceNames.compactMap { service in
             if !url.isEmpty {
                 let reader = StoreReader(
                     service: service,

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Link
+import Runtime
+import Sync
+import User
+import Verification
+
+/// The services with a store of their own. A new one is entered here: what `up` starts, `send` can write and `explain`
+/// reads follows from this list, and so do the tests that are about all services.
+let services: [any CommandService.Type] = [
+    LinkService.self, UserService.self, SyncService.self, VerificationService.self,
+]
+
+let serviceNames = services.map { $0.name }
