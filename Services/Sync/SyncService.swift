@@ -38,10 +38,8 @@ public struct SyncService: CommandService {
     /// Takes `ALIAS_DELAY` from the environment: whole seconds, 24 hours unless it says otherwise.
     /// - Throws: `ConfigurationProblem`.
     public init(environment: [String: String]) throws {
-        let text = environment["ALIAS_DELAY"] ?? ""
-        guard let seconds = text.isEmpty ? 86_400 : Int64(text), (0...31_536_000).contains(seconds) else {
-            throw ConfigurationProblem("ALIAS_DELAY", "is not a whole number of seconds from 0 to 31536000")
-        }
+        let settings = EnvironmentSettings(environment)
+        let seconds = try settings.integer("ALIAS_DELAY", default: 86_400, in: 0...31_536_000)
         self.init(aliasDelay: .seconds(seconds))
     }
 

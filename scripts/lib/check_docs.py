@@ -5,7 +5,10 @@
 
 - Rules (L5, U12, S3, V7 on the services' pages, F9 on vendors.md) are defined once, and every one that is cited exists.
 - Every member and type of a golden file stands on its service's page; the README's replies have the members of today.
-- Links, files and tests that a page names exist. So do pages that comments name: nothing outside the repository is cited.
+- Links, files and tests that a page names exist. So do files that comments name: nothing outside the repository is cited.
+- Settings: every environment variable that the code reads has one row of a table, with its default and range. Variables,
+  reasons, metrics and commands of `identitybus` that pages name are the code's, and the code's stand on a page.
+- Every service has its page and its entry in Services/CLI/Services.swift.
 - Modules import only from floors below their own (CONTRIBUTING.md), and packages are used where dependencies.md says.
 
 Every rule of a service is cited by its code and by a test, every fact of a vendor by anything.
@@ -19,6 +22,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -29,6 +33,11 @@ DEFINITION = re.compile(r"^(?:- \*\*|\| )([LUSVF]\d{1,3}[a-z]?)(?:\*\*| \|)")
 # What was written before the rules had numbers, and pages of others that are not here.
 OUTSIDE = re.compile(r"\bseeds? 00\d|\bfacts [A-D]\d|\b[Tt]ables? [A-D]\d|\brows? of A\d|\bpeers?'? bug", re.ASCII)
 PAGE = re.compile(r"(?<![\w@.:/-])((?:[\w-]+/)*[\w-]+\.md)\b")
+PLACE = re.compile(r"(?<![\w./<-])((?:Services|Shared|Tests|Benchmarks|docs|scripts|config|\.ci)/[\w./-]*\w)(?![\w<*{]|/[<*{])")
+WORD = re.compile(r"(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])")  # a variable of the environment, or a reason
+FOREIGN = {"CLUSTER_ID"}  # of Kafka's image
+# Pages about how this is built and tested may name what only tests and scripts read.
+WORKSHOP = {"CONTRIBUTING.md", "dependencies.md", "guarantees.md", "performance.md", "simulation.md", "docs/model/README.md"}
 MODULES = {
     "swift-argument-parser": {"ArgumentParser"}, "swift-configuration": {"Configuration"}, "swift-crypto": {"Crypto"},
     "swift-log": {"Logging"}, "swift-metrics": {"CoreMetrics", "Metrics"}, "GRDB.swift": {"GRDB", "GRDBSQLite"},
@@ -49,6 +58,8 @@ def files(folder: str, *endings: str) -> list[Path]:
 CODE = files("Services", ".swift") + files("Shared", ".swift")
 TESTS = files("Tests", ".swift", ".py")
 DOCS = sorted(ROOT.glob("*.md")) + files("docs", ".md")
+SWIFT_FILES = {"Package.swift"} | {
+    path.name for folder in ("Services", "Shared", "Tests", "Benchmarks/Sources") for path in files(folder, ".swift")}
 
 
 # What people read
@@ -94,9 +105,10 @@ def page_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def read(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def read(path: Path) -> list[tuple[int, str]]:
     """Lines of comments and pages; texts of the code begin with a zero."""
-    return {".swift": swift_comments, ".py": python_comments, ".md": page_lines}[path.suffix](path)
+    return list({".swift": swift_comments, ".py": python_comments, ".md": page_lines}[path.suffix](path))
 
 
 # Rules
@@ -220,9 +232,9 @@ def check_links() -> None:
                     fault(page, number, f"{place} does not exist")
                 elif anchor and file.suffix == ".md" and anchor not in anchors(file):
                     fault(page, number, f"{place or page.name} has no heading #{anchor}")
-            for path in re.findall(r"`((?:Services|Shared|Tests|Benchmarks|docs|scripts|config|\.ci)/[\w./-]+)`", line):
-                if not (ROOT / path).exists():
-                    fault(page, number, f"{path} does not exist")
+            for name in re.findall(r"`([\w+]+\.swift)`", line):
+                if name not in SWIFT_FILES:
+                    fault(page, number, f"there is no file {name}")
 
 
 def check_outside(paths: list[Path]) -> None:
@@ -237,6 +249,9 @@ def check_outside(paths: list[Path]) -> None:
                     places = (ROOT / name, ROOT / "docs" / name, path.parent / name)
                     if not any(place.exists() for place in places):
                         fault(path, number, f"{name} is not in the repository")
+            for name in PLACE.findall(text):
+                if not any(ROOT.glob(f"{name}*" if text[text.index(name) + len(name):].startswith("…") else name)):
+                    fault(path, number, f"{name} does not exist")
 
 
 def check_tests_named() -> None:
@@ -258,8 +273,135 @@ def check_tests_named() -> None:
                     if name not in names and name not in functions and not name.isupper():
                         fault(page, number, f"there is no test {name}")
 
+# Settings, reasons, metrics, commands
+
+
+def ticked(page: Path) -> Iterator[tuple[int, str]]:
+    for number, line in page_lines(page):
+        for code in re.findall(r"`([^`]+)`", line):
+            yield number, code
+
+
+def literals() -> Iterator[tuple[Path, int, str]]:
+    for path in CODE:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for text in re.findall(r'"((?:\\.|[^"\\])*)"', line):
+                yield path, number, text
+
+
+def check_words() -> None:
+    """Variables and reasons: what pages name is the code's, what the code says stands on a page."""
+    product = {word for path in CODE for word in WORD.findall(path.read_text())}
+    workshop = product | {
+        word for folder in ("Tests", "scripts", "docs/model") for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix not in (".md", ".pyc", ".json") for word in WORD.findall(path.read_text())}
+    told = set(WORD.findall((ROOT / "docs" / "openapi.json").read_text())) | FOREIGN
+    for page in DOCS:
+        known = workshop if page.name in WORKSHOP or str(page.relative_to(ROOT)) in WORKSHOP else product
+        for number, code in ticked(page):
+            for word in WORD.findall(code):
+                told.add(word)
+                if word not in known and word not in FOREIGN:
+                    fault(page, number, f"{word} is not in the code")
+    for path, number, text in literals():
+        if WORD.fullmatch(text) and not {text, text.removesuffix("_FILE")} & told and not re.match(r"KAFKA_(CONSUMER|PRODUCER)_", text):
+            fault(path, number, f"{text} stands on no page of docs")
+
+
+def check_variables() -> None:
+    """Every variable that the code reads has one row in a table that begins with `variable`."""
+    rows: dict[str, tuple[Path, int, list[str]]] = {}
+    for page in DOCS:
+        heads: list[str] = []
+        for number, line in page_lines(page):
+            cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+            if not line.startswith("|"):
+                heads = []
+            elif cells[0] == "variable":
+                heads = cells
+            elif heads:
+                for name in re.findall(r"`([A-Z_*]+)`", cells[0]):
+                    if name in rows:
+                        fault(page, number, f"{name} has a row on {rows[name][0].name} already")
+                    rows[name] = (page, number, cells + [""] * (len(heads) - len(cells)) if "allowed" in heads else cells[:2])
+    for path in CODE:
+        source = path.read_text()
+        for match in re.finditer(
+                r'(?:(?:text|secret|choice|integer)\(|environment\[|set\[|getenv\(|Variable = )\s*"([A-Z_]+)"'
+                r'(?:, default: (-?[\d_]+), in: (-?[\d_]+)\.\.\.([\d_]+))?', source):
+            name, number = match[1] if match[1] in rows else match[1].removesuffix("_FILE"), source[:match.start()].count("\n") + 1
+            if name not in rows:
+                fault(path, number, f"{name} has no row in a table of variables")
+                continue
+            page, line, cells = rows[name]
+            if match[2]:
+                default, least, most = (text.replace("_", "") for text in match.groups()[1:])
+                if not re.search(rf"(?<![\w.-]){default}(?![\w.])", cells[1]):
+                    fault(page, line, f"{name} is {default} unless set")
+                if len(cells) > 2 and cells[2] != f"{least} to {most}":
+                    fault(page, line, f"{name} may be {least} to {most}")
+
+
+def check_apps_file() -> None:
+    """Every member stands in a page's "Settings in the apps file", on the gateway's page or in the demo file."""
+    told = set(re.findall(r"\w+", (ROOT / "config" / "apps.yaml").read_text())) | words(ROOT / "docs" / "gateway.md")
+    for page in DOCS:
+        section = page.read_text().partition("\n## Settings in the apps file\n")[2].partition("\n## ")[0]
+        told.update(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section))))
+    for path in files("Shared/Apps", ".swift"):
+        source = path.read_text()
+        for block in re.finditer(r"enum CodingKeys[^{]*\{([^}]*)\}", source):
+            for member in re.findall(r"\w+", re.sub(r"\bcase\b", "", block[1])):
+                if member not in told:
+                    fault(path, source[:block.start()].count("\n") + 1, f"the member {member} stands on no page of docs")
+
+
+def check_metrics() -> None:
+    form = re.compile(r"(?:identity|kafka|gateway|process|log|metrics)_[a-z_]*[a-z]")
+    code: dict[str, tuple[Path, int]] = {}
+    for path, number, text in literals():
+        if form.fullmatch(text) and ("Metrics" in path.parts or re.search(r"import (?:Core)?Metrics", path.read_text())):
+            code.setdefault(re.sub("_(?:total|seconds)$", "", text), (path, number))
+    told = set()
+    for page in DOCS:
+        in_table = False
+        for number, line in page_lines(page):
+            in_table = line.startswith("| metric |") or in_table and line.startswith("|")
+            for text in re.findall(r"`([^`]+)`", line.split(" | ")[0] if in_table else line):
+                name = re.sub(r"(?:_total|_seconds)?(?:\{.*\})?$", "", text)
+                if name in code:
+                    told.add(name)
+                elif form.fullmatch(name) and (in_table or name != text):
+                    fault(page, number, f"there is no metric {text}")
+    for name, place in code.items():
+        if name not in told and not name.startswith("process_"):
+            fault(*place, f"the metric {name} stands on no page of docs")
+
+
+def check_commands() -> None:
+    commands = {
+        name for path in files("Services/CLI", ".swift")
+        for name in re.findall(r'commandName: "([^"]+)"', path.read_text())}
+    for path in DOCS + [ROOT / "docker-compose.yml"]:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r"(?:(?<=\$ )|(?<=/)|(?<=^    )|(?<=… )|(?<=[^|] `)|(?<=exec link ))identitybus ([a-z][a-z-]*)", line):
+                if name not in commands:
+                    fault(path, number, f"there is no command identitybus {name}")
+
 
 # Modules and packages
+
+
+def check_services() -> None:
+    """Every service has a page, and the command line knows it."""
+    known = ROOT / "Services" / "CLI" / "Services.swift"
+    for folder in sorted(path for path in (ROOT / "Services").iterdir() if path.is_dir() and path.name != "CLI"):
+        if not (ROOT / "docs" / f"{folder.name.lower()}.md").exists():
+            fault(folder, 1, f"docs/{folder.name.lower()}.md does not exist")
+        for path in folder.glob("*.swift"):
+            for name in re.findall(r"struct (\w+): CommandService\b", path.read_text()):
+                if f"{name}.self" not in known.read_text():
+                    fault(path, 1, f"{name} is not in {known.relative_to(ROOT)}")
 
 
 def imports() -> dict[str, dict[str, tuple[Path, int]]]:
@@ -310,6 +452,12 @@ def main() -> int:
     check_links()
     check_outside(DOCS + CODE + TESTS)
     check_tests_named()
+    check_words()
+    check_variables()
+    check_apps_file()
+    check_metrics()
+    check_commands()
+    check_services()
     found = imports()
     check_floors(found)
     check_packages(found)

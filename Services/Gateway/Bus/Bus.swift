@@ -10,7 +10,7 @@ import ServiceLifecycle
 import Synchronization
 
 /// Commands out, replies back. The request handlers call ``ask(_:acceptsPending:)``; two threads of its own do the
-/// Kafka work, one for each client, so that neither waits for the other (docs/decisions/0008).
+/// Kafka work, one for each client, so that neither waits for the other (docs/decisions/0008-gateway-replies.md).
 final class Bus: CommandBus, Service, Sendable {
     let health = BusHealth()
 

@@ -9,7 +9,7 @@ import Runtime
 /// Owns the tail of the reply topic. Confined to one thread.
 ///
 /// Every replica reads every partition of the one reply topic from its end, outside of any group, and passes over what
-/// it does not wait for (docs/decisions/0008).
+/// it does not wait for (docs/decisions/0008-gateway-replies.md).
 struct ReplyThread {
     let configuration: ServiceConfiguration
     let topic: String
