@@ -35,10 +35,10 @@ extension UserDecider {
         guard let secret = command.appSecret, app.sdk.appSecret?.matches(secret) == true else {
             throw Rejection(.appSecretInvalid)  // U23
         }
-        guard command.linking == .linker else { return begin(command, .user(by: .unlinked)) }
+        guard command.linking == .linker else { return begin(command, .user(by: .unlinked)) }  // U22
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }
         var decision = begin(command, .linkersTurn(deadline: linkersDeadline))
-        // The linker may begin once the link service knows the install, and is told then.
+        // U17. The linker may begin once the link service knows the install, and is told then.
         decision.outcome = .begun
         return decision
     }

@@ -210,6 +210,7 @@ def wrong_credentials() -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("headers", wrong_credentials())
 def test_row_2_wrong_credentials_get_401_without_a_body(client: Client, sync: StandIn, headers: dict[str, str]) -> None:
+    """F22, F27."""
     count = len(sync.commands)
     answer = post(client, "/v1/identify", json.dumps(WEB).encode(), headers)
     assert (answer.status, answer.body) == (401, b"")
@@ -217,6 +218,7 @@ def test_row_2_wrong_credentials_get_401_without_a_body(client: Client, sync: St
 
 
 def test_row_2_a_key_without_the_scope_gets_403_without_a_body(client: Client) -> None:
+    """F27."""
     answer = post(client, "/v1/identify", WEB, basic("demo-backend"))
     assert (answer.status, answer.body) == (403, b"")
 

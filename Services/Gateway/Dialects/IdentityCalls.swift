@@ -184,7 +184,7 @@ enum IdentityCalls {
     // MARK: Failures
 
     static func failure(_ failure: APIFailure, _ ref: CommandID, isAlias: Bool) -> APIResponse {
-        // The vendor answers these two without a body; origins are ours.
+        // The vendor answers these two without a body (F27); origins are ours.
         let hasBody = failure.status != 401 && (failure.status != 403 || failure == .originNotAllowed)
         var response =
             hasBody
