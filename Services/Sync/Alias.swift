@@ -5,7 +5,7 @@ import Contracts
 import Runtime
 import Storage
 
-/// `sync.alias`: one profile is the continuation of another (docs/sync.md "Rules").
+/// `sync.alias`: one profile is the continuation of another (docs/sync.md "Alias").
 extension SyncDecider {
     /// A client's clock may be this wrong without its windows being refused.
     private static let clockTolerance: Int64 = 3_600_000

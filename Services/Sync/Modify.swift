@@ -5,7 +5,7 @@ import Contracts
 import Runtime
 import Storage
 
-/// `sync.modify`: what a profile is given, and what it loses (docs/sync.md "Rules").
+/// `sync.modify`: what a profile is given, and what it loses (docs/sync.md "Modify").
 extension SyncDecider {
     func modify(_ command: ModifyIdentities) throws(Rejection) -> Decision {
         let touchesLogin = command.changes.contains { change in

@@ -4,7 +4,7 @@ import Apps
 import Contracts
 import Runtime
 
-/// Identify, login and logout: which profile the device has now (docs/sync.md "Rules").
+/// Identify, login and logout: which profile the device has now (docs/sync.md "Identify, login, logout").
 extension SyncDecider {
     func move(_ operation: SyncCommand.Operation, _ request: SyncRequest) throws(Rejection) -> Decision {
         // Best match has no known users: its logins and logouts are identifies.

@@ -4,7 +4,7 @@ import Apps
 import Contracts
 import Runtime
 
-/// Authentication codes (docs/user.md "Creating and restoring").
+/// Authentication codes (docs/user.md "Authentication codes").
 extension UserDecider {
     /// The code that this command would give out: 64 bytes that nobody without the store's salt can guess, as
     /// hex (U2).

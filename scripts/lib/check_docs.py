@@ -73,6 +73,9 @@ def swift_comments(path: Path) -> Iterator[tuple[int, str]]:
             in_text ^= line.count('"""') % 2 == 1
             yield number, "\0" + line.strip()
             continue
+        if line.lstrip().startswith("//"):
+            yield number, line.lstrip().lstrip("/")
+            continue
         bare = re.sub(r'#"[^"]*"#|"(?:\\.|[^"\\])*"', '""', line)
         if "//" in bare:
             yield number, bare.split("//", 1)[1]
@@ -215,9 +218,13 @@ def check_members() -> None:
 # Links and names
 
 
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@cache
 def anchors(page: Path) -> set[str]:
-    headings = [line.lstrip("#").strip() for _, line in page_lines(page) if line.startswith("#")]
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {slug(line.lstrip("#").strip()) for _, line in page_lines(page) if line.startswith("#")}
 
 
 def check_links() -> None:
@@ -247,8 +254,12 @@ def check_outside(paths: list[Path]) -> None:
             for name in PAGE.findall(text):
                 if path.suffix != ".md" or "/" in name:
                     places = (ROOT / name, ROOT / "docs" / name, path.parent / name)
-                    if not any(place.exists() for place in places):
+                    page = next((place for place in places if place.exists()), None)
+                    if not page:
                         fault(path, number, f"{name} is not in the repository")
+                    for heading in re.findall(rf'{re.escape(name)}\)?,? "([^"]+)"', text) if page else ():
+                        if slug(heading) not in anchors(page):
+                            fault(path, number, f"{name} has no heading “{heading}”")
             for name in PLACE.findall(text):
                 if not any(ROOT.glob(f"{name}*" if text[text.index(name) + len(name):].startswith("…") else name)):
                     fault(path, number, f"{name} does not exist")
