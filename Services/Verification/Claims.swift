@@ -94,7 +94,7 @@ public enum Claimant: Sendable, Hashable {
     case anonymous(AnonymousReason)
     case user(Identifiers)
 
-    /// Applies the vendor's rules (docs/verification.md "What a login comes to"): what is empty after trimming is absent;
+    /// Applies the vendor's rules (docs/verification.md "Results of a login"): what is empty after trimming is absent;
     /// an identifier that is not valid makes the login an anonymous one, also when the other would do.
     public init(
         userID: String?, email: String?, name: String? = nil, fullPrivacy: Bool, nobody: NobodyValues = .standard

@@ -5,7 +5,7 @@ import Contracts
 import Runtime
 import Storage
 
-/// Coming and going (docs/verification.md "What a login comes to").
+/// Coming and going (docs/verification.md "Results of a login").
 extension VerificationDecider {
     func enter(_ claim: Claim, _ deviceID: DeviceID) -> Decision {
         var decision = tally(claim, deviceID)

@@ -11,7 +11,7 @@ import WireJSON
 @testable import Runtime
 @testable import Verification
 
-/// docs/verification.md "What a login comes to", in all modes.
+/// docs/verification.md "Results of a login", in all modes.
 @Suite struct OutcomeTests {
     static let good = Fixture.token("anna")
     static let second = Fixture.token("anna", "second_secret_key_0123456789")
