@@ -44,7 +44,7 @@ public enum AppsFile {
         var replyOwners: [String: AppID] = [:]
         for app in file.apps {
             guard !app.id.text.isEmpty, app.id.text.utf8.count <= 255, !app.id.text.contains("/") else {
-                throw Problem("has an app whose id is empty, over 255 bytes or has a slash")
+                throw Problem("has an app whose id is empty, is over 255 bytes or has a slash")
             }
             guard appIDs.insert(app.id).inserted else { throw Problem("lists app \(app.id) twice") }
             var keys: [KeyID: APIKey] = [:]
@@ -86,11 +86,11 @@ public enum AppsFile {
         let demo = Set(apps.filter(\.isDemo).map(\.id))
         let weaknesses = uses.filter { !demo.contains($0.app) }.compactMap(\.weakness)
         if weakSecrets == .refuse, let first = weaknesses.first {
-            throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn takes it for now)")
+            throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn accepts it for now)")
         }
         guard !demo.isEmpty else { return weaknesses }
         let ids = demo.map(\.text).sorted().joined(separator: ", ")
-        return ["demo apps (\(ids)): their secrets are known, everybody can act as them"] + weaknesses
+        return ["demo apps (\(ids)): their secrets are public, anybody can act as them"] + weaknesses
     }
 
     private static func check(replies: String, _ place: String) throws(Problem) {
@@ -98,8 +98,8 @@ public enum AppsFile {
         guard topics.replyTopic(replies) == replies, replies != topics.replies, !topics.isOwn(replyTopic: replies)
         else {
             throw Problem(
-                "\(place): replies is not a topic named identity.replies.<name> that nobody else reads; "
-                    + "write identity.replies.\(place.dropFirst(4)), for example")
+                "\(place): replies must be identity.replies.<name>, and not a topic of the deployment's own services "
+                    + "(identity.replies.<word>.v1); write identity.replies.\(place.dropFirst(4)), for example")
         }
     }
 
@@ -108,7 +108,7 @@ public enum AppsFile {
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
         guard !key.id.text.isEmpty, !key.id.text.contains(";"), !key.id.text.contains(".") else {
-            throw Problem("\(place): the id must not be empty, or have a semicolon or a dot")
+            throw Problem("\(place): the id must not be empty or have a semicolon or a dot")
         }
         guard !Signature.reservedKeyIDs.contains(key.id.text) else {
             let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")

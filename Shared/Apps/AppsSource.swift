@@ -87,7 +87,7 @@ public final class AppsSource {
             }
             if let id = apps.key(withSecret: internalKeys) {
                 throw AppsFile.Problem(
-                    "key \(id) has the internal key as its secret: who holds it could send as a service")
+                    "key \(id) has the internal key as its secret: whoever holds it could send as a service")
             }
             return (apps, files)
         } catch {

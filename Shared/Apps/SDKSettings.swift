@@ -75,7 +75,9 @@ extension SDKSettings {
             let place = "\(place), tokenSecret"
             let secret = try secrets.read(
                 inline: section.tokenSecret, file: section.tokenSecretFile, place, of: app, for: .tokenSecret)
-            guard secret.utf8.count >= 32 else { throw AppsFile.Problem("\(place): the secret has less than 32 bytes") }
+            guard secret.utf8.count >= 32 else {
+                throw AppsFile.Problem("\(place): the secret has fewer than 32 bytes")
+            }
             settings.tokenSecret = TokenSecret(secret)
         }
         func milliseconds(

@@ -102,7 +102,7 @@ final class SecretReader {
             }
         default: throw AppsFile.Problem("\(place): give either secret or secretFile")
         }
-        guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has less than 8 bytes") }
+        guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has fewer than 8 bytes") }
         uses.append(SecretUse(app: app, place: place, purpose: purpose, secret: Array(secret.utf8)))
         return secret
     }

@@ -118,7 +118,7 @@ extension SyncSettings {
                 ("uniqueIdentities", section.uniqueIdentities), ("immutableIdentities", section.immutableIdentities),
             ] where list != nil {
                 throw AppsFile.Problem(
-                    "\(place): the default strategy has fixed identities; take out \(member) or use conversion")
+                    "\(place): the default strategy has fixed identities; remove \(member) or use conversion")
             }
         }
         if let names = section.priority { settings.priority = try types(names, "\(place), priority") }
@@ -209,7 +209,7 @@ extension SyncSettings {
                 "\(place): immutable identity \(type.rawValue) must be in loginIdentities and uniqueIdentities too")
         }
         guard Set(settings.priority.prefix(immutable.count)) == immutable else {
-            throw AppsFile.Problem("\(place): immutable identities must stand first in priority")
+            throw AppsFile.Problem("\(place): immutable identities must come first in priority")
         }
         if settings.strategy == .bestMatch, !settings.loginIdentities.isEmpty {
             throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")
@@ -218,7 +218,7 @@ extension SyncSettings {
             guard !settings.joinByLowerRank else {
                 throw AppsFile.Problem(
                     "\(place): strategy userIdThenEmail joins by e-mail only profiles without a user id; "
-                        + "take out joinByLowerRank")
+                        + "remove joinByLowerRank")
             }
             guard settings.loginIdentities.isSuperset(of: [.customerID, .email]),
                 settings.uniqueIdentities.contains(.customerID), !settings.uniqueIdentities.contains(.email),

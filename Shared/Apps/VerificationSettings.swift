@@ -186,7 +186,7 @@ extension VerificationSettings {
             if other.id == key.id { throw AppsFile.Problem("\(place): the id is used twice") }
             if other.secret == secret {
                 throw AppsFile.Problem(
-                    "\(place): has the secret of key \(other.id); counters could not tell them apart")
+                    "\(place): has the same secret as key \(other.id); counters could not tell them apart")
             }
         }
         return Key(

@@ -89,7 +89,7 @@ final class SendThread {
     }
 
     private func failed(_ id: CommandID, _ error: KafkaError) {
-        logger.warning("Kafka did not take a command", metadata: ["ref": "\(id)", "error": "\(error)"])
+        logger.warning("Kafka did not accept a command", metadata: ["ref": "\(id)", "error": "\(error)"])
         waiters.fail(id)
     }
 
@@ -97,10 +97,10 @@ final class SendThread {
         for report in producer.close(timeout: .zero) { settle(report) }
         do {
             producer = try Self.makeProducer(configuration, logger)
-            logger.warning("the Kafka producer failed for good and was replaced")
+            logger.warning("the Kafka producer failed permanently and was replaced")
         } catch {
             logger.error(
-                "the Kafka producer failed for good and could not be replaced", metadata: ["error": "\(error)"])
+                "the Kafka producer failed permanently and could not be replaced", metadata: ["error": "\(error)"])
         }
     }
 

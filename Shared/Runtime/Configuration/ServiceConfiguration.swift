@@ -85,8 +85,8 @@ public struct ServiceConfiguration: Sendable {
 
     /// The topics that a service reads and writes.
     ///
-    /// The commands topic takes messages well over our own limit, so that who sends too much is told by us, with a
-    /// reason; a dead letter is larger than what it holds by its headers.
+    /// The commands topic takes messages well over our own limit, so that we, not the broker, tell the sender of a
+    /// message that is too large; a dead letter is larger than what it holds by its headers.
     /// - Parameter sources: what it reads.
     public func topicSpecs(for service: String, reading sources: [InputSource] = []) -> [TopicSpec] {
         let own = [
@@ -156,7 +156,7 @@ public struct ServiceConfiguration: Sendable {
                 || [0x2D, 0x2E, 0x5F].contains(byte)
         }
         guard isLegal, prefix.utf8.count <= 100 else {
-            throw ConfigurationProblem("TOPIC_PREFIX", "has other characters than A-Z a-z 0-9 . _ - or more than 100")
+            throw ConfigurationProblem("TOPIC_PREFIX", "may have at most 100 characters of A-Z a-z 0-9 . _ -")
         }
         return prefix
     }

@@ -28,8 +28,8 @@ extension DeploymentKeys {
             guard current == nil, previous == nil else {
                 throw ConfigurationProblem(
                     derived.variable,
-                    "is set together with \(current == nil ? Self.previousKeysVariable : Self.internalKeyVariable), which "
-                        + "is not needed then: take that one away")
+                    "is set together with \(current == nil ? Self.previousKeysVariable : Self.internalKeyVariable); "
+                        + "remove that one, it is not needed then")
             }
             guard let keys = DeploymentKeys(text: text, purposes: derived.purposes) else {
                 throw ConfigurationProblem(derived.variable, "is not what `identitybus derive-keys` prints for it")
@@ -45,12 +45,12 @@ extension DeploymentKeys {
             return
         }
         guard current.utf8.count >= 16 else {
-            throw ConfigurationProblem(Self.internalKeyVariable, "has less than 16 bytes")
+            throw ConfigurationProblem(Self.internalKeyVariable, "has fewer than 16 bytes")
         }
         let others = (previous ?? "").split { $0 == "," || $0.isNewline }
         guard others.allSatisfy({ $0.utf8.count >= 16 }) else {
             throw ConfigurationProblem(
-                Self.previousKeysVariable, "holds a key of less than 16 bytes; keys are separated by commas")
+                Self.previousKeysVariable, "has a key of fewer than 16 bytes; separate keys with commas")
         }
         self.init(internalKeys: ([current] + others.map(String.init)).map { SymmetricKey(data: Array($0.utf8)) })
     }
