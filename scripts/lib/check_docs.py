@@ -6,6 +6,7 @@
 - Rules (L5, U12, S3, V7 on the services' pages, F9 on vendors.md) are defined once, and every one that is cited exists.
 - Every member and type of a golden file stands on its service's page; the README's replies have the members of today.
 - Links, files and tests that a page names exist. So do files that comments name: nothing outside the repository is cited.
+- Members, types and tests that pages name in code style exist.
 - Settings: every environment variable that the code reads has one row of a table, with its default and range. Variables,
   reasons, metrics and commands of `identitybus` that pages name are the code's, and the code's stand on a page.
 - Every service has its page and its entry in Services/CLI/Services.swift.
@@ -15,103 +16,35 @@ Every rule of a service is cited by its code and by a test, every fact of a vend
 Every fault is one line, file:line: what is wrong. The exit status says whether there was one.
 """
 
-import ast
-import io
 import json
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+
+import check_names
+from pages import CODE, DOCS, ROOT, TESTS, fault, faults, files, is_test, page_lines, read, words
+
 RULE_PAGES = {"L": "link", "U": "user", "S": "sync", "V": "verification", "F": "vendors"}
 RULE = re.compile(r"(?<![\w+./-])([LUSVF]\d{1,3}[a-z]?)(?: to ([LUSVF]\d{1,3}[a-z]?))?(?![\w/-])")
 DEFINITION = re.compile(r"^(?:- \*\*|\| )([LUSVF]\d{1,3}[a-z]?)(?:\*\*| \|)")
 # What was written before the rules had numbers, and pages of others that are not here.
 OUTSIDE = re.compile(r"\bseeds? 00\d|\bfacts [A-D]\d|\b[Tt]ables? [A-D]\d|\brows? of A\d|\bpeers?'? bug", re.ASCII)
 PAGE = re.compile(r"(?<![\w@.:/-])((?:[\w-]+/)*[\w-]+\.md)\b")
-PLACE = re.compile(r"(?<![\w./<-])((?:Services|Shared|Tests|Benchmarks|docs|scripts|config|\.ci)/[\w./-]*\w)(?![\w<*{]|/[<*{])")
-WORD = re.compile(r"(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])")  # a variable of the environment, or a reason
-FOREIGN = {"CLUSTER_ID"}  # of Kafka's image
-# Pages about how this is built and tested may name what only tests and scripts read.
-WORKSHOP = {"CONTRIBUTING.md", "dependencies.md", "guarantees.md", "performance.md", "simulation.md", "docs/model/README.md"}
+PLACE = re.compile(r"(?<![\w./<-])((?:Services|Shared|Tests|Benchmarks|docs|scripts|config|\.ci)/[\w./-]*\w)"
+                   r"(?![\w<*{]|/[<*{])")
 MODULES = {
     "swift-argument-parser": {"ArgumentParser"}, "swift-configuration": {"Configuration"}, "swift-crypto": {"Crypto"},
     "swift-log": {"Logging"}, "swift-metrics": {"CoreMetrics", "Metrics"}, "GRDB.swift": {"GRDB", "GRDBSQLite"},
     "hummingbird": {"Hummingbird", "HummingbirdCore", "HummingbirdTLS"}, "jwt-kit": {"JWTKit"}, "Yams": {"Yams"},
     "swift-service-lifecycle": {"ServiceLifecycle", "UnixSignals"},
 }
-faults: list[str] = []
-
-
-def fault(path: Path, line: int, what: str) -> None:
-    faults.append(f"{path.relative_to(ROOT)}:{line}: {what}")
-
-
-def files(folder: str, *endings: str) -> list[Path]:
-    return sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in endings)
-
-
-CODE = files("Services", ".swift") + files("Shared", ".swift")
-TESTS = files("Tests", ".swift", ".py")
-DOCS = sorted(ROOT.glob("*.md")) + files("docs", ".md")
 SWIFT_FILES = {"Package.swift"} | {
     path.name for folder in ("Services", "Shared", "Tests", "Benchmarks/Sources") for path in files(folder, ".swift")}
-
-
-# What people read
-
-
-def swift_comments(path: Path) -> Iterator[tuple[int, str]]:
-    """The comments, and in tests what texts begin with: tables of tests name their rows by rule."""
-    in_text = False
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if in_text or line.count('"""') % 2:
-            in_text ^= line.count('"""') % 2 == 1
-            yield number, "\0" + line.strip()
-            continue
-        if line.lstrip().startswith("//"):
-            yield number, line.lstrip().lstrip("/")
-            continue
-        bare = re.sub(r'#"[^"]*"#|"(?:\\.|[^"\\])*"', '""', line)
-        if "//" in bare:
-            yield number, bare.split("//", 1)[1]
-        for text in re.findall(r'"((?:\\.|[^"\\])*)"', line.split("///")[0]):
-            yield number, "\0" + text
-
-
-def python_comments(path: Path) -> Iterator[tuple[int, str]]:
-    source = path.read_text()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
-    documentation = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            documentation.add(node.value)
-            for offset, line in enumerate(node.value.value.splitlines()):
-                yield node.lineno + offset, line
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documentation:
-            yield node.lineno, "\0" + node.value
-
-
-def page_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Without blocks of code."""
-    in_code = False
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if line.startswith("```"):
-            in_code = not in_code
-        elif not in_code and not line.startswith("    "):
-            yield number, line
-
-
-@cache
-def read(path: Path) -> list[tuple[int, str]]:
-    """Lines of comments and pages; texts of the code begin with a zero."""
-    return list({".swift": swift_comments, ".py": python_comments, ".md": page_lines}[path.suffix](path))
 
 
 # Rules
@@ -179,10 +112,6 @@ def members(value: object, below: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from members(inner, below)
-
-
-def words(page: Path) -> set[str]:
-    return {word for code in re.findall(r"`([^`\n]+)`", page.read_text()) for word in re.findall(r"\w+", code)}
 
 
 def check_members() -> None:
@@ -267,10 +196,6 @@ def check_outside(paths: list[Path]) -> None:
 
 def check_tests_named() -> None:
     """Tables whose last column says `shown by`, `test` or `tested` name files of tests, or functions in them."""
-    functions = " ".join(
-        name for path in TESTS for name in re.findall(r"(?:func|def|struct) (\w+)", path.read_text()))
-    names = {path.stem.removeprefix("test_").removesuffix("Tests") for path in TESTS} | {path.stem for path in TESTS}
-    names |= {path.name for path in (ROOT / "Tests").iterdir()}
     for page in DOCS:
         column = False
         for number, line in page_lines(page):
@@ -281,123 +206,8 @@ def check_tests_named() -> None:
                 column = True
             elif column:
                 for name in re.findall(r"`([A-Za-z]\w+)`", cells[-1]):
-                    if name not in names and name not in functions and not name.isupper():
+                    if not is_test(name) and not name.isupper():
                         fault(page, number, f"there is no test {name}")
-
-# Settings, reasons, metrics, commands
-
-
-def ticked(page: Path) -> Iterator[tuple[int, str]]:
-    for number, line in page_lines(page):
-        for code in re.findall(r"`([^`]+)`", line):
-            yield number, code
-
-
-def literals() -> Iterator[tuple[Path, int, str]]:
-    for path in CODE:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            for text in re.findall(r'"((?:\\.|[^"\\])*)"', line):
-                yield path, number, text
-
-
-def check_words() -> None:
-    """Variables and reasons: what pages name is the code's, what the code says stands on a page."""
-    product = {word for path in CODE for word in WORD.findall(path.read_text())}
-    workshop = product | {
-        word for folder in ("Tests", "scripts", "docs/model") for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix not in (".md", ".pyc", ".json") for word in WORD.findall(path.read_text())}
-    told = set(WORD.findall((ROOT / "docs" / "openapi.json").read_text())) | FOREIGN
-    for page in DOCS:
-        known = workshop if page.name in WORKSHOP or str(page.relative_to(ROOT)) in WORKSHOP else product
-        for number, code in ticked(page):
-            for word in WORD.findall(code):
-                told.add(word)
-                if word not in known and word not in FOREIGN:
-                    fault(page, number, f"{word} is not in the code")
-    for path, number, text in literals():
-        if WORD.fullmatch(text) and not {text, text.removesuffix("_FILE")} & told and not re.match(r"KAFKA_(CONSUMER|PRODUCER)_", text):
-            fault(path, number, f"{text} stands on no page of docs")
-
-
-def check_variables() -> None:
-    """Every variable that the code reads has one row in a table that begins with `variable`."""
-    rows: dict[str, tuple[Path, int, list[str]]] = {}
-    for page in DOCS:
-        heads: list[str] = []
-        for number, line in page_lines(page):
-            cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-            if not line.startswith("|"):
-                heads = []
-            elif cells[0] == "variable":
-                heads = cells
-            elif heads:
-                for name in re.findall(r"`([A-Z_*]+)`", cells[0]):
-                    if name in rows:
-                        fault(page, number, f"{name} has a row on {rows[name][0].name} already")
-                    rows[name] = (page, number, cells + [""] * (len(heads) - len(cells)) if "allowed" in heads else cells[:2])
-    for path in CODE:
-        source = path.read_text()
-        for match in re.finditer(
-                r'(?:(?:text|secret|choice|integer)\(|environment\[|set\[|getenv\(|Variable = )\s*"([A-Z_]+)"'
-                r'(?:, default: (-?[\d_]+), in: (-?[\d_]+)\.\.\.([\d_]+))?', source):
-            name, number = match[1] if match[1] in rows else match[1].removesuffix("_FILE"), source[:match.start()].count("\n") + 1
-            if name not in rows:
-                fault(path, number, f"{name} has no row in a table of variables")
-                continue
-            page, line, cells = rows[name]
-            if match[2]:
-                default, least, most = (text.replace("_", "") for text in match.groups()[1:])
-                if not re.search(rf"(?<![\w.-]){default}(?![\w.])", cells[1]):
-                    fault(page, line, f"{name} is {default} unless set")
-                if len(cells) > 2 and cells[2] != f"{least} to {most}":
-                    fault(page, line, f"{name} may be {least} to {most}")
-
-
-def check_apps_file() -> None:
-    """Every member stands in a page's "Settings in the apps file", on the gateway's page or in the demo file."""
-    told = set(re.findall(r"\w+", (ROOT / "config" / "apps.yaml").read_text())) | words(ROOT / "docs" / "gateway.md")
-    for page in DOCS:
-        section = page.read_text().partition("\n## Settings in the apps file\n")[2].partition("\n## ")[0]
-        told.update(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section))))
-    for path in files("Shared/Apps", ".swift"):
-        source = path.read_text()
-        for block in re.finditer(r"enum CodingKeys[^{]*\{([^}]*)\}", source):
-            for member in re.findall(r"\w+", re.sub(r"\bcase\b", "", block[1])):
-                if member not in told:
-                    fault(path, source[:block.start()].count("\n") + 1, f"the member {member} stands on no page of docs")
-
-
-def check_metrics() -> None:
-    form = re.compile(r"(?:identity|kafka|gateway|process|log|metrics)_[a-z_]*[a-z]")
-    code: dict[str, tuple[Path, int]] = {}
-    for path, number, text in literals():
-        if form.fullmatch(text) and ("Metrics" in path.parts or re.search(r"import (?:Core)?Metrics", path.read_text())):
-            code.setdefault(re.sub("_(?:total|seconds)$", "", text), (path, number))
-    told = set()
-    for page in DOCS:
-        in_table = False
-        for number, line in page_lines(page):
-            in_table = line.startswith("| metric |") or in_table and line.startswith("|")
-            for text in re.findall(r"`([^`]+)`", line.split(" | ")[0] if in_table else line):
-                name = re.sub(r"(?:_total|_seconds)?(?:\{.*\})?$", "", text)
-                if name in code:
-                    told.add(name)
-                elif form.fullmatch(name) and (in_table or name != text):
-                    fault(page, number, f"there is no metric {text}")
-    for name, place in code.items():
-        if name not in told and not name.startswith("process_"):
-            fault(*place, f"the metric {name} stands on no page of docs")
-
-
-def check_commands() -> None:
-    commands = {
-        name for path in files("Services/CLI", ".swift")
-        for name in re.findall(r'commandName: "([^"]+)"', path.read_text())}
-    for path in DOCS + [ROOT / "docker-compose.yml"]:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            for name in re.findall(r"(?:(?<=\$ )|(?<=/)|(?<=^    )|(?<=… )|(?<=[^|] `)|(?<=exec link ))identitybus ([a-z][a-z-]*)", line):
-                if name not in commands:
-                    fault(path, number, f"there is no command identitybus {name}")
 
 
 # Modules and packages
@@ -463,11 +273,7 @@ def main() -> int:
     check_links()
     check_outside(DOCS + CODE + TESTS)
     check_tests_named()
-    check_words()
-    check_variables()
-    check_apps_file()
-    check_metrics()
-    check_commands()
+    check_names.check_all()
     check_services()
     found = imports()
     check_floors(found)
