@@ -76,7 +76,8 @@ import Testing
     func onlyTerminalsGetColours() {
         let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         defer { close(terminal) }
-        #expect(LineWriter(fileDescriptor: terminal).colours == (getenv("NO_COLOR") == nil))
+        let noColour = ProcessInfo.processInfo.environment["NO_COLOR"] ?? ""
+        #expect(LineWriter(fileDescriptor: terminal).colours == noColour.isEmpty)
         #expect(!LineWriter(fileDescriptor: LogPipe().writer).colours)
     }
 

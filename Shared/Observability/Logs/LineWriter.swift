@@ -24,7 +24,7 @@ public final class LineWriter: Sendable {
     /// - Parameter capacity: how many bytes may wait.
     public init(fileDescriptor: Int32, capacity: Int = 4 << 20) {
         queue = LineQueue(fileDescriptor: fileDescriptor, capacity: capacity)
-        colours = isatty(fileDescriptor) == 1 && getenv("NO_COLOR") == nil
+        colours = isatty(fileDescriptor) == 1 && (getenv("NO_COLOR")?.pointee ?? 0) == 0
     }
 
     deinit {
