@@ -67,11 +67,7 @@ let package = Package(
     ]
         + (services + ["Gateway"]).map {
             .executable(name: "identitybus-\($0.lowercased())", targets: ["\($0)Main"])
-        }
-        // What Benchmarks/ measures; not an API for others.
-        + ["Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON"].map {
-            .library(name: $0, targets: [$0])
-        },
+        } + [.executable(name: "identitybus-bench", targets: ["Bench"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
@@ -108,6 +104,15 @@ let package = Package(
                 argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", swiftSettings: strict),
+
+        // What scripts/bench runs. Measures the services as processes, so it links none but for a function of one.
+        .executableTarget(
+            name: "Bench",
+            dependencies: [
+                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
+                argumentParser, crypto, logging,
+            ],
+            path: "Benchmarks/Bench", swiftSettings: strict),
 
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
         .target(

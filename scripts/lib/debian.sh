@@ -8,6 +8,8 @@
 BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev pkg-config zlib1g-dev)
 # What the tests need on top of it.
 TEST_PACKAGES=(postgresql kcat openssl python3-venv docker-compose)
+# What measuring needs (scripts/bench).
+BENCH_PACKAGES=(postgresql python3-venv gcc libc6-dev valgrind iproute2)
 # What the model needs (scripts/test --model).
 MODEL_PACKAGES=(spin gcc libc6-dev)
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Storage
+
+/// Fills the store of the service under test with decisions on commands that are long over, as a service has them that has
+/// run for weeks. The oldest are just due to go, and the others become due at the rate at which new ones come: the store
+/// neither grows nor shrinks.
+enum StoredInbox {
+    private static let chunk = 5000
+    /// What a link command's reply and event take with their headers.
+    private static let messageBytes = 1700
+
+    static func load(_ count: Int, rate: Int, into stage: Stage) throws {
+        // The service makes its tables.
+        try stage.start().stop()
+        let service = stage.services[0]
+        let database = try stage.store(of: service)
+        defer { database.close() }
+        let retention = Int64(ProcessInfo.processInfo.environment["JOURNAL_RETENTION_HOURS"].flatMap { Int($0) } ?? 336)
+        let oldest = Timestamp.now.milliseconds - retention * 3_600_000
+        let partitions = stage.broker.partitions
+        var random = SeededGenerator(seed: 5)
+        let start = ContinuousClock.now
+        for first in stride(from: 0, to: count, by: chunk) {
+            let entries = (first..<min(first + chunk, count)).map { number in
+                let time = oldest + Int64(number) * 1000 / Int64(max(1, rate))
+                return JournalEntry(
+                    // In an incarnation before all others.
+                    position: JournalPosition(
+                        topic: stage.commands, partition: Int32(number % partitions), incarnation: -1,
+                        offset: Int64(number / partitions)),
+                    key: CommandKey(app: Stage.app, source: "https://shop.example/backend", id: CommandID("old-\(random.next())")),
+                    digest: bytes(32, &random), type: LinkRequest.type, subject: "customer-\(number)",
+                    outcome: "succeeded", reason: nil, messages: bytes(messageBytes, &random), loggedAt: time,
+                    decidedAt: time)
+            }
+            try database.transaction { try Journal.append(entries, in: $0) }
+            Progress.show(first + entries.count, of: count, "decisions", since: start)
+        }
+        if stage.engine == .postgresql {
+            // As autovacuum would have done meanwhile.
+            try database.transaction { _ = try $0.execute("ANALYZE journal") }
+        }
+    }
+
+    /// What is left of it, and how large the store is.
+    static func tell(_ loaded: Int, _ stage: Stage, _ report: inout Report) throws {
+        let database = try stage.store(of: stage.services[0])
+        defer { database.close() }
+        func number(_ query: String) throws -> Double {
+            Double(try database.transaction { try $0.query(query) }.first?.integer(0) ?? 0)
+        }
+        let left = try number("SELECT COUNT(*) FROM journal WHERE incarnation = -1")
+        report.add("forgotten meanwhile", Double(loaded) - left)
+        report.add("decisions in the store afterwards", try number("SELECT COUNT(*) FROM journal"))
+        let bytes =
+            switch stage.engine {
+            case .sqlite: try number("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            case .postgresql: try number("SELECT pg_total_relation_size('journal')")
+            }
+        report.add("size of the store", bytes / 1_048_576, "MiB")
+    }
+
+    private static func bytes(_ count: Int, _ random: inout SeededGenerator) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 8)
+        while bytes.count < count { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
+        return Array(bytes.prefix(count))
+    }
+}

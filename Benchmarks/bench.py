@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats measurements, interleaved, and makes tables of them. scripts/bench runs it when all is built.
+
+Every measurement is a run of identitybus-bench: a deployment of its own, one line of JSON. A round has every measurement
+once, so that what the machine does meanwhile meets all of them alike; a table has the median of the rounds and, in
+brackets, the lowest and the highest.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import counts
+import tables
+
+HERE = Path(__file__).resolve().parent
+ENGINES = ["sqlite", "postgresql"]
+#: Commands a second at which the latency is measured, beside half of what can be drained.
+RATES = {"link": 500, "user": 100, "sync": 500, "login": 200}
+
+Run = dict[str, Any]
+
+
+class Runner:
+    """Measures and keeps what was measured."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.runs: list[Run] = []
+        self.is_valid = True
+        self.round = 0
+        self.out = options.out or options.work.parent / f"{options.command}.jsonl"
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.out.write_text("")
+        self.environment = dict(os.environ)
+        self.broker_pid = process_listening(os.environ.get("KAFKA_BOOTSTRAP_SERVERS"))
+
+    def measure(
+        self, title: str, subject: str, mode: str, engine: str, *arguments: object,
+        environment: dict[str, str] | None = None, binaries: Path | None = None,
+        judge: Callable[[], list[str]] = list,
+    ) -> Run:
+        """One measurement.
+
+        :param title: what the measurement is called in the tables; those with one title are rounds of the same.
+        :param binaries: the services' folder, if it is another one.
+        :param judge: says afterwards what makes the measurement worthless.
+        """
+        command = [
+            str(self.options.binaries / "identitybus-bench"), subject, mode, "--engine", engine,
+            "--binaries", str(binaries or self.options.binaries), "--folder", str(self.options.work),
+            *(str(argument) for argument in arguments),
+        ]
+        if engine == "postgresql":
+            command += ["--database-url", self.options.database_url]
+            if self.options.postgres_pid:
+                command += ["--postgres-pid", str(self.options.postgres_pid)]
+        if self.broker_pid:
+            command += ["--broker-pid", str(self.broker_pid)]
+        start = time.monotonic()
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=False, env=self.environment | (environment or {}))
+        try:
+            run: Run = json.loads(done.stdout.splitlines()[-1])
+        except (IndexError, json.JSONDecodeError):
+            sys.exit(f"scripts/bench: {shlex.join(command)} ended with status {done.returncode} and said nothing")
+        if not run["problems"]:
+            run["problems"] = judge()
+        run |= {"title": title, "round": self.round, "took": round(time.monotonic() - start, 1)}
+        self.keep(run)
+        return run
+
+    def keep(self, run: Run) -> None:
+        self.runs.append(run)
+        with self.out.open("a") as file:
+            file.write(json.dumps(run, sort_keys=True) + "\n")
+        first = ", ".join(tables.cell([number["value"]], number["unit"]) for number in run["numbers"][:1])
+        print(f"round {self.round + 1}, {run['title']}, {run['engine']}: {first} ({run['took']} s)", file=sys.stderr)
+        for problem in run["problems"]:
+            self.is_valid = False
+            print(f"!   worth nothing: {problem}", file=sys.stderr)
+
+    def rounds(self) -> Iterator[int]:
+        for self.round in range(self.options.runs):
+            yield self.round
+
+    def engines(self) -> list[str]:
+        """In turns the one first and the other."""
+        wanted = [self.options.engine] if self.options.engine else ENGINES
+        return wanted if self.round % 2 == 0 else wanted[::-1]
+
+    def half(self, title: str, engine: str) -> int:
+        """Half of what was drained in the first round: the same rate in all rounds."""
+        rate = next(value(run, "drained") for run in self.runs if (run["title"], run["engine"]) == (title, engine))
+        return max(1, int(rate / 2))
+
+    def commands(self, default: int) -> int:
+        return self.options.commands or default
+
+
+def value(run: Run, name: str) -> float:
+    return next((number["value"] for number in run["numbers"] if number["name"] == name), 0.0)
+
+
+def process_listening(servers: str | None) -> int | None:
+    """The process that listens on the port of the first server, where that is on this machine."""
+    if not servers or shutil.which("ss") is None:
+        return None
+    port = servers.split(",")[0].rpartition(":")[2]
+    found = subprocess.run(["ss", "-Hltnp", f"sport = :{port}"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    _, _, rest = found.partition("pid=")
+    return int(rest.split(",")[0]) if rest else None
+
+
+# What each command measures
+
+
+def services(runner: Runner, subjects: dict[str, int], *, floor: bool = False) -> None:
+    """Drains, the latency at the usual rate and at half of what is drained."""
+    options = runner.options
+    for _ in runner.rounds():
+        for engine in runner.engines():
+            for subject, commands in subjects.items():
+                size = ["--commands", runner.commands(commands)]
+                if floor:
+                    size += ["--floor", options.floor]
+                runner.measure(f"{subject}, drained", subject, "drain", engine, *size)
+                if subject not in RATES:
+                    continue
+                for rate in (options.rate or RATES[subject], runner.half(f"{subject}, drained", engine)):
+                    name = "half of what is drained" if rate != (options.rate or RATES[subject]) else f"{rate}/s"
+                    runner.measure(
+                        f"{subject}, latency at {name}", subject, "latency", engine, "--rate", rate,
+                        "--seconds", options.seconds)
+
+
+def link(runner: Runner) -> None:
+    services(runner, {"link": 60_000}, floor=True)
+    for _ in runner.rounds():
+        runner.measure("link, single parts", "link", "parts", "sqlite")
+
+
+def user(runner: Runner) -> None:
+    services(runner, {"user": 10_000})
+    runner.round = 0
+    for engine in runner.engines():
+        runner.measure("user, what creating and resetting leaves", "user", "growth", engine)
+
+
+def sync(runner: Runner) -> None:
+    options = runner.options
+    for _ in runner.rounds():
+        for engine in runner.engines():
+            for profiles in (1000, options.profiles):
+                runner.measure(
+                    f"sync, drained, {profiles:,} profiles", "sync", "drain", engine, "--profiles", profiles,
+                    "--commands", runner.commands(60_000))
+            rates = (options.rate or RATES["sync"], runner.half("sync, drained, 1,000 profiles", engine))
+            for name, rate in zip((f"{rates[0]}/s", "half of what is drained"), rates, strict=True):
+                runner.measure(
+                    f"sync, latency at {name}", "sync", "latency", engine, "--rate", rate, "--seconds", options.seconds,
+                    "--profiles", min(10_000, options.profiles))
+
+
+def verification(runner: Runner) -> None:
+    services(runner, {"check": 30_000, "login": 20_000})
+    for _ in runner.rounds():
+        runner.measure("check, a token alone", "check", "parts", "sqlite")
+
+
+def gateway(runner: Runner) -> None:
+    options = runner.options
+    for number in runner.rounds():
+        for engine in runner.engines():
+            runner.measure(
+                "gateway, latency", "gateway", "latency", engine, "--rate", options.rate or 1000,
+                "--seconds", options.seconds, "--connections", options.connections,
+                *(["--http-first"] if number % 2 else []))
+
+
+def steady(runner: Runner) -> None:
+    """A store that has run for weeks: as much is forgotten as is decided."""
+    options = runner.options
+    for _ in runner.rounds():
+        for engine in runner.engines():
+            runner.measure(
+                f"link, {options.remembered:,} decisions remembered, {options.seconds} s", "link", "latency", engine,
+                "--rate", options.rate or 1500, "--seconds", options.seconds, "--remembered", options.remembered,
+                environment={"JOURNAL_RETENTION_HOURS": "24"})
+            runner.measure(
+                f"link, {options.remembered:,} decisions remembered, drained", "link", "drain", engine,
+                "--commands", runner.commands(60_000), "--remembered", options.remembered, "--rate", 1500,
+                environment={"JOURNAL_RETENTION_HOURS": "24"})
+
+
+def profile(runner: Runner) -> None:
+    subject = runner.options.subject or "link"
+    for _ in runner.rounds():
+        for engine in runner.engines():
+            runner.measure(
+                f"{subject}, profile", subject, "profile", engine, "--commands", runner.commands(20_000))
+
+
+# Beside others
+
+
+def compare(runner: Runner) -> None:
+    """The same commands, broker, PostgreSQL and durability; batches of one size; in turns."""
+    options = runner.options
+    python = make_contenders(options.work)
+
+    def contender(name: str) -> str:
+        return f"{python} {HERE / 'contenders' / name}"
+
+    sets: dict[str, tuple[int, dict[str, tuple[str, str | None, int]]]] = {
+        # Of each: the engine, what runs instead of the services, and which part of the commands it is given: who is
+        # slow would take hours with all of them.
+        "link": (30_000, {
+            "IdentityBus, PostgreSQL": ("postgresql", None, 1),
+            "IdentityBus, SQLite": ("sqlite", None, 1),
+            "Python, batched": ("postgresql", contender("link_batched.py"), 1),
+            "Python, one by one": ("postgresql", contender("link_each.py"), 10),
+        }),
+        "user": (10_000, {
+            "IdentityBus, PostgreSQL": ("postgresql", None, 1),
+            "IdentityBus, SQLite": ("sqlite", None, 1),
+            "DBOS": ("postgresql", contender("user_dbos.py"), 10),
+            "Temporal, development server": ("postgresql", contender("user_temporal.py"), 50),
+        }),
+    }
+    subjects = [options.subject] if options.subject else list(sets)
+    environment = {"BATCH_SIZE": str(options.batch)}
+    for _ in runner.rounds():
+        for subject in subjects:
+            commands, contenders = sets[subject]
+            names = list(contenders)
+            # Who comes first changes with every round.
+            turn = runner.round % len(names)
+            for name in names[turn:] + names[:turn]:
+                if options.only and options.only not in name:
+                    continue
+                engine, instead, part = contenders[name]
+                dump = Path(tempfile.mkdtemp(dir=options.work))
+                arguments: list[object] = ["--commands", runner.commands(commands) // part, "--dump", dump]
+                if instead:
+                    arguments += ["--instead", instead]
+                elif subject == "link":
+                    arguments += ["--floor", options.floor]
+                runner.measure(
+                    f"{subject}: {name}", subject, "drain", engine, *arguments, environment=environment,
+                    judge=lambda subject=subject, dump=dump: oracle(subject, dump))
+                shutil.rmtree(dump, ignore_errors=True)
+
+
+def oracle(subject: str, dump: Path) -> list[str]:
+    """What the oracle finds in what a run left."""
+    program = HERE / "contenders" / "oracle.py"
+    done = subprocess.run(
+        [sys.executable, program, subject, dump], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        check=False)
+    return ["the oracle: " + line for line in done.stdout.splitlines()] if done.returncode else []
+
+
+def make_contenders(work: Path) -> Path:
+    """The contenders' Python packages, in a folder of their own; made anew when the list has changed."""
+    wanted, folder = HERE / "contenders" / "requirements.txt", work.parent / "contenders"
+    python, kept = folder / "bin" / "python", folder / "requirements.txt"
+    if not kept.exists() or kept.read_text() != wanted.read_text():
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", wanted],
+            check=True)
+        shutil.copy(wanted, kept)
+    return python
+
+
+COMMANDS: dict[str, Callable[[Runner], None]] = {
+    "link": link, "user": user, "sync": sync, "verification": verification, "gateway": gateway, "steady": steady,
+    "profile": profile, "compare": compare,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("command", choices=[*COMMANDS, "counts", "report"])
+    parser.add_argument("subject", nargs="?", help="of compare and profile: link or user; of report: a file")
+    parser.add_argument("--runs", type=int, default=5, help="rounds")
+    parser.add_argument("--engine", choices=ENGINES, help="only this one")
+    parser.add_argument("--commands", type=int, help="how many are drained")
+    parser.add_argument("--rate", type=int, help="commands a second for the latency")
+    parser.add_argument("--seconds", type=int, default=20, help="how long the latency is measured")
+    parser.add_argument("--profiles", type=int, default=1_000_000, help="stored before sync is drained, beside 1,000")
+    parser.add_argument("--remembered", type=int, default=10_000_000, help="of steady: decisions in the store")
+    parser.add_argument("--connections", type=int, default=200, help="of gateway")
+    parser.add_argument("--batch", type=int, default=500, help="of compare: records in a transaction")
+    parser.add_argument("--only", help="of compare: contenders whose name has this in it")
+    parser.add_argument("--update", action="store_true", help="of counts: what is counted is right from now on")
+    parser.add_argument("--out", type=Path, help="the file for the raw output, such as docs/performance/link.jsonl")
+    parser.add_argument("--binaries", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--floor", help=argparse.SUPPRESS)
+    parser.add_argument("--counts", help=argparse.SUPPRESS)
+    parser.add_argument("--database-url", help=argparse.SUPPRESS)
+    parser.add_argument("--postgres-pid", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.command == "report":
+        tables.report(Path(options.subject))
+        return
+    runner = Runner(options)
+    if options.command == "counts":
+        sys.exit(0 if counts.run(runner.measure, options) else 1)
+    COMMANDS[options.command](runner)
+    tables.report(runner.out)
+    print(f"raw output: {runner.out}", file=sys.stderr)
+    sys.exit(0 if runner.is_valid else 1)
+
+
+if __name__ == "__main__":
+    main()
