@@ -12,12 +12,13 @@ RUN swift package resolve
 COPY Shared Shared
 COPY Services Services
 # Named by the package, and so they must be there.
+COPY Benchmarks Benchmarks
 COPY Tests Tests
 # Swift's own libraries go into the executables; C libraries come from the runtime image.
 RUN swift build -c release --static-swift-stdlib \
     && mkdir /out \
     && cd .build/release \
-    && find . -maxdepth 1 -type f -name 'identitybus*' -executable -exec install -s -t /out {} +
+    && find . -maxdepth 1 -type f -name 'identitybus*' ! -name identitybus-bench -executable -exec install -s -t /out {} +
 
 FROM debian:bookworm-slim
 RUN apt-get update \
