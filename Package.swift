@@ -109,7 +109,7 @@ let package = Package(
         .executableTarget(
             name: "Bench",
             dependencies: [
-                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
+                "Apps", "CLibrdkafka", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
                 argumentParser, crypto, logging,
             ],
             path: "Benchmarks/Bench", swiftSettings: strict),

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,16 @@ def services(runner: Runner, subjects: dict[str, int], *, floor: bool = False) -
                 if subject not in RATES:
                     continue
                 for rate in (options.rate or RATES[subject], runner.half(f"{subject}, drained", engine)):
-                    name = "half of what is drained" if rate != (options.rate or RATES[subject]) else f"{rate}/s"
-                    runner.measure(
-                        f"{subject}, latency at {name}", subject, "latency", engine, "--rate", rate,
-                        "--seconds", options.seconds)
+                    latency(runner, subject, engine, rate)
+
+
+def latency(runner: Runner, subject: str, engine: str, rate: int) -> None:
+    """At a rate: the usual one, or half of what is drained."""
+    usual = runner.options.rate or RATES[subject]
+    name = f"{rate}/s" if rate == usual else "half of what is drained"
+    runner.measure(
+        f"{subject}, latency at {name}", subject, "latency", engine, "--rate", rate, "--seconds",
+        runner.options.seconds)
 
 
 def link(runner: Runner) -> None:
@@ -213,52 +220,96 @@ def profile(runner: Runner) -> None:
 # Beside others
 
 
+@dataclass
+class Contender:
+    """Who does the work in a comparison; without more, our services as they are shipped."""
+
+    engine: str
+    #: In contenders/, what runs instead of the services.
+    program: str | None = None
+    #: Which part of the commands it is given: who is slow would take hours with all of them.
+    part: int = 1
+    #: Of the services, with PostgreSQL.
+    loops: int | None = None
+    #: The folder of another build's services.
+    binaries: Path | None = None
+    has_floor: bool = False
+
+
+def contenders(subject: str, before: Path | None) -> tuple[int, dict[str, Contender]]:
+    """How many commands, and who gets them.
+
+    :param before: the folder of the executables of an earlier state, which competes then.
+    """
+    ours = {
+        "IdentityBus, PostgreSQL": Contender("postgresql", has_floor=subject == "link"),
+        "IdentityBus, PostgreSQL, one loop": Contender("postgresql", loops=1),
+        "IdentityBus, SQLite": Contender("sqlite"),
+    }
+    if before is not None:
+        ours["before, PostgreSQL"] = Contender("postgresql", binaries=before)
+        ours["before, SQLite"] = Contender("sqlite", binaries=before)
+    if subject == "link":
+        return 30_000, ours | {
+            "Python, batched": Contender("postgresql", "link_batched.py"),
+            "Python, one by one": Contender("postgresql", "link_each.py", part=15),
+        }
+    return 10_000, ours | {
+        "DBOS": Contender("postgresql", "user_dbos.py", part=10),
+        "Temporal, development server": Contender("postgresql", "user_temporal.py", part=50),
+    }
+
+
 def compare(runner: Runner) -> None:
     """The same commands, broker, PostgreSQL and durability; batches of one size; in turns."""
     options = runner.options
-    python = make_contenders(options.work)
-
-    def contender(name: str) -> str:
-        return f"{python} {HERE / 'contenders' / name}"
-
-    sets: dict[str, tuple[int, dict[str, tuple[str, str | None, int]]]] = {
-        # Of each: the engine, what runs instead of the services, and which part of the commands it is given: who is
-        # slow would take hours with all of them.
-        "link": (30_000, {
-            "IdentityBus, PostgreSQL": ("postgresql", None, 1),
-            "IdentityBus, SQLite": ("sqlite", None, 1),
-            "Python, batched": ("postgresql", contender("link_batched.py"), 1),
-            "Python, one by one": ("postgresql", contender("link_each.py"), 10),
-        }),
-        "user": (10_000, {
-            "IdentityBus, PostgreSQL": ("postgresql", None, 1),
-            "IdentityBus, SQLite": ("sqlite", None, 1),
-            "DBOS": ("postgresql", contender("user_dbos.py"), 10),
-            "Temporal, development server": ("postgresql", contender("user_temporal.py"), 50),
-        }),
-    }
-    subjects = [options.subject] if options.subject else list(sets)
-    environment = {"BATCH_SIZE": str(options.batch)}
+    subjects = [options.subject] if options.subject else ["link", "user"]
     for _ in runner.rounds():
         for subject in subjects:
-            commands, contenders = sets[subject]
-            names = list(contenders)
+            commands, found = contenders(subject, options.before)
+            names = [name for name in found if not options.only or options.only in name]
             # Who comes first changes with every round.
-            turn = runner.round % len(names)
+            turn = runner.round % max(1, len(names))
             for name in names[turn:] + names[:turn]:
-                if options.only and options.only not in name:
-                    continue
-                engine, instead, part = contenders[name]
-                dump = Path(tempfile.mkdtemp(dir=options.work))
-                arguments: list[object] = ["--commands", runner.commands(commands) // part, "--dump", dump]
-                if instead:
-                    arguments += ["--instead", instead]
-                elif subject == "link":
-                    arguments += ["--floor", options.floor]
-                runner.measure(
-                    f"{subject}: {name}", subject, "drain", engine, *arguments, environment=environment,
-                    judge=lambda subject=subject, dump=dump: oracle(subject, dump))
-                shutil.rmtree(dump, ignore_errors=True)
+                contend(runner, subject, name, found[name], runner.commands(commands))
+
+
+def contend(runner: Runner, subject: str, name: str, contender: Contender, commands: int) -> None:
+    """One of them, looked at by the oracle."""
+    options = runner.options
+    dump = Path(tempfile.mkdtemp(dir=options.work))
+    arguments: list[object] = ["--commands", commands // contender.part, "--dump", dump]
+    if contender.program:
+        python = make_contenders(options.work)
+        arguments += ["--instead", f"{python} {HERE / 'contenders' / contender.program}"]
+    if contender.has_floor:
+        arguments += ["--floor", options.floor]
+    environment = {"BATCH_SIZE": str(options.batch)}
+    if contender.loops:
+        environment["LOOPS"] = str(contender.loops)
+    runner.measure(
+        f"{subject}: {name}", subject, "drain", contender.engine, *arguments, environment=environment,
+        binaries=contender.binaries, judge=lambda: oracle(subject, dump))
+    shutil.rmtree(dump, ignore_errors=True)
+
+
+def summary(runner: Runner) -> None:
+    """What the first table of docs/performance.md has, in twenty minutes.
+
+    Link beside others in as many rounds as are asked for, everything else once.
+    """
+    options = runner.options
+    options.subject = "link"
+    compare(runner)
+    runner.round = 0
+    for engine in runner.engines():
+        for rate in (RATES["link"], runner.half(f"link: IdentityBus, {tables.NAMES[engine]}", engine)):
+            latency(runner, "link", engine, rate)
+        runner.measure("user, drained", "user", "drain", engine, "--commands", runner.commands(10_000))
+        runner.measure("login, drained", "login", "drain", engine, "--commands", runner.commands(20_000))
+        runner.measure(
+            f"sync, drained, {options.profiles:,} profiles", "sync", "drain", engine, "--profiles", options.profiles,
+            "--commands", runner.commands(60_000))
 
 
 def oracle(subject: str, dump: Path) -> list[str]:
@@ -286,7 +337,7 @@ def make_contenders(work: Path) -> Path:
 
 COMMANDS: dict[str, Callable[[Runner], None]] = {
     "link": link, "user": user, "sync": sync, "verification": verification, "gateway": gateway, "steady": steady,
-    "profile": profile, "compare": compare,
+    "profile": profile, "compare": compare, "summary": summary,
 }
 
 
@@ -302,8 +353,10 @@ def main() -> None:
     parser.add_argument("--profiles", type=int, default=1_000_000, help="stored before sync is drained, beside 1,000")
     parser.add_argument("--remembered", type=int, default=10_000_000, help="of steady: decisions in the store")
     parser.add_argument("--connections", type=int, default=200, help="of gateway")
-    parser.add_argument("--batch", type=int, default=500, help="of compare: records in a transaction")
-    parser.add_argument("--only", help="of compare: contenders whose name has this in it")
+    parser.add_argument("--batch", type=int, default=500, help="of compare and summary: records in a transaction")
+    parser.add_argument("--only", help="of compare and summary: contenders whose name has this in it")
+    parser.add_argument(
+        "--before", type=Path, help="of compare and summary: the executables of an earlier state, which competes then")
     parser.add_argument("--update", action="store_true", help="of counts: what is counted is right from now on")
     parser.add_argument("--out", type=Path, help="the file for the raw output, such as docs/performance/link.jsonl")
     parser.add_argument("--binaries", type=Path, help=argparse.SUPPRESS)

@@ -8,6 +8,9 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 Run = dict[str, Any]
+NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+#: Of its processes: those for connections, and the others.
+POSTGRESQL = ("PostgreSQL's backends", "PostgreSQL's others")
 #: What PostgreSQL's processes use is nothing where there is no PostgreSQL.
 EMPTY = "PostgreSQL's"
 
@@ -17,12 +20,12 @@ def report(path: Path) -> None:
     runs = [json.loads(line) for line in path.read_text().splitlines()]
     good = [run for run in runs if not run["problems"]]
     print(machine(runs))
-    if runs and ": " in runs[0]["title"]:
-        for subject in dict.fromkeys(run["subject"] for run in runs):
-            of_subject = [run for run in runs if run["subject"] == subject]
-            compared(of_subject)
-            plot([run for run in of_subject if run in good], path.with_name(f"{path.stem}-{subject}.svg"))
-        return
+    contended = [run for run in runs if ": " in run["title"]]
+    for subject in dict.fromkeys(run["subject"] for run in contended):
+        of_subject = [run for run in contended if run["subject"] == subject]
+        compared(of_subject)
+        plot([run for run in of_subject if run in good], path.with_name(f"{path.stem}-{subject}.svg"))
+    runs = [run for run in runs if run not in contended]
     for title in dict.fromkeys(run["title"] for run in runs):
         measured([run for run in good if run["title"] == title], title)
         bad = [run for run in runs if run["title"] == title and run["problems"]]
@@ -53,7 +56,7 @@ def measured(runs: list[Run], title: str) -> None:
     engines = [engine for engine in ("sqlite", "postgresql") if any(run["engine"] == engine for run in runs)]
     settings = dict.fromkeys(
         f"{name} {run['setting'][name]}" for run in runs
-        for name in ("commands", "rate", "seconds", "batch", "partitions", "connections", "remembered")
+        for name in ("commands", "rate", "seconds", "batch", "partitions", "loops", "connections", "remembered")
         if name in run["setting"])
     print(f"**{title}** ({', '.join(settings)})\n" if settings else f"**{title}**\n")
     rows = [["", *engines]]
@@ -71,23 +74,27 @@ def measured(runs: list[Run], title: str) -> None:
 
 def compared(runs: list[Run]) -> None:
     """A row for each contender."""
-    rows = [["", "drained", "CPU for 1,000", "of PostgreSQL's backends", "peak memory", "commands", "rounds that count"]]
+    rows = [[
+        "", "drained", "CPU for 1,000", "of PostgreSQL", "of the broker", "peak memory", "loops", "commands",
+        "rounds that count",
+    ]]
     for name, found in grouped(runs).items():
         good = [run for run in found if not run["problems"]]
         counted = f"{len(good)} of {len(found)}"
         if not good:
-            rows.append([name, "", "", "", "", "", f"{counted}: {problem(found[0])}"])
+            rows.append([name, *[""] * 7, f"{counted}: {problem(found[0])}"])
             continue
         rows.append([
             name, cell(values(good, "drained"), "/s"), cell(cpu(good), "s"),
-            cell(values(good, "CPU for 1,000: PostgreSQL's backends"), "s") if good[0]["engine"] == "postgresql" else "",
+            cell(cpu(good, POSTGRESQL), "s") if good[0]["engine"] == "postgresql" else "",
+            cell(cpu(good, ("broker",)), "s"),
             cell([sum(number["value"] for number in run["numbers"] if number["name"].startswith("peak memory"))
                   for run in good], "MiB"),
-            good[0]["setting"]["commands"], counted,
+            good[0]["setting"].get("loops", ""), good[0]["setting"]["commands"], counted,
         ])
     for name, rates in floors(runs).items():
         costs = values([run for run in runs if not run["problems"]], f"{name}: CPU for 1,000")
-        rows.append([f"C, {name}", cell(rates, "/s"), cell(costs, "s"), "", "", "", "decides nothing"])
+        rows.append([f"C, {name}", cell(rates, "/s"), cell(costs, "s"), *[""] * 5, "decides nothing"])
     print(markdown(rows))
 
 
@@ -114,12 +121,11 @@ def values(runs: list[Run], name: str) -> list[float]:
     return [number["value"] for run in runs for number in run["numbers"] if number["name"] == name]
 
 
-def cpu(runs: list[Run]) -> list[float]:
-    """Of the processes that do the work, for 1,000 commands."""
-    around = ("PostgreSQL's backends", "PostgreSQL's others", "broker")
+def cpu(runs: list[Run], whose: tuple[str, ...] | None = None) -> list[float]:
+    """For 1,000 commands, of those around the services or, without names, of the processes that do the work."""
     return [
-        sum(number["value"] for number in run["numbers"]
-            if number["name"].startswith("CPU for 1,000: ") and not number["name"].endswith(around))
+        sum(number["value"] for number in run["numbers"] if number["name"].startswith("CPU for 1,000: ")
+            and number["name"].endswith(whose or (*POSTGRESQL, "broker")) == (whose is not None))
         for run in runs
     ]
 
@@ -156,9 +162,8 @@ def plot(runs: list[Run], path: Path) -> None:
         return
     parts = [
         ("commands/s", {name: values(found, "drained") for name, found in groups.items()}),
-        ("seconds of CPU for 1,000 commands, PostgreSQL's backends included",
-         {name: [own + backend for own, backend in zip(
-             cpu(found), values(found, "CPU for 1,000: PostgreSQL's backends"), strict=True)]
+        ("seconds of CPU for 1,000 commands, PostgreSQL included",
+         {name: [own + store for own, store in zip(cpu(found), cpu(found, POSTGRESQL), strict=True)]
           for name, found in groups.items()}),
     ]
     lines: list[str] = []

@@ -20,6 +20,8 @@ final class Broker {
     let isEmbedded: Bool
     let partitions: Int
     private let embedded: EmbeddedBroker?
+    /// The topics that were made here.
+    private let made: [String]
 
     /// Where the raw produce limit writes to.
     static let limitTopics = ["bench.limit.replies", "bench.limit.events"]
@@ -32,6 +34,7 @@ final class Broker {
         environment["TOPIC_PREFIX"] = topics.prefix
         environment["TOPIC_PARTITIONS"] = String(partitions)
         let specs = try Self.specs(environment, topics)
+        made = specs.map(\.name)
         if isEmbedded {
             let broker = try EmbeddedBroker(topics: specs, logger: .quiet)
             embedded = broker
@@ -46,7 +49,7 @@ final class Broker {
             try admin.ensureTopics(specs, timeout: .seconds(60))
         }
         self.environment = environment
-        if !isEmbedded { try waitForLeaders(specs.map(\.name)) }
+        if !isEmbedded { try waitForLeaders(made) }
     }
 
     /// All topics of all services, as these make them: one reads what another publishes.
@@ -97,7 +100,9 @@ final class Broker {
             from: start, logger: .quiet)
     }
 
-    func close() { embedded?.close() }
+    func close() {
+        if let embedded { embedded.close() } else { TopicDeletion.run(made, kafka: kafka) }
+    }
 }
 
 extension Logger {

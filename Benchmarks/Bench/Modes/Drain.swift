@@ -64,8 +64,8 @@ struct Drain {
         }
         services.stop()
         return Drain(
-            workload: workload, records: records, seconds: end.timeIntervalSince(start), loops: services.loops, usage: usage,
-            around: (around, afterwards), output: counter, forgeries: counter.forgeries(stage),
+            workload: workload, records: records, seconds: end.timeIntervalSince(start), loops: services.loops,
+            usage: usage, around: (around, afterwards), output: counter, forgeries: counter.forgeries(stage),
             complaints: services.complaints)
     }
 
