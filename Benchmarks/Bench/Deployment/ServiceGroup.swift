@@ -15,15 +15,19 @@ struct ServiceGroup {
     var cpuSeconds: Double { processes.reduce(0) { $0 + $1.status.cpuSeconds } }
 
     /// Waits until all are ready.
+    /// - Parameter begins: called when the first one is.
     /// - Returns: when the first one was, and what each had used when it was: from then on it works.
     @discardableResult
-    func ready(within limit: Duration = .seconds(120)) throws -> (first: Date, status: [ProcessStatus]) {
+    func ready(
+        within limit: Duration = .seconds(120), begins: () -> Void = {}
+    ) throws -> (first: Date, status: [ProcessStatus]) {
         let deadline = ContinuousClock.now + limit
         var status: [ProcessStatus?] = processes.map { _ in nil }
         var first = Date.distantFuture
         while status.contains(where: { $0 == nil }) {
             for (index, process) in processes.enumerated() where status[index] == nil {
                 guard let time = try process.readySince() else { continue }
+                if status.allSatisfy({ $0 == nil }) { begins() }
                 status[index] = process.status
                 first = min(first, time)
             }

@@ -14,7 +14,7 @@ struct Drain {
     let loops: Int
     /// Of each process since it was ready; the service under test is the first.
     let usage: [(name: String, usage: Usage)]
-    /// What those around used meanwhile, starting and claiming included.
+    /// What those around had used when the first service was ready, and at the end.
     let around: (before: CPUTime, after: CPUTime)
     let output: OutputCounter
     /// Replies and events that nobody signed who may.
@@ -41,10 +41,10 @@ struct Drain {
         try Preload.verify(count, in: topic, of: stage.broker)
         let counter = try OutputCounter(stage)
         defer { counter.close() }
-        let around = stage.cpuTime
+        var around = stage.cpuTime
         let services = try stage.launch(isMeasured: true)
         defer { services.stop() }
-        let (start, before) = try services.ready()
+        let (start, before) = try services.ready { around = stage.cpuTime }
         let finish = try observe?(services.subject)
         try counter.wait(replies: workload.replies, deadLetters: workload.deadLetters, whileRunning: services)
         let end = Date.now
