@@ -358,6 +358,7 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, help="of compare and summary: the executables of an earlier state, which competes then")
     parser.add_argument("--update", action="store_true", help="of counts: what is counted is right from now on")
+    parser.add_argument("--debug", action="store_true", help="of counts: a debug build, and blocks of the heap only")
     parser.add_argument("--out", type=Path, help="the file for the raw output, such as docs/performance/link.jsonl")
     parser.add_argument("--binaries", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)

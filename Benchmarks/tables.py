@@ -56,10 +56,14 @@ def measured(runs: list[Run], title: str) -> None:
     engines = [engine for engine in ("sqlite", "postgresql") if any(run["engine"] == engine for run in runs)]
     settings = dict.fromkeys(
         f"{name} {run['setting'][name]}" for run in runs
-        for name in ("commands", "rate", "seconds", "batch", "partitions", "loops", "connections", "remembered")
+        for name in ("commands", "rate", "seconds", "batch", "partitions", "connections", "remembered")
         if name in run["setting"])
     print(f"**{title}** ({', '.join(settings)})\n" if settings else f"**{title}**\n")
     rows = [["", *engines]]
+    loops = [next((run["setting"]["loops"] for run in runs if run["engine"] == engine and "loops" in run["setting"]), "")
+             for engine in engines]
+    if any(loops):
+        rows.append(["loops", *loops])
     for name in dict.fromkeys(number["name"] for run in runs for number in run["numbers"]):
         cells = []
         for engine in engines:

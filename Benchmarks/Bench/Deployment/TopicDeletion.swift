@@ -9,7 +9,9 @@ enum TopicDeletion {
     /// Waits for the broker's answer. What is not deleted stays, and does no harm to what was measured.
     static func run(_ topics: [String], kafka: KafkaConfiguration) {
         let conf = rd_kafka_conf_new()
-        for (name, value) in kafka.common.merging(["bootstrap.servers": kafka.bootstrapServers], uniquingKeysWith: { $1 }) {
+        for (name, value) in kafka.common.merging(
+            ["bootstrap.servers": kafka.bootstrapServers], uniquingKeysWith: { $1 })
+        {
             rd_kafka_conf_set(conf, name, value, nil, 0)
         }
         guard let client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, nil, 0) else {

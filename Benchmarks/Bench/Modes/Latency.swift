@@ -61,7 +61,8 @@ struct Latency {
         let shares = zip(services.processes, before).map { ($0.name, ($0.status.cpuSeconds - $1) / seconds) }
         return Latency(
             name: workload.name, seconds: seconds, loops: services.loops, times: times,
-            missing: records.count - seen.count, statuses: statuses, expected: workload.expected, sendDelay: try sender.finish(), services: shares,
+            missing: records.count - seen.count, statuses: statuses, expected: workload.expected,
+            sendDelay: try sender.finish(), services: shares,
             around: (around, stage.cpuTime), complaints: services.complaints)
     }
 

@@ -31,7 +31,8 @@ enum StoredInbox {
                     position: JournalPosition(
                         topic: stage.commands, partition: Int32(number % partitions), incarnation: -1,
                         offset: Int64(number / partitions)),
-                    key: CommandKey(app: Stage.app, source: "https://shop.example/backend", id: CommandID("old-\(random.next())")),
+                    key: CommandKey(
+                        app: Stage.app, source: "https://shop.example/backend", id: CommandID("old-\(random.next())")),
                     digest: bytes(32, &random), type: LinkRequest.type, subject: "customer-\(number)",
                     outcome: "succeeded", reason: nil, messages: bytes(messageBytes, &random), loggedAt: time,
                     decidedAt: time)

@@ -70,7 +70,10 @@ enum StoredProfiles {
             })
         let values = profiles.flatMap { profile in
             profile.identities.map { identity in
-                (key: Array(SHA256.hash(data: Array(identity.value.text.utf8))), identity: identity, holder: profile.mpid)
+                (
+                    key: Array(SHA256.hash(data: Array(identity.value.text.utf8))), identity: identity,
+                    holder: profile.mpid
+                )
             }
         }
         try transaction.executeEach(
