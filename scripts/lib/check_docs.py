@@ -44,7 +44,7 @@ MODULES = {
     "swift-service-lifecycle": {"ServiceLifecycle", "UnixSignals"},
 }
 SWIFT_FILES = {"Package.swift"} | {
-    path.name for folder in ("Services", "Shared", "Tests", "Benchmarks/Sources") for path in files(folder, ".swift")}
+    path.name for folder in ("Services", "Shared", "Tests", "Benchmarks") for path in files(folder, ".swift")}
 
 
 # Rules

@@ -16,12 +16,13 @@ FOREIGN = {"CLUSTER_ID", "return_matches", "SdkStatus"}  # names of others
 def check_names() -> None:
     """What looks like a name of the code (`commandDigest`, `set_aside`, `ID_REUSED`) is one."""
     def found(*paths: Path) -> set[str]:
-        return {name for path in paths if path.is_file() for name in re.findall(r"\w+", path.read_text())}
+        return {
+            name for path in paths if path.is_file() for name in [path.stem, *re.findall(r"\w+", path.read_text())]}
 
     product = found(*CODE, ROOT / "config" / "apps.yaml")
     rest = found(
         *TESTS, *(path for path in (ROOT / "scripts").rglob("*") if path.suffix != ".pyc"),
-        *(ROOT / "docs" / "model").iterdir(), ROOT / "docker-compose.yml", ROOT / "Package.swift")
+        *files("Benchmarks", ".swift", ".py", ".c"), *(ROOT / "docs" / "model").iterdir(), ROOT / "docker-compose.yml", ROOT / "Package.swift")
     for page in DOCS:
         for number, code in ticked(page):
             for name in re.findall(r"(?<![\w$])[A-Za-z]\w*(?![\w*])", re.sub(r"(?:Tests|docs)/\S+", "", code)):
