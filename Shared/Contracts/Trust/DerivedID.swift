@@ -136,7 +136,6 @@ extension Sequence<UInt8> {
 }
 
 extension [UInt8] {
-
     /// Reads what ``Swift/Sequence/hex`` writes, and capital letters. `nil` for anything else.
     public init?(hex text: some StringProtocol) {
         let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)

@@ -57,12 +57,7 @@ public struct Signature: Sendable, Hashable {
 
     /// Whether the record is signed with this key. Compares in constant time.
     public func isValid(key: SigningKey, topic: String, headers: [Header], value: [UInt8]) -> Bool {
-        key.code(topic: topic, headers: headers, value: value).withUnsafeBytes { expected in
-            guard expected.count == code.count else { return false }
-            var difference: UInt8 = 0
-            for index in code.indices { difference |= expected[index] ^ code[index] }
-            return difference == 0
-        }
+        key.code(topic: topic, headers: headers, value: value) == code
     }
 
     /// The same of a signing string. Compares in constant time.

@@ -9,7 +9,7 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
     case postgresql(url: String)
 
-    /// Whether several loops may work on one store at once.
+    /// Whether several loops may work on one store at once: in one process, or as replicas.
     var isShared: Bool { if case .postgresql = self { true } else { false } }
 
     /// Opens the store of `service`. PostgreSQL connects at the first transaction, SQLite at once.

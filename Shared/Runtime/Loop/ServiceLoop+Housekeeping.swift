@@ -52,8 +52,7 @@ extension ServiceLoop {
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
     /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back.
     private func checkCompleteness(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
-        guard case .sqlite = configuration.database else { return }
-        guard consumers.problem == nil else { return }
+        guard !configuration.database.isShared, consumers.problem == nil else { return }
         if hasAllPartitions {
             partialSince = nil
             wasComplete = true
@@ -80,8 +79,7 @@ extension ServiceLoop {
         guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
             displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
         else { return false }
-        if case .sqlite = configuration.database, !wasComplete, !hasAllPartitions { return false }
-        return true
+        return configuration.database.isShared || wasComplete || hasAllPartitions
     }
 
     /// Writes down how far publishing came. What cannot be written now is written later.
