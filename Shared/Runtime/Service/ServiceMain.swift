@@ -28,18 +28,17 @@ public enum ServiceMain {
             }
             let configurations = try configuration.ofEachLoop()
             let registry = bootstrap(configuration)
+            let logger = Logger(label: "identitybus.\(Service.name)")
             // Made and read here too, so that a mistake ends the start before anything else has begun.
             _ = try makeService()
             _ = try AppsSource(
                 path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
-                logger: Logger(label: "identitybus.\(Service.name)"))
+                logger: logger)
             let trial = Trial()
             let loops = configurations.map {
-                LoopRunner(
-                    makeService: makeService, configuration: $0, trial: trial,
-                    logger: Logger(label: "identitybus.\(Service.name)"))
+                LoopRunner(makeService: makeService, configuration: $0, trial: trial, logger: logger)
             }
-            try await run(loops, configuration, registry)
+            try await run(loops, configuration, registry, logger)
         }
     }
 
@@ -72,9 +71,9 @@ public enum ServiceMain {
     }
 
     private static func run<Service: CommandService>(
-        _ loops: [LoopRunner<Service>], _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry
+        _ loops: [LoopRunner<Service>], _ configuration: ServiceConfiguration, _ registry: PrometheusRegistry,
+        _ logger: Logger
     ) async throws {
-        let logger = Logger(label: "identitybus.\(Service.name)")
         watchParent()
         let healthServer = HealthServer(
             host: configuration.httpHost, port: configuration.httpPort, health: { .init(of: loops.map(\.health)) },
