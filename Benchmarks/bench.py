@@ -243,7 +243,7 @@ def contenders(subject: str, before: Path | None) -> tuple[int, dict[str, Conten
     """
     ours = {
         "IdentityBus, PostgreSQL": Contender("postgresql", has_floor=subject == "link"),
-        "IdentityBus, PostgreSQL, one loop": Contender("postgresql", loops=1),
+        "IdentityBus, PostgreSQL, two loops": Contender("postgresql", loops=2),
         "IdentityBus, SQLite": Contender("sqlite"),
     }
     if before is not None:

@@ -16,11 +16,15 @@ TAKE_OVER = 12.0
 
 
 @pytest.mark.slow
-def test_a_killed_replicas_partitions_are_taken_over_within_12_s(make_deployment: Callable[..., Deployment]) -> None:
+@pytest.mark.parametrize("loops", [1, 2])
+def test_a_killed_replicas_partitions_are_taken_over_within_12_s(
+    make_deployment: Callable[..., Deployment], loops: int
+) -> None:
     """With the product's own settings on a real Kafka, not with those that save the tests time."""
     deployment = make_deployment("postgresql")
     bus = deployment.bus
-    replicas = [deployment.service(**deployment.broker.usual_settings()).start().wait_ready() for _ in range(2)]
+    settings = deployment.broker.usual_settings() | {"LOOPS": str(loops)}
+    replicas = [deployment.service(**settings).start().wait_ready() for _ in range(2)]
     partitions = set(deployment.broker.partitions(bus.commands))
 
     def shared() -> bool:

@@ -45,10 +45,10 @@ import Testing
     }
 
     @Test func loopsHaveNamesOfTheirOwn() throws {
-        let one = try read(["DATABASE_URL": "postgresql://localhost/x", "LOOPS": "1"])
+        let one = try read(["DATABASE_URL": "postgresql://localhost/x"])
         let alone = try one.ofEachLoop()
         #expect(alone.map(\.kafka.clientID) == ["identity.fake"])
-        let two = try read(["DATABASE_URL": "postgresql://localhost/x"])
+        let two = try read(["DATABASE_URL": "postgresql://localhost/x", "LOOPS": "2"])
         let both = try two.ofEachLoop()
         #expect(both.map(\.kafka.clientID) == ["identity.fake-1", "identity.fake-2"])
         #expect(Set(both.map(\.owner)).count == 2)

@@ -64,7 +64,7 @@ public struct ServiceConfiguration: Sendable {
                 "is not set; the services sign what they send to each other with it")
         }
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
-        loops = try settings.integer("LOOPS", default: database.isShared ? 2 : 1, in: 1...64)
+        loops = try settings.integer("LOOPS", default: 1, in: 1...64)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
