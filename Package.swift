@@ -54,7 +54,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
         resources: resources, swiftSettings: strict)
 }
 
-/// The services with a store of their own; their types are in Services/CLI/Services.swift.
+/// The services with a store of their own. scripts/generate makes the command line's list of them from this one.
 let services = ["Link", "User", "Sync", "Verification"]
 
 /// What the tests of the services need.

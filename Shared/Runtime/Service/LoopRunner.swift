@@ -31,7 +31,7 @@ struct LoopRunner<Command: CommandService>: Sendable {
             try await withGracefulShutdownHandler {
                 try await withCheckedThrowingContinuation { continuation in
                     let thread = Thread { continuation.resume(with: Result { try runLoop(signals) }) }
-                    thread.name = "identitybus-loop"
+                    thread.name = "identity-loop"
                     thread.stackSize = 8 << 20
                     thread.start()
                 }
