@@ -87,13 +87,13 @@ let package = Package(
         shared("WireJSON", []),
         shared("Contracts", ["WireJSON", crypto]),
         shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
-        shared("Storage", ["CLibpq", "Contracts", "WireJSON", grdb, grdbSQLite, logging]),
+        shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging]),
         shared("Observability", ["Contracts", hummingbird, logging, metrics, serviceLifecycle]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
         shared(
             "Runtime",
             [
-                "Apps", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                "Apps", "CZlib", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
                 configuration, crypto, logging, metrics, serviceLifecycle, unixSignals,
             ]),
 

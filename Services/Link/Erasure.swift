@@ -244,7 +244,7 @@ extension LinkDecider.Decision {
 }
 
 extension Erasure {
-    /// Lets a command wait for the end; once, also when the journal has forgotten it and it comes again.
+    /// Lets a command wait for the end; once, also when the inbox has forgotten it and it comes again.
     fileprivate mutating func add(_ command: Waiting) throws(Rejection) {
         if waiting.contains(where: { $0.isOf(command) }) { return }
         guard waiting.count < Self.maxWaiting else { throw Rejection(.throttled) }

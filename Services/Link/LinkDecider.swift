@@ -71,7 +71,7 @@ public struct LinkDecider {
     }
 
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
-    /// that the journal has forgotten. If its user was erased since, the erasure stands.
+    /// that the inbox has forgotten. If its user was erased since, the erasure stands.
     func newPerson() throws(Rejection) -> Person {
         if let taken = state.person(userID: context.newUserID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)

@@ -85,7 +85,7 @@ public struct SyncService: CommandService {
             }
             state.load(try store.profiles(Set(seen).subtracting(state.profiles.keys)))
         }
-        // An MPID is taken only when a command comes again that the journal has forgotten.
+        // An MPID is taken only when a command comes again that the inbox has forgotten.
         for (command, context) in commands where command.mayCreateProfile {
             var counter = 0
             while state.profiles[Self.newProfile(context, counter)] != nil {

@@ -18,7 +18,7 @@ extension UserDecider {
         try app.linking.check(externalID: request.externalId)
         let text = Self.newCode(context)
         if let known = state.code(CodeDigest(of: text)) {
-            // A command that the journal has forgotten came again: its code stays what it has become.
+            // A command that the inbox has forgotten came again: its code stays what it has become.
             return Decision(.succeeded(result(text, known)))
         }
         guard state.outstandingCodes(app.id, request.externalId, now: now) < app.sdk.maxOutstandingCodes else {

@@ -54,7 +54,7 @@ extension UserDecider {
         return later(install, changes: changes, forwards: [ask(question, creation, install)])
     }
 
-    /// The same for no other creation, also when the journal has forgotten this command and it comes again.
+    /// The same for no other creation, also when the inbox has forgotten this command and it comes again.
     private func newCreation(_ command: CreateUser) -> String {
         var hash = SHA256()
         let key = context.command

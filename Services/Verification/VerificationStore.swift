@@ -112,7 +112,7 @@ public struct VerificationStore {
         // time then meet in it, and one of them is decided again.
         try Person.table.save(
             state.changedPeople.sorted().map { Person(key: $0, isErased: state.erased.contains($0)) }, in: transaction)
-        // Over one that is there: a login that the journal has forgotten came again while it was on its way.
+        // Over one that is there: a login that the inbox has forgotten came again while it was on its way.
         try LoginSaga.table.save(state.sagas.changed, in: transaction)
         try LoginSaga.table.remove(state.sagas.removed, in: transaction)
         let counts = state.counted.sorted { $0.key < $1.key }.flatMap { app, counts in

@@ -20,6 +20,16 @@ public final class AppsSource {
     private var lastProblem: String?
     public private(set) var apps: AppDirectory
 
+    /// Of the version in force: 32 hex characters that change when the file, or a secret file that it names, changes.
+    public var digest: String {
+        var hash = SHA256()
+        for file in files.sorted(by: { $0.key < $1.key }) { hash.update(data: Array(file.value)) }
+        return hash.finalize().prefix(16).map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+
     /// - Parameter keys: the deployment's; no app may have an internal key as a secret of its own.
     /// - Throws: `AppsFile.Problem` with the path in front; the service then does not start.
     public init(

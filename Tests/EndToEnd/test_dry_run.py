@@ -96,8 +96,8 @@ class People:
 
 
 def stored(platform: Platform) -> dict[str, Any]:
-    """Every table of every service but the journal and the read positions, which any record moves."""
-    passing = ("journal", "progress")
+    """Every table of every service but inbox, outbox and the read positions, which any record moves."""
+    passing = ("inbox", "outbox", "progress")
     found: dict[str, Any] = {}
     for service in SERVICES:
         if "DATA_DIR" in platform.database.environment():

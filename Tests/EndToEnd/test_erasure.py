@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
 from identitybus_testkit.broker import Broker
+from identitybus_testkit import inbox
 from identitybus_testkit.bus import Record
 from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.databases import Database, SQLite
@@ -22,7 +23,7 @@ from identitybus_testkit.waiting import until
 
 APP = "whole"
 # The record of what was asked and answered goes after its retention: see docs/guarantees.md.
-KEPT = {"journal", "saga", "inbox", "outbox", "handled", "reply"}
+KEPT = {*inbox.TABLES, "saga", "outbox"}
 
 
 def whole() -> dict[str, Any]:

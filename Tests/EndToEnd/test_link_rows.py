@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
@@ -588,10 +589,10 @@ def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> 
     rejected(bus.ask(c.erase(user, app="other")), "USER_NOT_FOUND")
 
 
-def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(
+def test_erasure_cannot_be_undone_by_a_replay_that_the_inbox_has_forgotten(
     link: Deployment, others: dict[str, StandIn]
 ) -> None:
-    """L37. The journal's rows are deleted by hand, as pruning would after weeks."""
+    """L37. The inbox's rows are deleted by hand, as they would go after weeks."""
     bus = link.bus
     install, other, external_id = fresh("install"), fresh("install"), fresh("ext")
     history = [
@@ -602,8 +603,7 @@ def test_erasure_cannot_be_undone_by_a_replay_that_the_journal_has_forgotten(
     succeeded(bus.settle(c.erase(user)))
     service = link.services[0]
     assert service.stop() == 0
-    marks = ",".join("?" * len(history))
-    link.database.execute(f"DELETE FROM journal WHERE id IN ({marks})", [command.id for command in history])
+    inbox.forget(link.database, history)
     service.start().wait_ready()
     # `install` was free when the person went, so it may be registered; the person must not come back on it.
     replies = []

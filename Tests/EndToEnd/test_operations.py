@@ -18,6 +18,7 @@ import pytest
 
 from identitybus_testkit import apps
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.broker import LINK_TOPICS
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
@@ -360,7 +361,7 @@ def test_sigterm_publishes_what_was_decided_and_nothing_twice(
     bus.send_all(commands)
     bus.collector.wait(lambda: bus.collector.answered > 0, 30, lambda: "a first reply")
     assert service.stop() == 0
-    decided = {row[0] for row in deployment.database.execute("SELECT id FROM journal")}
+    decided = inbox.decided(deployment.database, commands)
     replies = bus.collector.replies
     bus.collector.wait(
         lambda: decided <= set(replies), 10, lambda: f"replies to {len(decided)} decided commands, {len(replies)} came")

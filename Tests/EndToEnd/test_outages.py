@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.apps import APP_SECRET
 from identitybus_testkit.broker import Broker
 from identitybus_testkit.bus import Bus
@@ -156,7 +157,7 @@ def test_records_that_went_before_they_were_read_are_counted_and_told(platform: 
         assert [line for line in link.complaints() if bus.commands in line and str(partition) in line], link.tail()
     assert not [id for id in (command.id for command in gone) if id in bus.collector.replies]
     assert link.stop() == 0
-    [[count]] = platform.database.execute("SELECT count(*) FROM journal")
+    [[count]] = platform.database.execute(f"SELECT count(*) FROM {inbox.ALL}")
     assert count == 12 + len(kept) + len(later)
 
 

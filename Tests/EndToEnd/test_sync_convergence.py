@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.commands import Command
 from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
@@ -197,6 +198,8 @@ def test_replicas_come_to_a_serial_order(
     # the link service's events.
     replicas = [deployment.service(BATCH_SIZE="50").start().wait_ready() for _ in range(3)]
     until(lambda: len(workers(deployment)) >= 2, 60, "two replicas that have partitions of the commands")
+    # A batch writes all its rows at once: what tells them apart is the order in which they are numbered.
+    deployment.database.execute("ALTER TABLE inbox_1 ADD COLUMN place BIGSERIAL", service="sync")
     commands = Commands(deployment, chance)
     next_kill = COMMANDS // (kills + 1)
     for number in range(COMMANDS):
@@ -237,13 +240,13 @@ def check(sent: list[Command], deployment: Deployment) -> None:
         assert len({(record.envelope["id"], record.value) for record in records}) == 1, f"replies to {id} differ"
     by_id = {command.id: command for command in sent}
     query = deployment.database.execute
-    journal = query(
-        "SELECT id, decided_at FROM journal WHERE app = 'demo' AND id IS NOT NULL "
-        "ORDER BY xmin::text::bigint, cmin::text::bigint",
-        service="sync")
-    assert len(journal) == len(by_id)
+    by_key = {inbox.key(command): command.id for command in sent}
+    rows = query(
+        "SELECT key, decided_at FROM inbox_1 ORDER BY xmin::text::bigint, place", service="sync")
+    decided = [(by_key[bytes(key)], now) for key, now in rows if bytes(key) in by_key]
+    assert len(decided) == len(by_id)
     oracle = Oracle()
-    for place, (id, now) in enumerate(journal):
+    for place, (id, now) in enumerate(decided):
         command, reply = by_id[id], found.replies[id][0].data
         if reply["status"] == "rejected":
             # Relies on nothing that it writes: true for its snapshot. The only one that can come here:
@@ -299,7 +302,7 @@ def test_replaying_any_prefix_changes_nothing(make_deployment: Callable[..., Dep
     before, events = rows(), {id: len(records) for id, records in found.events.items()}
     times = Counter(command.id for command in commands.sent)
     for length in (1, 100, 300):
-        if length == 100:  # the journal remembers, not the process
+        if length == 100:  # the inbox remembers, not the process
             service.kill()
             service.start().wait_ready()
         for command in commands.sent[:length]:

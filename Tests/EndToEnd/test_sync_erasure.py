@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
@@ -102,7 +103,7 @@ def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: O
     # The command that made the profile comes again under a forgotten id: the tombstone says no.
     service = erasing.services[0]
     assert service.stop() == 0
-    erasing.database.execute("DELETE FROM journal", service="sync")
+    inbox.forget(erasing.database, [somebody.login], service="sync")
     service.start().wait_ready()
     bus.send(somebody.login)
     again = bus.reply_records(somebody.login.id, 2)[-1].data

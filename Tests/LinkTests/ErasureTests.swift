@@ -125,7 +125,7 @@ import Testing
         #expect(decision.changes.isEmpty)
     }
 
-    /// A command that the journal has forgotten comes again while its erasure goes on.
+    /// A command that the inbox has forgotten comes again while its erasure goes on.
     @Test func aForgottenErasureThatIsRepeatedWaitsOnce() throws {
         var state = Self.state.after(erase())
         for _ in 0..<(2 * Erasure.maxWaiting) {
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    /// A command that the journal has forgotten comes again after its person was erased: the erasure stands.
+    /// A command that the inbox has forgotten comes again after its person was erased: the erasure stands.
     @Test func replayAfterErasureDoesNotResurrect() throws {
         let creations: [LinkCommand] = [
             Fixture.request("i1", "anna"),

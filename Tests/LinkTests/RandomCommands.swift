@@ -32,7 +32,7 @@ struct RandomCommands {
     ///   - forwards: the ids of what was sent to other services; one of them is what an answer names.
     mutating func next(users: [UserID], forwards: [CommandID]) -> Step {
         count += 1
-        // Now and then a command that the journal has forgotten comes again under its old id: an erasure as it was, any
+        // Now and then a command that the inbox has forgotten comes again under its old id: an erasure as it was, any
         // other as a new one.
         if Int.random(in: 0..<40, using: &random) == 0, let old = erasures.suffix(3).randomElement(using: &random) {
             return old

@@ -24,7 +24,7 @@ import WireJSON
     @Test func theReplySaysWhatWouldHaveHappened() throws {
         _ = try world.decide([put("a", id: "c1", offset: 0, dryRun: "false")])
         let entry = try #require(try world.decide([put("b", id: "c2", offset: 1)]).first)
-        #expect(entry.outcome == "dry-run" && entry.key == nil)
+        #expect(entry.outcome.rawValue == "dry-run" && entry.key == nil)
         #expect(entry.messages.map(\.role) == [.reply])
         let reply = try world.reply(entry.messages.first).data
         #expect(reply.isDryRun && reply.status == .succeeded && reply.result == ["before": "a"])
@@ -51,7 +51,7 @@ import WireJSON
             try put("a", id: "c1", offset: 4),
         ]
         let entries = inOneBatch ? try world.decide(records) : try records.flatMap { try world.decide([$0]) }
-        #expect(entries.map(\.outcome) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
+        #expect(entries.map(\.outcome.rawValue) == ["dry-run", "dry-run", "succeeded", "repeated", "rejected"])
         let replies = try entries.map { try world.reply($0.messages.last) }
         #expect(replies.map { $0.data.isDryRun } == [true, true, false, true, true])
         // After the real one a dry run tells its answer: that is what would happen.
@@ -63,10 +63,10 @@ import WireJSON
 
     @Test(arguments: ["yes", "TRUE", "", "1"]) func anythingElseIsRefusedAndTakesNoId(_ text: String) throws {
         let refused = try #require(try world.decide([put("a", id: "c1", offset: 0, dryRun: text)]).first)
-        #expect(refused.outcome == "rejected" && refused.key == nil)
+        #expect(refused.outcome.rawValue == "rejected" && refused.key == nil)
         #expect(try world.reply(refused.messages.last).data.rejection.reason == .invalidRequest)
         #expect(try world.store.values() == [:])
-        #expect(try world.decide([put("a", id: "c1", offset: 1, dryRun: nil)])[0].outcome == "succeeded")
+        #expect(try world.decide([put("a", id: "c1", offset: 1, dryRun: nil)])[0].outcome.rawValue == "succeeded")
     }
 
     @Test func anUnknownTypeIsOnlyAnswered() throws {
@@ -164,11 +164,8 @@ struct World {
             service: FakeService(), writer: writer, vault: vault, secrets: .none, cluster: "cluster",
             incarnations: [:])
         return try store.database.transaction { transaction in
-            let entries = try decider.decide(
+            try decider.decide(
                 records.map { reader.read($0, now: Fixture.now) }, in: transaction, now: Fixture.now)
-            try Journal.append(
-                try entries.map { try $0.row(now: Fixture.now, vault: vault) }, in: transaction)
-            return entries
         }
     }
 
@@ -186,11 +183,11 @@ struct World {
         try Fixture.reply(try #require(message?.value))
     }
 
-    /// What the journal knows commands by.
+    /// What the inbox knows commands by.
     func remembered() throws -> [String: [UInt8]] {
         try store.database.transaction { transaction in
             let keys = (0..<60).map { CommandKey(app: "demo", source: "test", id: CommandID("c\($0)")) }
-            let found = try Journal.find(keys, in: transaction)
+            let found = try Inbox.find(keys, in: transaction).commands
             return Dictionary(uniqueKeysWithValues: found.map { ($0.key.id.text, $0.value.digest) })
         }
     }

@@ -30,9 +30,7 @@ import WireJSON
             service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, keys: keys),
             vault: vault, secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
-            let entries = try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
-            try Journal.append(try entries.map { try $0.row(now: now, vault: vault) }, in: transaction)
-            return entries
+            try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
         }
     }
 
@@ -84,7 +82,7 @@ import WireJSON
 
     @Test func aPendingCommandForwardsAndIsAnsweredTwice() throws {
         let first = try #require(try decide([begin { $0.expiryTime = "2099-01-01T00:00:00Z" }]).first)
-        #expect(first.outcome == "pending")
+        #expect(first.outcome.rawValue == "pending")
         #expect(first.messages.map(\.role) == [.command, .confidentialReply])
         let command = try EnvelopeReader.read(value: first.messages[0].value, headers: first.messages[0].headers)
         #expect(first.messages[0].topic == "identity.peer.commands.v1")
@@ -100,7 +98,7 @@ import WireJSON
         #expect(try reply(first.messages.last).data.status == .pending)
 
         let settled = try #require(try decide([answer()]).first)
-        #expect(settled.outcome == "noted")
+        #expect(settled.outcome.rawValue == "noted")
         #expect(settled.messages.map(\.role) == [.confidentialReply])
         #expect(settled.messages[0].topic == "identity.replies.mine")
         let final = try reply(settled.messages[0])
@@ -117,7 +115,7 @@ import WireJSON
             try begin(offset: 2) { $0.replyTo = "identity.replies.other" },
         ]
         let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
-        #expect(entries.map(\.outcome) == ["pending", "repeated", "noted", "repeated"])
+        #expect(entries.map(\.outcome.rawValue) == ["pending", "repeated", "noted", "repeated"])
         #expect(try reply(entries[1].messages.first).data.status == .pending)
         #expect(entries[1].messages.count == 1)
         let last = try #require(entries[3].messages.first)
@@ -133,7 +131,7 @@ import WireJSON
             try begin("silent", offset: 2), try answer(offset: 1, replyID: "r2"), try begin("silent", offset: 3),
         ]
         let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
-        #expect(entries.map(\.outcome) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
+        #expect(entries.map(\.outcome.rawValue) == ["pending", "repeated", "noted", "repeated", "noted", "repeated"])
         #expect(entries[0].messages.map(\.role) == [.command])
         let replies = try entries[1...].map { try reply($0.messages.first) }
         #expect(replies.map(\.data.status) == [.pending, .pending, .pending, .succeeded, .succeeded])
@@ -148,7 +146,7 @@ import WireJSON
     @Test func theSameReplyAgainChangesNothing() throws {
         _ = try decide([begin(), answer()])
         let again = try decide([answer(offset: 1), answer("rejected", offset: 2, replyID: "r2")])
-        #expect(again.map(\.outcome) == ["repeated", "noted"])
+        #expect(again.map(\.outcome.rawValue) == ["repeated", "noted"])
         #expect(again.flatMap(\.messages).isEmpty)
     }
 
@@ -169,11 +167,18 @@ import WireJSON
     @Test func confidentialRepliesAreEncryptedAtRest() throws {
         let first = try decide([begin(), answer()])
         let stored = try store.database.transaction { transaction in
-            try transaction.query("SELECT messages FROM journal").map { try $0.blob(0) }
+            try transaction.query("SELECT messages FROM outbox").map { try $0.blob(0) }
                 + transaction.query("SELECT reply FROM saga").map { try $0.blob(0) }
         }
-        #expect(stored.count == 3)
-        for bytes in stored {
+        let receipts = try store.database.transaction {
+            try $0.query("SELECT receipt, decided_at FROM inbox_1").map { (try $0.blob(0), try $0.integer(1)) }
+        }
+        #expect(stored.count == 3 && receipts.count == 2)
+        let readable = try receipts.flatMap { receipt, time in
+            let receipt = try Receipt(column: receipt, decidedAt: time)
+            return [receipt.reply?.value ?? []] + receipt.told.map(\.data)
+        }
+        for bytes in stored + receipts.map(\.0) + readable {
             #expect(!String(decoding: bytes, as: UTF8.self).contains("first of"))
             #expect(!String(decoding: bytes, as: UTF8.self).contains("final"))
         }
@@ -194,7 +199,7 @@ import WireJSON
     {
         _ = try decide([begin()])
         let forged = try #require(try decide([answer(signedBy: keyID)]).first)
-        #expect(forged.outcome == "dead-lettered")
+        #expect(forged.outcome.rawValue == "dead-lettered")
         #expect(forged.messages.map(\.role) == [.deadLetter])
         #expect(try decide([answer(offset: 1)])[0].messages.count == 1)
     }
@@ -209,7 +214,7 @@ import WireJSON
             record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.eventsKeyID, 1),
             record(known, [:], topic, Signature.eventsKeyID, 2), record(known, [:], topic, "demo-backend", 3),
         ])
-        #expect(entries.map(\.outcome) == ["noted", "repeated", "dead-lettered"])
+        #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated", "dead-lettered"])
         #expect(entries[0].messages.isEmpty && entries[1].messages.isEmpty)
     }
 
@@ -226,7 +231,7 @@ import WireJSON
                 headers: messages[0].headers)
         }
         let entries = try decide(records)
-        #expect(entries.map(\.outcome) == ["noted", "repeated"])
+        #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated"])
         #expect(entries[0].messages.map(\.role) == [.reply])
         #expect(try reply(entries[0].messages[0]).data.status == .expired)
         #expect(entries[1].messages.isEmpty)
@@ -285,7 +290,7 @@ import WireJSON
             try store.database.transaction { try Sagas.prune(olderThan: horizon, limit: 10, in: $0) }
         }
         #expect(try prune(Fixture.now.milliseconds + 1) == 0)
-        try store.database.transaction { try $0.execute("DELETE FROM journal") }
+        try store.database.transaction { try $0.execute("DELETE FROM inbox_1") }
         #expect(try prune(Fixture.now.milliseconds) == 0)
         #expect(try prune(Fixture.now.milliseconds + 1) == 1)
     }

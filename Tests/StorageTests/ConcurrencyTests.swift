@@ -115,7 +115,7 @@ import Testing
             logTime: 0)
         let error = failure {
             try zombie.transaction { transaction in
-                _ = try transaction.query("SELECT 1 FROM journal")
+                _ = try transaction.query("SELECT 1 FROM outbox")
                 try heir.transaction { try Progress.claim(request, clusterID: "c", owner: "heir", in: $0) }
                 try Progress.advance([update], in: transaction)
             }

@@ -21,15 +21,15 @@ import Testing
         let database = try store.open()
         #expect(try Migrator([Self.people]).run(on: database) == [100])
         let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
-        #expect(try all.run(on: database) == [1, 2, 3, 4, 5, 101])
+        #expect(try all.run(on: database) == [1, 2, 3, 4, 5, 6, 101])
         #expect(try all.run(on: database) == [])
         database.close()
         let later = try store.open()
         #expect(try all.run(on: later) == [])
         let rows = try later.read("SELECT number, name FROM migrations ORDER BY number")
         let names = [
-            (1, "journal and progress"), (2, "sagas"), (3, "log time"), (4, "forwards"), (5, "salt"), (100, "people"),
-            (101, "names"),
+            (1, "journal and progress"), (2, "sagas"), (3, "log time"), (4, "forwards"), (5, "salt"),
+            (6, "inbox and outbox"), (100, "people"), (101, "names"),
         ]
         #expect(rows == names.map { SQLRow([.integer(Int64($0.0)), .text($0.1)]) })
         #expect(try later.read("SELECT id, name FROM people").isEmpty)
@@ -104,7 +104,7 @@ import Testing
         end.wait()
         let ran = try outcomes.withLock { try $0.map { try $0.get() } }
         #expect(ran.count == threads)
-        #expect(ran.filter { $0 == [1, 2, 3, 4, 5, 100, 101] }.count == 1)
+        #expect(ran.filter { $0 == [1, 2, 3, 4, 5, 6, 100, 101] }.count == 1)
         #expect(ran.filter { $0.isEmpty }.count == threads - 1)
     }
 
@@ -141,11 +141,11 @@ import Testing
             try transaction.execute(
                 "INSERT INTO saga VALUES ('app', 'source', 'a', $1, NULL, NULL, 1, 7)", [.blob([5])])
         }
-        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [3, 4, 5])
-        let held = try database.transaction { transaction in
+        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [3, 4, 5, 6])
+        try database.transaction { transaction in
             let key = CommandKey(app: "app", source: "source", id: "b")
-            let entry = try #require(try Journal.find([key], in: transaction)[key])
-            #expect(entry.loggedAt == 200 && entry.decidedAt == 200 && entry.messages == [3])
+            let known = try #require(try Inbox.find([key], in: transaction).commands[key])
+            #expect(known.decidedAt == 200 && known.receipt == [3])
             let saga = CommandKey(app: "app", source: "source", id: "a")
             #expect(try Sagas.find([saga], in: transaction)[saga]?.begunAt == 7)
             #expect(try Forwards.count(in: transaction) == 0)
@@ -156,23 +156,9 @@ import Testing
             #expect(claim.suspectOffset == 3 && claim.suspectCount == 1)
             #expect(claim.logTime == -1 && claim.forgottenBefore == -1)
             #expect(claim.unpublished == [SetAsideIncarnation(incarnation: 0, publishedThrough: 5)])
-            return claim.held
         }
-        let prune = {
-            try database.transaction { try Journal.prune(partitions: [held], retention: 100, limit: 10, in: $0) }
-        }
-        #expect(try prune() == 0)
-        try database.transaction { transaction in
-            try Progress.markSetAsidePublished(
-                topic: "t", partition: 0, epoch: held.epoch, incarnation: 0, through: 6, finished: true,
-                in: transaction)
-            let update = ProgressUpdate(
-                topic: "t", partition: 0, epoch: held.epoch, expectedOffset: 3, nextOffset: 4, publishedThrough: 1,
-                logTime: 300)
-            try Progress.advance([update], in: transaction)
-        }
-        // By the time they were decided: 50 and 100 are older than 300 - 100.
-        #expect(try prune() == 2)
-        #expect(try database.read("SELECT id FROM journal ORDER BY id") == [SQLRow(["b"]), SQLRow(["c"])])
+        // Those from before the log's time count as logged when they were decided.
+        let times = try database.read("SELECT logged_at FROM inbox_0 ORDER BY logged_at").map(\.values[0])
+        #expect(times == [50, 100, 200, 300])
     }
 }

@@ -7,11 +7,11 @@ import Testing
 
 @testable import Storage
 
-/// Long random sequences of everything that journal and progress can do, compared with ``StorageModel`` at each step.
+/// Long random sequences of everything that inbox, outbox and progress can do, compared with ``StorageModel`` at each step.
 ///
 /// A failure names its seed; `TEST_SEED=n` begins with that sequence.
 @Suite struct RandomSequenceTests {
-    private static let topic = JournalTests.topic
+    private static let topic = InboxTests.topic
     @Test(arguments: SQLEngine.allCases, 0..<4 as Range<UInt64>)
     func matchesTheModel(_ engine: SQLEngine, _ number: UInt64) throws {
         let seed = testSeed &+ number
@@ -30,6 +30,7 @@ import Testing
         var random: SplitMix64
         var model = StorageModel()
         var nextID = 0
+        var sweep: InboxSweep?
 
         mutating func pick(_ range: ClosedRange<Int64>) -> Int64 {
             Int64.random(in: range, using: &random)
@@ -45,7 +46,7 @@ import Testing
             case 6: try suspect(partition, note)
             case 7: try setAsidePublished(partition, note)
             case 8, 9: try unpublished(partition, note)
-            case 10, 11: try prune(note)
+            case 10, 11: try forget(note)
             case 12: try release(note)
             case 13: try unmark(partition, note)
             case 14: try disturb(partition)
@@ -105,21 +106,26 @@ import Testing
             }
         }
 
-        /// A batch: entries and progress in one transaction, sometimes with a command that is known already.
+        /// A batch: rows and progress in one transaction, sometimes with a command that is known already.
         private mutating func decide(_ partition: Int32, _ note: String) throws {
             let epoch = epoch(partition)
             let row = model.rows[partition]
             let first = row?.next ?? 0
             let count = pick(0...4)
-            var entries: [JournalEntry] = []
+            let log = InboxTests.log(partition, incarnation: row?.incarnation ?? 0)
+            var rows: [InboxRow] = []
+            var messages: [OutboxRow] = []
             for offset in first..<(first + count) {
                 nextID += 1
-                let reused = pick(0...15) == 0 ? model.journal.randomElement(using: &random)?.key?.id : nil
-                entries.append(
-                    JournalTests.entry(
-                        offset: offset, partition: partition, incarnation: row?.incarnation ?? 0,
+                let reused = pick(0...15) == 0 ? model.inbox.randomElement(using: &random)?.row.key?.id : nil
+                rows.append(
+                    InboxTests.row(
+                        offset: offset, partition: partition, incarnation: log.incarnation,
                         id: reused ?? CommandID("id\(nextID)"), loggedAt: Int64(nextID) - pick(0...9),
                         keyed: pick(0...5) != 0))
+                if pick(0...4) != 0 {
+                    messages.append(OutboxRow(position: LogPosition(log: log, offset: offset), messages: [1]))
+                }
             }
             let published = pick(-1...(first + count - 1))
             let update = ProgressUpdate(
@@ -128,15 +134,27 @@ import Testing
                 publishedThrough: published, logTime: Int64(nextID) - pick(0...9),
                 lastTime: pick(0...3) == 0 ? nil : Int64(nextID))
             let undo = pick(0...9) == 0
+            let known = model
             let error = failure {
                 try database.transaction { transaction in
-                    try Journal.append(entries, in: transaction)
+                    let keys = rows.compactMap(\.key)
+                    let found = try Inbox.find(keys, in: transaction)
+                    for key in keys {
+                        #expect(found.commands[key] == known.find(key).map(InboxTests.known), "\(note)")
+                    }
+                    #expect(found.generation == known.generation, "\(note)")
+                    // What is known is answered, and not recorded again.
+                    let fresh = rows.filter { row in row.key.map { found.commands[$0] == nil } ?? true }
+                    try Inbox.append(fresh, generation: found.generation, in: transaction)
+                    try Outbox.append(messages, in: transaction)
                     try Progress.advance([update], in: transaction)
+                    try Outbox.remove([Outbox.Published(log, after: -1, through: published)], in: transaction)
                     if undo { throw Undo() }
                 }
             }
             let before = model
-            if !model.append(entries) {
+            let fresh = rows.filter { row in row.key.map { before.find($0) == nil } ?? true }
+            if !model.append(fresh, messages) {
                 #expect(error?.kind == .conflict, "\(note)")
                 model = before
             } else if !model.advance(update) {
@@ -145,15 +163,15 @@ import Testing
                 model = before
             } else {
                 #expect(error == nil, "\(note)")
-                if undo { model = before }
+                if undo { model = before } else { model.remove(log, through: published) }
             }
         }
 
         private mutating func find(_ note: String) throws {
-            var keys = (0..<5).compactMap { _ in model.journal.randomElement(using: &random)?.key }
+            var keys = (0..<5).compactMap { _ in model.inbox.randomElement(using: &random)?.row.key }
             keys.append(CommandKey(app: "app", source: "source", id: "unknown"))
-            let found = try database.transaction { try Journal.find(keys, in: $0) }
-            for key in keys { #expect(found[key] == model.journal.first { $0.key == key }, "\(note)") }
+            let found = try database.transaction { try Inbox.find(keys, in: $0) }.commands
+            for key in keys { #expect(found[key] == model.find(key).map(InboxTests.known), "\(note)") }
         }
 
         private mutating func markPublished(_ partition: Int32, _ note: String) throws {
@@ -216,6 +234,7 @@ import Testing
                     incarnation: one.incarnation, through: through, finished: finished, in: $0)
             }
             model.left[index].published = max(one.published, through)
+            model.remove(InboxTests.log(partition, incarnation: one.incarnation), through: through)
             if finished { model.left.remove(at: index) }
         }
 
@@ -223,35 +242,53 @@ import Testing
             let incarnation = pick(0...(model.rows[partition]?.incarnation ?? 0))
             let after = pick(-1...10)
             let limit = Int(pick(1...6))
-            let entries = try database.transaction {
-                try Journal.unpublished(
-                    topic: RandomSequenceTests.topic, partition: partition, incarnation: incarnation, after: after,
-                    limit: limit, in: $0)
+            let log = InboxTests.log(partition, incarnation: incarnation)
+            let rows = try database.transaction {
+                try Outbox.unpublished(log, after: after, limit: limit, in: $0)
             }
-            let expected = model.unpublished(partition, incarnation: incarnation, after: after, limit: limit)
-            #expect(entries == expected, "\(note)")
+            #expect(rows == model.unpublished(log, after: after, limit: limit), "\(note)")
         }
 
-        private mutating func prune(_ note: String) throws {
-            let held = held()
-            let retention = pick(0...60)
-            let limit = Int(pick(1...10))
-            let deleted = try database.transaction {
-                try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
+        /// One step on the way to the next generation.
+        private mutating func forget(_ note: String) throws {
+            guard var running = sweep else {
+                let keeper = HeldPartition(topic: RandomSequenceTests.topic, partition: 0, epoch: epoch(0))
+                let retention = pick(0...60)
+                sweep = try database.transaction {
+                    try Inbox.beginSweep(keeper: keeper, retention: retention, in: $0)
+                }
+                #expect((sweep != nil) == model.beginSweep(keeper, retention: retention), "\(note)")
+                return
             }
-            #expect(deleted == model.prune(held, retention: retention, limit: limit), "\(note)")
+            guard let keeper = model.sweep?.keeper else { return }
+            if running.isDone {
+                let error = failure {
+                    try database.exclusiveTransaction { try Inbox.turn(running, keeper: keeper, in: $0) }
+                }
+                #expect((error == nil) == model.turn(), "\(note)")
+                sweep = nil
+            } else {
+                let limit = Int(pick(1...30))
+                let error = failure {
+                    try database.transaction {
+                        try Inbox.carryOver(&running, keeper: keeper, limit: limit, in: $0)
+                    }
+                }
+                #expect((error == nil) == model.isHeld(keeper), "\(note)")
+                sweep = error == nil ? running : nil
+                if error != nil { model.sweep = nil }
+            }
         }
 
         private func compareAll(_ note: String) throws {
-            let entries = try database.transaction { transaction in
-                try transaction.query("SELECT topic, partition, incarnation, log_offset FROM journal").map {
-                    JournalPosition(
-                        topic: try $0.text(0), partition: Int32(try $0.integer(1)), incarnation: try $0.integer(2),
-                        offset: try $0.integer(3))
-                }
+            // What is carried over stands twice until the older generation goes.
+            let expectedInbox = Set(model.inbox.map { [$0.row.position.log.number, $0.row.position.offset] })
+            #expect(Set(try InboxTests.positions(database)) == expectedInbox, "\(note)")
+            let messages = try database.read("SELECT log, log_offset FROM outbox").map(\.values)
+            let expectedOutbox = model.outbox.map {
+                [SQLValue.integer($0.position.log.number), .integer($0.position.offset)]
             }
-            #expect(Set(entries) == Set(model.journal.map(\.position)), "\(note)")
-            #expect(entries.count == model.journal.count, "\(note)")
+            #expect(Set(messages) == Set(expectedOutbox) && messages.count == expectedOutbox.count, "\(note)")
             let rows = try database.read(
                 """
                 SELECT partition, incarnation, cluster_id, epoch, next_offset, published_through, idle_claims,

@@ -24,7 +24,7 @@ import Testing
 
     /// The reply of a saga that is forgotten too early is dropped, and the command is asked again for ever.
     @Test(arguments: SQLEngine.allCases)
-    func whatIsUnsettledOrInTheJournalStays(_ engine: SQLEngine) throws {
+    func whatIsUnsettledOrInTheInboxStays(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let database = try store.openMigrated()
         try database.transaction { transaction in
@@ -33,20 +33,20 @@ import Testing
                     saga("waits", begunAt: 1, isSettled: false), saga("known", begunAt: 2), saga("a", begunAt: 3),
                     saga("b", begunAt: 4), saga("young", begunAt: 5),
                 ], in: transaction)
-            try Journal.append([JournalTests.entry(offset: 0, id: "known")], in: transaction)
+            try InboxTests.append([InboxTests.row(offset: 0, id: "known")], in: transaction)
         }
         #expect(try prune(database, before: 3) == 0)
         #expect(try prune(database, before: 5, limit: 1) == 1)
         #expect(try left(database) == ["waits", "known", "b", "young"])
         #expect(try prune(database, before: 5) == 1)
-        try database.transaction { _ = try $0.execute("DELETE FROM journal") }
+        try database.transaction { _ = try $0.execute("DELETE FROM inbox_1") }
         #expect(try prune(database, before: 5) == 1)
         try database.transaction { try Sagas.save([saga("waits", begunAt: 1)], in: $0) }
         #expect(try prune(database, before: 5) == 1)
         #expect(try left(database) == ["young"])
     }
 
-    /// A command that is begun anew after the journal forgot it is a new saga in all respects.
+    /// A command that is begun anew after the inbox forgot it is a new saga in all respects.
     @Test(arguments: SQLEngine.allCases)
     func oneThatBeginsAnewTakesThePlaceOfTheOldOne(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 @testable import Storage
 
-/// What journal and progress should do, in the most naive way: arrays, looked through from end to end.
+/// What inbox, outbox and progress should do, in the most naive way: arrays, looked through from end to end.
 struct StorageModel {
     struct Row: Equatable {
         var incarnation: Int64 = 0
@@ -24,9 +26,28 @@ struct StorageModel {
         var published: Int64
     }
 
+    struct Kept: Equatable {
+        let row: InboxRow
+        var generation: Int64
+    }
+
+    /// What is known of the oldest generation since its end began.
+    struct Sweep {
+        let keeper: HeldPartition
+        let retention: Int64
+        let rows: [Int32: Row]
+        let left: [Left]
+    }
+
     var rows: [Int32: Row] = [:]
-    var journal: [JournalEntry] = []
+    /// The newest incarnation that was ever claimed.
+    var claimed: [Int32: Int64] = [:]
+    var inbox: [Kept] = []
+    var outbox: [OutboxRow] = []
     var left: [Left] = []
+    var generation: Int64 = 1
+    var begunAt: Int64 = -1
+    var sweep: Sweep?
 
     /// Whether somebody else claimed it after the one who asks.
     func isLost(_ request: PartitionClaimRequest) -> Bool {
@@ -40,16 +61,14 @@ struct StorageModel {
         var start = rows[partition] == nil ? PartitionClaim.Start.new : .resumed
         var isOther = row.cluster != cluster
         if let high = request.highWatermark, let next = row.next, next > high { isOther = true }
-        if rows[partition] == nil, let newest = newestIncarnation(partition) {
+        if rows[partition] == nil, let newest = claimed[partition] {
             row.incarnation = newest
             isOther = true
         }
         if isOther {
             start = .setAside(previous: row.incarnation, publishedThrough: row.published)
-            let isLeft = journal.contains {
-                $0.position.partition == partition && $0.position.incarnation == row.incarnation
-                    && $0.position.offset > row.published
-            }
+            let log = InboxTests.log(partition, incarnation: row.incarnation)
+            let isLeft = outbox.contains { $0.position.log == log && $0.position.offset > row.published }
             let isKnown = left.contains { $0.partition == partition && $0.incarnation == row.incarnation }
             if isLeft, !isKnown {
                 left.append(Left(partition: partition, incarnation: row.incarnation, published: row.published))
@@ -70,6 +89,7 @@ struct StorageModel {
         let hasNothingToRead = request.highWatermark == row.next ?? request.lowWatermark ?? 0
         if request.heldEpoch == nil, !hasNothingToRead { row.idle += 1 }
         rows[partition] = row
+        claimed[partition] = row.incarnation
         return PartitionClaim(
             topic: request.topic, partition: partition, incarnation: row.incarnation, epoch: row.epoch,
             nextOffset: row.next, gap: gap, publishedThrough: row.published, idleClaims: row.idle,
@@ -77,10 +97,6 @@ struct StorageModel {
             forgottenBefore: row.forgotten, lastTime: row.lastTime, start: start,
             unpublished: left.filter { $0.partition == partition }.sorted { $0.incarnation < $1.incarnation }
                 .map { SetAsideIncarnation(incarnation: $0.incarnation, publishedThrough: $0.published) })
-    }
-
-    private func newestIncarnation(_ partition: Int32) -> Int64? {
-        journal.filter { $0.position.partition == partition }.map(\.position.incarnation).max()
     }
 
     /// Returns whether epoch and offset are the current ones.
@@ -123,47 +139,88 @@ struct StorageModel {
         if rows[partition]?.epoch == epoch { rows[partition]?.idle = 0 }
     }
 
+    func find(_ key: CommandKey) -> InboxRow? { inbox.first { $0.row.key == key }?.row }
+
     /// Returns whether nothing collides.
-    mutating func append(_ entries: [JournalEntry]) -> Bool {
-        for entry in entries {
-            let collides = journal.contains {
-                $0.position == entry.position || ($0.key != nil && $0.key == entry.key)
+    mutating func append(_ decided: [InboxRow], _ messages: [OutboxRow]) -> Bool {
+        for row in decided {
+            let collides = inbox.contains {
+                guard $0.generation == generation else { return false }
+                return $0.row.storedKey == row.storedKey
             }
             guard !collides else { return false }
-            journal.append(entry)
+            inbox.append(Kept(row: row, generation: generation))
+        }
+        for row in messages {
+            guard !outbox.contains(where: { $0.position == row.position }) else { return false }
+            outbox.append(row)
         }
         return true
     }
 
-    func unpublished(_ partition: Int32, incarnation: Int64, after: Int64, limit: Int) -> [JournalEntry] {
-        let entries = journal.filter {
-            $0.position.partition == partition && $0.position.incarnation == incarnation && $0.position.offset > after
-        }
-        return Array(entries.sorted { $0.position.offset < $1.position.offset }.prefix(limit))
+    mutating func remove(_ log: LogID, through offset: Int64) {
+        outbox.removeAll { $0.position.log == log && $0.position.offset <= offset }
     }
 
-    /// Returns how many entries were deleted.
-    mutating func prune(_ held: [HeldPartition], retention: Int64, limit: Int) -> Int {
-        var deleted: Set<JournalPosition> = []
-        for one in held {
-            let partition = one.partition
-            guard let row = rows[partition], row.epoch == one.epoch, row.logTime >= 0 else { continue }
-            let cutoff = row.logTime - retention
-            let entries = journal.filter { $0.position.partition == partition }.sorted {
-                ($0.position.incarnation, $0.position.offset) < ($1.position.incarnation, $1.position.offset)
-            }
-            for entry in entries {
-                var fence = Int64.max
-                if entry.position.incarnation == row.incarnation { fence = row.published }
-                for one in left where one.partition == partition && one.incarnation == entry.position.incarnation {
-                    fence = one.published
+    func unpublished(_ log: LogID, after: Int64, limit: Int) -> [OutboxRow] {
+        let rows = outbox.filter { $0.position.log == log && $0.position.offset > after }
+        return Array(rows.sorted { $0.position.offset < $1.position.offset }.prefix(limit))
+    }
+
+    // MARK: Generations
+
+    func isHeld(_ keeper: HeldPartition) -> Bool { rows[keeper.partition]?.epoch == keeper.epoch }
+
+    /// Returns whether it is time.
+    mutating func beginSweep(_ keeper: HeldPartition, retention: Int64) -> Bool {
+        guard isHeld(keeper), let newest = rows.values.map(\.logTime).max(), newest >= 0
+        else { return false }
+        if begunAt < 0 {
+            begunAt = newest
+            return false
+        }
+        guard newest - begunAt >= retention / 2 else { return false }
+        sweep = Sweep(keeper: keeper, retention: retention, rows: rows, left: left)
+        return true
+    }
+
+    /// Returns whether the store is the one that was swept.
+    mutating func turn() -> Bool {
+        guard let sweep else { return false }
+        defer { self.sweep = nil }
+        guard isHeld(sweep.keeper), sweep.rows.allSatisfy({ rows[$0]?.logTime ?? .min >= $1.logTime }) else {
+            return false
+        }
+        let oldest = generation - 2
+        var stay: [Kept] = []
+        for var kept in inbox {
+            let (partition, position) = (kept.row.position.log.partition.partition, kept.row.position)
+            if kept.generation == oldest, mayForget(kept.row, position, partition, sweep) {
+                if let row = sweep.rows[partition] {
+                    let cutoff = row.logTime - sweep.retention
+                    let before = rows[partition]?.forgotten ?? -1
+                    rows[partition]?.forgotten = max(before, cutoff)
                 }
-                guard entry.loggedAt < cutoff, entry.position.offset <= fence, deleted.count < limit else { break }
-                rows[partition]?.forgotten = max(row.forgotten, cutoff)
-                deleted.insert(entry.position)
+                continue
+            }
+            if kept.generation == oldest { kept.generation = generation }
+            if !stay.contains(where: { $0.generation == kept.generation && $0.row.storedKey == kept.row.storedKey }) {
+                stay.append(kept)
             }
         }
-        journal.removeAll { deleted.contains($0.position) }
-        return deleted.count
+        inbox = stay
+        generation += 1
+        begunAt = rows.values.map(\.logTime).max() ?? -1
+        return true
+    }
+
+    private func mayForget(_ row: InboxRow, _ position: LogPosition, _ partition: Int32, _ sweep: Sweep) -> Bool {
+        guard let then = sweep.rows[partition], then.logTime >= 0 else { return false }
+        var published = Int64.max
+        if position.log.incarnation == then.incarnation { published = then.published }
+        for one in sweep.left where one.partition == partition && one.incarnation == position.log.incarnation {
+            published = one.published
+        }
+        return row.loggedAt < then.logTime - sweep.retention && position.offset <= published
     }
 }

@@ -9,7 +9,7 @@ import Testing
 @testable import Runtime
 @testable import Sync
 
-/// Commands that the journal has forgotten come again, on real databases.
+/// Commands that the inbox has forgotten come again, on real databases.
 @Suite struct ForgottenCommandTests {
     /// S69. The second time with another window, as a source may that uses an id twice.
     @Test(arguments: SQLEngine.allCases) func anAliasThatWaitsIsAnsweredAsBefore(_ engine: SQLEngine) throws {
@@ -94,7 +94,7 @@ import Testing
         #expect(waiting == [mpids[1].description])
     }
 
-    /// A command that the journal has forgotten makes another profile: MPIDs are never used twice.
+    /// A command that the inbox has forgotten makes another profile: MPIDs are never used twice.
     @Test(arguments: SQLEngine.allCases) func aForgottenCommandGetsTheNextMPID(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)
         let world = World(.worked(.conversion))

@@ -88,7 +88,7 @@ struct RandomCommands {
         count += 1
         // Several commands in one batch share an instant.
         if chance(60) { now += Int64.random(in: 1...100_000, using: &random) }
-        // Now and then a command that the journal has forgotten comes again under its old id.
+        // Now and then a command that the inbox has forgotten comes again under its old id.
         let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
         let isService = chance(20)
         let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch] : [.identitySync]

@@ -70,7 +70,7 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
         }
     }
 
-    /// Two of one id meet in the journal.
+    /// Two of one id meet in the inbox.
     private func mayMeet(_ one: Step, _ other: Step) -> Bool {
         guard one.context.command != other.context.command else { return false }
         return partition(one).map { $0 != partition(other) } ?? true

@@ -79,7 +79,7 @@ import Testing
         #expect(isRefused(.create(create), .apiKey("k"), in: UserState(), closed) == nil)
     }
 
-    /// Two creations are two lives, also when the same command comes again after the journal has forgotten it.
+    /// Two creations are two lives, also when the same command comes again after the inbox has forgotten it.
     @Test func eachCreationIsALifeOfItsOwn() throws {
         let create = UserCommand.create(
             CreateUser(installId: "i1", device: Fixture.phone, appSecret: Fixture.secret, linking: .linker))

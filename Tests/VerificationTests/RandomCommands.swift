@@ -44,7 +44,7 @@ struct RandomCommands {
                 command: answer.0,
                 context: Fixture.context(self.settings(answer.1), id: CommandID("c\(count)"), app: answer.1))
         }
-        // Now and then a login that the journal has forgotten comes again, also while it is on its way.
+        // Now and then a login that the inbox has forgotten comes again, also while it is on its way.
         if Int.random(in: 0..<16, using: &random) == 0, let old = logins.suffix(4).randomElement(using: &random) {
             return old
         }

@@ -129,7 +129,7 @@ import WireJSON
         }
     }
 
-    /// The journal has forgotten it, and it is on its way still.
+    /// The inbox has forgotten it, and it is on its way still.
     @Test(arguments: SQLEngine.allCases) func aForgottenLoginThatIsRepeatedIsNoConflict(_ engine: SQLEngine) throws {
         let store = try VerificationTestStore(engine)
         let login = VerificationCommand.login(

@@ -163,7 +163,7 @@ final class Stage {
         }
     }
 
-    /// Commands that an earlier run left in a journal would be answered from it.
+    /// Commands that an earlier run left in an inbox would be answered from it.
     private func dropSchemas() throws {
         let database = try store(of: services[0])
         defer { database.close() }

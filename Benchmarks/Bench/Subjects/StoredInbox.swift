@@ -9,8 +9,8 @@ import Storage
 /// neither grows nor shrinks.
 enum StoredInbox {
     private static let chunk = 5000
-    /// What a link command's reply and event take with their headers.
-    private static let messageBytes = 1700
+    /// What a link command's receipt takes.
+    private static let receiptBytes = 140
 
     static func load(_ count: Int, rate: Int, into stage: Stage) throws {
         // The service makes its tables.
@@ -26,23 +26,24 @@ enum StoredInbox {
         for first in stride(from: 0, to: count, by: chunk) {
             let entries = (first..<min(first + chunk, count)).map { number in
                 let time = oldest + Int64(number) * 1000 / Int64(max(1, rate))
-                return JournalEntry(
+                return InboxRow(
                     // In an incarnation before all others.
-                    position: JournalPosition(
+                    position: LogPosition(
                         topic: stage.commands, partition: Int32(number % partitions), incarnation: -1,
                         offset: Int64(number / partitions)),
                     key: CommandKey(
                         app: Stage.app, source: "https://shop.example/backend", id: CommandID("old-\(random.next())")),
-                    digest: bytes(32, &random), type: LinkRequest.type, subject: "customer-\(number)",
-                    outcome: "succeeded", reason: nil, messages: bytes(messageBytes, &random), loggedAt: time,
-                    decidedAt: time)
+                    digest: bytes(Inbox.digestByteCount, &random), verdict: .succeeded,
+                    receipt: bytes(receiptBytes, &random), loggedAt: time, decidedAt: time)
             }
-            try database.transaction { try Journal.append(entries, in: $0) }
+            try database.transaction { try Inbox.append(entries, generation: 0, in: $0) }
             Progress.show(first + entries.count, of: count, "decisions", since: start)
         }
         if stage.engine == .postgresql {
             // As autovacuum would have done meanwhile.
-            try database.transaction { _ = try $0.execute("ANALYZE journal") }
+            try database.transaction { transaction in
+                for table in Inbox.tables { try transaction.execute("ANALYZE \(table)") }
+            }
         }
     }
 
@@ -53,13 +54,20 @@ enum StoredInbox {
         func number(_ query: String) throws -> Double {
             Double(try database.transaction { try $0.query(query) }.first?.integer(0) ?? 0)
         }
-        let left = try number("SELECT COUNT(*) FROM journal WHERE incarnation = -1")
-        report.add("forgotten meanwhile", Double(loaded) - left)
-        report.add("decisions in the store afterwards", try number("SELECT COUNT(*) FROM journal"))
+        let all = try Inbox.tables.map { try number("SELECT COUNT(*) FROM \($0)") }.reduce(0, +)
+        let old = try Inbox.tables.map { table in
+            try number(
+                """
+                SELECT COUNT(*) FROM \(table) JOIN logs ON logs.number = \(table).log WHERE logs.incarnation = -1
+                """)
+        }.reduce(0, +)
+        report.add("forgotten meanwhile", Double(loaded) - old)
+        report.add("decisions in the store afterwards", all)
         let bytes =
             switch stage.engine {
             case .sqlite: try number("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-            case .postgresql: try number("SELECT pg_total_relation_size('journal')")
+            case .postgresql:
+                try Inbox.tables.map { try number("SELECT pg_total_relation_size('\($0)')") }.reduce(0, +)
             }
         report.add("size of the store", bytes / 1_048_576, "MiB")
     }

@@ -36,7 +36,7 @@ struct ExplainCommand: ParsableCommand {
         }
         var walk = IdentityWalk(app: app, stores: stores)
         try walk.start(from: id)
-        let story = try JournalStory(app: app, stores: stores).tell(walk.ids, limit: limit)
+        let story = try InboxStory(app: app, stores: stores).tell(walk.ids, limit: limit)
         guard !walk.facts.isEmpty || !story.isEmpty else {
             FileHandle.standardError.write(Data("nothing is known about this id in app \(app.harmless)\n".utf8))
             throw ExitCode(3)

@@ -26,7 +26,7 @@ struct StoreReader {
                     engine: .postgresql(
                         try PostgreSQLDatabase(url: url, schema: "identity_\(service)", logger: .quiet)))
                 let tables = try reader.query(
-                    "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'journal'",
+                    "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'inbox_state'",
                     [.text("identity_\(service)")])
                 return tables.isEmpty ? nil : reader
             }
@@ -52,14 +52,6 @@ struct StoreReader {
                     SQLRow(row.databaseValues.map(Self.value))
                 }
             }
-        }
-    }
-
-    /// The condition that a column of bytes holds the bytes of the text in parameter `number`.
-    func contains(_ column: String, _ number: Int) -> String {
-        switch engine {
-        case .postgresql: "position(convert_to($\(number), 'UTF8') in \(column)) > 0"
-        case .sqlite: "instr(\(column), CAST($\(number) AS BLOB)) > 0"
         }
     }
 

@@ -93,7 +93,7 @@ extension CommandID {
     }
 
     /// The same for the same app, API key or user, and `Idempotency-Key`, whichever replica is asked: the service then answers
-    /// a repeated request from its journal. A UUID of version 8 over HMAC-SHA256.
+    /// a repeated request from its inbox. A UUID of version 8 over HMAC-SHA256.
     ///
     /// Nobody who guesses the `Idempotency-Key` shall know the id. So the key of the HMAC is the caller's own: its API
     /// key's secret, or the user's id, which cannot be guessed either. Not a key of the deployment: none of those

@@ -184,7 +184,7 @@ final class Waiters: Sendable {
 }
 
 /// What the latest `Idempotency-Key`s stand for: the digest of the command that was sent under each command id. A
-/// service knows that of its own commands for as long as its journal; a key that is used for calls of two services is
+/// service knows that of its own commands for as long as its inbox; a key that is used for calls of two services is
 /// told here.
 struct UsedKeys {
     private var recent: [CommandID: String] = [:]

@@ -30,7 +30,7 @@ public struct ServiceConfiguration: Sendable {
     /// How many loops this process runs, each with clients and a connection of its own; 1 with SQLite, which has one
     /// writer.
     public var loops: Int
-    /// How long the journal remembers a command; longer than the topics keep it.
+    /// How long the inbox remembers a command; longer than the topics keep it.
     public var journalRetention: Duration
     /// How long a stop waits for deliveries.
     public var drainTimeout: Duration
@@ -113,8 +113,8 @@ public struct ServiceConfiguration: Sendable {
         input(topics.commands(service), ["max.message.bytes": "2000000"])
     }
 
-    /// A topic that a service reads keeps its records for as long as the journal remembers them, so that a service may
-    /// be away for that long; and it is the broker that says when a record was written, since the journal forgets by
+    /// A topic that a service reads keeps its records for as long as the inbox remembers them, so that a service may
+    /// be away for that long; and it is the broker that says when a record was written, since the inbox forgets by
     /// that time.
     private func input(_ name: String, _ config: [String: String] = [:]) -> TopicSpec {
         let own = [

@@ -19,14 +19,17 @@ struct BatchDecider<Service: CommandService> {
     var cluster: String
     /// The incarnation of each partition's log.
     var incarnations: [TopicPartition: Int64]
+    /// The number of who decides, see ``Deciders``.
+    var number: Int64 = 0
 
-    /// - Returns: an entry for each record, in order, without those that were passed over. The service's state and its
-    ///   sagas are saved; the journal is not yet written.
+    /// - Returns: an entry for each record, in order, without those that were passed over. All is saved: the service's
+    ///   state, its sagas, inbox and outbox.
     func decide(
         _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
     ) throws -> [Entry] {
         let accepted = batch.compactMap(\.accepted)
-        let known = try Journal.find(accepted.map(\.key), in: transaction)
+        let found = try Inbox.find(accepted.map(\.key), in: transaction)
+        let known = found.commands
         let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, case .success(let body) = command.body else { return nil }
             return (body, command.context(now: now, secrets: secrets))
@@ -42,12 +45,15 @@ struct BatchDecider<Service: CommandService> {
         let entries = try write(batch, decisions, known, &replies, now)
         try replies.save(in: transaction)
         try keepForwards(replies.forwards, accepted, now, in: transaction)
+        let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
+        try Inbox.append(rows, generation: found.generation, in: transaction)
+        try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
         return entries
     }
 
     /// What may have been decided before, in a log whose decisions are forgotten by now, is not decided again.
     private func withoutDoubt(
-        _ inbound: Inbound<Service.Command>, _ known: [CommandKey: JournalEntry]
+        _ inbound: Inbound<Service.Command>, _ known: [CommandKey: KnownCommand]
     ) -> Inbound<Service.Command> {
         guard let command = inbound.accepted, command.isTooOldToTell, known[command.key] == nil, !command.isDryRun
         else { return inbound }
@@ -67,7 +73,7 @@ struct BatchDecider<Service: CommandService> {
     /// - Returns: for each record its decision; none for what is refused or skipped, and for commands that were decided
     ///   before.
     private func decide(
-        _ batch: [Inbound<Service.Command>], _ known: [CommandKey: JournalEntry], _ state: inout Service.State,
+        _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ state: inout Service.State,
         _ now: Timestamp
     ) -> [Decided?] {
         var decided = Set(known.keys)
@@ -92,7 +98,7 @@ struct BatchDecider<Service: CommandService> {
     // MARK: Writing down
 
     private func write(
-        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: JournalEntry],
+        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: KnownCommand],
         _ replies: inout Replies, _ now: Timestamp
     ) throws -> [Entry] {
         var digests = known.mapValues(\.digest)
@@ -103,9 +109,9 @@ struct BatchDecider<Service: CommandService> {
             case (.accepted(let command), let decision?) where command.isDryRun:
                 entries.append(try entry(tried: command, decision, now))
             case (.accepted(let command), let decision?):
-                digests[command.key] = command.digest
+                digests[command.key] = command.keptDigest
                 entries.append(try entry(command, decision, &replies, now))
-            case (.accepted(let command), nil) where digests[command.key] == command.digest:
+            case (.accepted(let command), nil) where digests[command.key] == command.keptDigest:
                 entries.append(try entry(repeated: command, replies, now))
             case (.accepted(let command), nil):
                 entries.append(try entry(reusedBy: command, now))
@@ -147,12 +153,14 @@ struct BatchDecider<Service: CommandService> {
             ? try writer.reply(decision.outcome, to: command, index: messages.count, now: now) : nil
         if let answer { messages.append(answer) }
         replies.remember(answer, to: command.key)
-        var entry = entry(command, decision.outcome.name, decision.outcome.reason, messages)
+        var entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
         // An answer that nobody waits for: in a store that was put back, who asks may be decided behind it, and is
         // answered the same, by the same id.
         if command.answers == nil || !decision.changes.isEmpty { entry.key = command.key }
         entry.digest = command.digest
-        entry.subject = command.attributes.subject
+        entry.receipt = Receipt(
+            of: command.attributes, app: command.key.app.text, reason: entry.reason, messages: messages,
+            replyIndex: answer == nil ? nil : messages.count - 1)
         return entry
     }
 
@@ -160,20 +168,20 @@ struct BatchDecider<Service: CommandService> {
     private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
         let reply = try writer.preview(
             decision.outcome, decision.events, of: command, in: log(of: command.record), now: now)
-        return entry(command, "dry-run", decision.outcome.reason, [reply])
+        return entry(command, .dryRun, decision.outcome.reason, [reply])
     }
 
     /// The same command again: the same reply, to where this one asks for it, and no other effect (S14).
     private func entry(repeated command: Command, _ replies: Replies, _ now: Timestamp) throws -> Entry {
-        guard command.isCommand else { return entry(command, "repeated", nil, []) }
-        if let answer = try replies.answer(to: command.key) {
-            return entry(command, "repeated", nil, [writer.again(answer, to: command, in: log(of: command.record))])
+        guard command.isCommand else { return entry(command, .repeated, nil, []) }
+        if let answer = try replies.answer(to: command.key, digest: command.digest) {
+            return entry(command, .repeated, nil, [writer.again(answer, to: command, in: log(of: command.record))])
         }
         if replies.isSilent(command.key), let reply = try writer.reply(.pending(nil), to: command, index: -1, now: now)
         {
-            return entry(command, "repeated", nil, [reply])
+            return entry(command, .repeated, nil, [reply])
         }
-        guard replies.owesAnswer(to: command.key) else { return entry(command, "repeated", nil, []) }
+        guard replies.owesAnswer(to: command.key) else { return entry(command, .repeated, nil, []) }
         let lost = Rejection(
             .internalError, "The first answer can no longer be read: it was stored under another internal key.")
         return try entry(Refusal(record: command.record, answer: Refusal.Answer(command, lost)), now)
@@ -202,12 +210,12 @@ struct BatchDecider<Service: CommandService> {
         }
         return Entry(
             refusal.record, incarnation: incarnation(of: refusal.record), type: refusal.answer?.attributes.type ?? "",
-            outcome: refusal.deadLetter == nil ? "rejected" : "dead-lettered",
+            outcome: refusal.deadLetter == nil ? .rejected : .deadLettered,
             reason: refusal.deadLetter?.reason ?? refusal.answer?.rejection.reason.rawValue, messages)
     }
 
     private func entry(
-        _ command: Command, _ outcome: String, _ reason: String?, _ messages: [OutboxRecord]
+        _ command: Command, _ outcome: Verdict, _ reason: String?, _ messages: [OutboxRecord]
     ) -> Entry {
         Entry(
             command.record, incarnation: incarnation(of: command.record), type: command.attributes.type,
@@ -234,4 +242,9 @@ struct BatchDecider<Service: CommandService> {
         let answered = accepted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
         if !answered.isEmpty { try Forwards.answered(answered, in: transaction) }
     }
+}
+
+extension AcceptedCommand {
+    /// As much of the digest as the inbox keeps.
+    fileprivate var keptDigest: [UInt8] { Array(digest.prefix(Inbox.digestByteCount)) }
 }

@@ -4,33 +4,28 @@ import Contracts
 import Messaging
 import Storage
 
-/// What one record came to: its row in the journal, and the messages in it.
+/// What one record came to: its row in the inbox, and the messages in the outbox.
 struct Entry {
-    var position: JournalPosition
+    var position: LogPosition
     var key: CommandKey?
     var digest: [UInt8]
     var type: String
-    var subject: String?
-    var outcome: String
+    var outcome: Verdict
     var reason: String?
     var messages: [OutboxRecord]
+    /// What is kept beyond publishing.
+    var receipt = Receipt()
     /// When the record was written, by the log's word; milliseconds since 1970.
     var loggedAt: Int64
 
     /// The partition that the record was read from.
-    var place: TopicPartition { TopicPartition(topic: position.topic, partition: position.partition) }
-
-    func isOfSamePartition(as other: Entry) -> Bool {
-        position.partition == other.position.partition && position.topic == other.position.topic
-    }
+    var place: TopicPartition { position.log.partition }
 
     init(
-        _ record: KafkaRecord, incarnation: Int64, type: String, outcome: String, reason: String? = nil,
+        _ record: KafkaRecord, incarnation: Int64, type: String, outcome: Verdict, reason: String? = nil,
         _ messages: [OutboxRecord]
     ) {
-        position = JournalPosition(
-            topic: record.topicPartition.topic, partition: record.topicPartition.partition, incarnation: incarnation,
-            offset: record.offset)
+        position = LogPosition(log: LogID(record.topicPartition, incarnation: incarnation), offset: record.offset)
         loggedAt = record.timestampMs
         digest = []
         self.type = type
@@ -39,24 +34,35 @@ struct Entry {
         self.messages = messages
     }
 
-    func row(now: Timestamp, vault: OutboxVault) throws -> JournalEntry {
-        JournalEntry(
-            position: position, key: key, digest: digest, type: type, subject: subject, outcome: outcome,
-            reason: reason, messages: try vault.close(messages),
+    func inboxRow(now: Timestamp, decider: Int64, vault: OutboxVault) throws -> InboxRow {
+        var receipt = receipt
+        receipt.type = type
+        receipt.reason = reason
+        let parts = ReplyParts(
+            key: key, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
+            decidedAt: now.milliseconds, id: receipt.id)
+        return InboxRow(
+            position: position, key: key, digest: digest, verdict: outcome,
+            receipt: try vault.close(receipt, parts),
             loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
-            decidedAt: now.milliseconds)
+            decidedAt: now.milliseconds, decider: decider)
+    }
+
+    /// `nil` when there is nothing to publish.
+    func outboxRow(vault: OutboxVault) throws -> OutboxRow? {
+        messages.isEmpty ? nil : OutboxRow(position: position, messages: try vault.close(messages))
     }
 }
 
 extension Outcome {
-    /// As it stands in the journal and in metrics.
-    var name: String {
+    /// As it stands in the inbox and in metrics.
+    var verdict: Verdict {
         switch self {
-        case .succeeded: "succeeded"
-        case .rejected: "rejected"
-        case .expired: "expired"
-        case .pending, .begun: "pending"
-        case .noted: "noted"
+        case .succeeded: .succeeded
+        case .rejected: .rejected
+        case .expired: .expired
+        case .pending, .begun: .pending
+        case .noted: .noted
         }
     }
 

@@ -3,6 +3,7 @@
 import Contracts
 import Messaging
 import Metrics
+import Storage
 
 /// The loop's metrics, updated once per batch. No user ids in labels.
 struct LoopMetrics {
@@ -25,7 +26,7 @@ struct LoopMetrics {
         var counts: [[String]: Int] = [:]
         for entry in entries {
             counts[
-                [entry.key == nil ? "" : entry.type, entry.outcome, entry.reason ?? ""], default: 0] +=
+                [entry.key == nil ? "" : entry.type, entry.outcome.rawValue, entry.reason ?? ""], default: 0] +=
                 1
         }
         for (labels, count) in counts {

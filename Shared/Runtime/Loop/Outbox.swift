@@ -4,7 +4,7 @@ import Apps
 public import Contracts
 import Crypto
 
-/// A record to publish, exactly as it will stand on its topic. The journal keeps it so: publishing it again gives the
+/// A record to publish, exactly as it will stand on its topic. The outbox keeps it so: publishing it again gives the
 /// same id and the same bytes.
 public struct OutboxRecord: Sendable, Hashable {
     public enum Role: UInt8, Sendable, Hashable {
@@ -13,7 +13,7 @@ public struct OutboxRecord: Sendable, Hashable {
         case deadLetter = 3
         /// For another service, or for this one later.
         case command = 4
-        /// A reply with a secret in it, which the journal keeps encrypted.
+        /// A reply with a secret in it, which the store keeps encrypted.
         case confidentialReply = 5
     }
 
@@ -37,12 +37,12 @@ public struct OutboxRecord: Sendable, Hashable {
     public var value: [UInt8]? { record.value }
 }
 
-/// The journal's `messages` column: the messages of one command, one after the other, every part with its length in
+/// The outbox's `messages` column: the messages of one command, one after the other, every part with its length in
 /// front (little endian; -1 stands for an absent key or value). Binary because dead letters hold arbitrary bytes and
 /// because a message must come out byte for byte as it went in.
 public enum OutboxCodec {
     public struct Corrupted: Error, Sendable, CustomStringConvertible {
-        public var description: String { "the journal's messages column is not what this version writes" }
+        public var description: String { "a row of the store holds messages in a form that this version does not know" }
     }
 
     public static func encode(_ messages: [OutboxRecord]) -> [UInt8] {
@@ -148,11 +148,12 @@ public enum OutboxCodec {
     }
 }
 
-/// Keeps confidential replies encrypted while they stand in the journal (AES-GCM, under a key that comes from the
+/// Keeps confidential replies encrypted while they stand in the store (AES-GCM, under a key that comes from the
 /// deployment's internal key).
 struct OutboxVault {
     /// The first closes, all of them open.
     private let keys: [SymmetricKey]
+    private let deflater = Deflater()
 
     /// - Parameter keys: without any there are no confidential messages: services that write them need them.
     init(_ keys: DeploymentKeys) { self.keys = keys.checking(.store) }
@@ -167,18 +168,37 @@ struct OutboxVault {
         var description: String { "a confidential reply cannot be stored: IDENTITYBUS_INTERNAL_KEY is not set" }
     }
 
-    /// The journal's form of the messages.
+    /// The outbox's form of the messages.
     func close(_ messages: [OutboxRecord]) throws -> [UInt8] {
         OutboxCodec.encode(
             try messages.map { message in
                 guard message.role == .confidentialReply, let value = message.value else { return message }
-                guard let key = keys.first, let box = try AES.GCM.seal(value, using: key).combined else {
-                    throw NoKey()
-                }
                 var sealed = message
-                sealed.record.value = Array(box)
+                sealed.record.value = try seal(value)
                 return sealed
             })
+    }
+
+    /// The inbox's form of a receipt.
+    func close(_ receipt: Receipt, _ parts: ReplyParts) throws -> [UInt8] {
+        try ReceiptCodec.encode(receipt, parts, deflater: deflater, seal: seal)
+    }
+
+    /// The reply in a receipt; `nil` when there is none, or no key of now opens it.
+    /// - Parameter parts: what follows from the command.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    func reply(
+        in receipt: [UInt8], _ parts: (Receipt) -> ReplyParts
+    ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
+        // The journal of earlier versions kept all messages.
+        if let version = receipt.first, version < 3 { return try lastReply(receipt) }
+        let (receipt, isOpen) = try ReceiptCodec.decode(receipt, parts, open: open(sealed:))
+        return isOpen ? receipt.reply : nil
+    }
+
+    private func seal(_ value: [UInt8]) throws -> [UInt8] {
+        guard let key = keys.first, let box = try AES.GCM.seal(value, using: key).combined else { throw NoKey() }
+        return Array(box)
     }
 
     /// All messages.
@@ -199,13 +219,29 @@ struct OutboxVault {
 
     private func opened(_ message: OutboxRecord) -> OutboxRecord? {
         guard message.role == .confidentialReply, let value = message.value else { return message }
+        guard let plain = open(sealed: value) else { return nil }
+        var opened = message
+        opened.record.value = plain
+        return opened
+    }
+
+    private func open(sealed value: [UInt8]) -> [UInt8]? {
         guard let box = try? AES.GCM.SealedBox(combined: value) else { return nil }
         for key in keys {
-            guard let plain = try? AES.GCM.open(box, using: key) else { continue }
-            var opened = message
-            opened.record.value = Array(plain)
-            return opened
+            if let plain = try? AES.GCM.open(box, using: key) { return Array(plain) }
         }
         return nil
+    }
+}
+
+extension Receipt {
+    /// What people are told of an inbox row: without the reply's id, its command's digest and secrets.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    public init(column: [UInt8], decidedAt: Int64) throws {
+        self = try ReceiptCodec.decode(
+            column,
+            { ReplyParts(subject: $0.subject, digest: "", decidedAt: decidedAt, id: $0.id) },
+            open: { _ in nil }
+        ).receipt
     }
 }

@@ -7,7 +7,7 @@ import Storage
 /// The partitions this replica owns, by the progress table's word (docs/loop.md). A pure value: it says what to read,
 /// what to write and what is still owed.
 struct Ownership {
-    /// Messages that were decided and perhaps not published, to be read from the journal: all behind `after`.
+    /// Messages that were decided and perhaps not published, to be read from the outbox: all behind `after`.
     struct Owed: Equatable {
         var incarnation: Int64
         var after: Int64
@@ -29,6 +29,8 @@ struct Ownership {
         var publishedThrough: Int64
         /// What of that stands in the progress table.
         var savedThrough: Int64
+        /// What of that has left the outbox.
+        var removedThrough: Int64 = -1
         /// What of that the group was told.
         var committedThrough: Int64
         /// Where a batch is to be tried with a mark: claims ended here without progress.
@@ -228,6 +230,21 @@ struct Ownership {
             partitions[TopicPartition(topic: update.topic, partition: update.partition)]?.savedThrough =
                 update.publishedThrough
         }
+    }
+
+    /// What can leave the outbox with an update of these partitions' progress.
+    func unremoved(_ partitions: some Sequence<TopicPartition>) -> [Storage.Outbox.Published] {
+        partitions.compactMap { partition in
+            guard let state = self.partitions[partition], state.publishedThrough > state.removedThrough else {
+                return nil
+            }
+            return Storage.Outbox.Published(
+                state.claim.log, after: state.removedThrough, through: state.publishedThrough)
+        }
+    }
+
+    mutating func removed(_ published: [Storage.Outbox.Published]) {
+        for one in published { partitions[one.log.partition]?.removedThrough = one.through }
     }
 
     /// Next offsets to tell the group; a hint only.

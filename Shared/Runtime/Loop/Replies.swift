@@ -8,7 +8,7 @@ import Storage
 /// settles. A value inside one transaction.
 struct Replies {
     private let vault: OutboxVault
-    private let known: [CommandKey: JournalEntry]
+    private let known: [CommandKey: KnownCommand]
     /// What this batch answered.
     private var answers: [CommandKey: OutboxRecord] = [:]
     private var sagas: [CommandKey: Saga]
@@ -18,11 +18,11 @@ struct Replies {
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(
-        known: [CommandKey: JournalEntry], settled: [CommandKey], vault: OutboxVault, in transaction: any SQLTransaction
+        known: [CommandKey: KnownCommand], settled: [CommandKey], vault: OutboxVault, in transaction: any SQLTransaction
     ) throws {
         self.vault = vault
         self.known = known
-        let pending = known.filter { $0.value.outcome == Outcome.pending(nil).name }.keys
+        let pending = known.filter { $0.value.verdict == .pending }.keys
         let wanted = Set(settled).union(pending)
         sagas = wanted.isEmpty ? [:] : try Sagas.find(Array(wanted), in: transaction)
     }
@@ -49,25 +49,35 @@ struct Replies {
     }
 
     /// The latest answer.
+    /// - Parameter digest: of the command that comes again, whole; the inbox keeps its beginning.
     /// - Returns: `nil` when there was none, or it cannot be read any more (``owesAnswer(to:)``).
-    func answer(to command: CommandKey) throws -> OutboxRecord? {
+    func answer(to command: CommandKey, digest: [UInt8]) throws -> OutboxRecord? {
         if let reply = sagas[command]?.reply { return try vault.lastReply(reply) }
         if let answer = answers[command] { return answer }
-        guard owesAnswer(to: command), let entry = known[command] else { return nil }
-        // The reply is the last message; what stands before it answers other commands.
-        return try vault.lastReply(entry.messages)
+        guard owesAnswer(to: command), let known = known[command] else { return nil }
+        return try reply(to: command, known, digest)
+    }
+
+    private func reply(
+        to command: CommandKey, _ known: KnownCommand, _ digest: [UInt8]
+    ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
+        try vault.reply(in: known.receipt) { receipt in
+            ReplyParts(
+                key: command, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
+                decidedAt: known.decidedAt, id: command.id.text)
+        }
     }
 
     /// Whether the command began a saga that has said nothing yet.
     func isSilent(_ command: CommandKey) -> Bool {
         guard let saga = sagas[command], saga.reply == nil else { return false }
-        guard let entry = known[command] else { return answers[command] == nil }
-        return (try? OutboxCodec.decode(entry.messages).last?.isReply) != true
+        guard let known = known[command] else { return answers[command] == nil }
+        return (try? Receipt(column: known.receipt, decidedAt: known.decidedAt).reply) == nil
     }
 
     /// Whether the command was one that is answered.
     func owesAnswer(to command: CommandKey) -> Bool {
-        known[command].map { $0.outcome != Outcome.noted.name } ?? false
+        known[command].map { $0.verdict != .noted } ?? false
     }
 
     /// One round trip, none when no saga changed.

@@ -155,7 +155,7 @@ extension ServiceLoop {
         _ = persist { try commit([record], [.refused(refusal)]) }
     }
 
-    /// One batch: progress, decisions, state and journal in one transaction, then publish.
+    /// One batch: progress, decisions, state and inbox in one transaction, then publish.
     ///
     /// Progress comes first: a replica that lost its partitions learns it from the epoch, before it runs into the rows
     /// that its successor wrote.
@@ -164,14 +164,16 @@ extension ServiceLoop {
         let now = clock.time()
         let decider = BatchDecider(
             service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations)
+            incarnations: ownership.incarnations, number: deciderNumber)
         let updates = ownership.updates(for: records, now: now.milliseconds)
+        let published = ownership.unremoved(updates.map(\.place))
         let entries = try database.transaction { transaction in
             try Progress.advance(updates, in: transaction)
             let entries = try decider.decide(batch, in: transaction, now: now)
-            try Journal.append(try entries.map { try $0.row(now: now, vault: vault) }, in: transaction)
+            try Outbox.remove(published, in: transaction)
             return entries
         }
+        ownership.removed(published)
         databasePause.reset()
         isDecidingFailing = false
         health.database(nil)
@@ -187,7 +189,7 @@ extension ServiceLoop {
         for index in entries.indices {
             run += entries[index].messages
             let next = index + 1
-            if next == entries.count || !entries[index].isOfSamePartition(as: entries[next]) {
+            if next == entries.count || entries[index].place != entries[next].place {
                 messages[entries[index].place, default: []] += run
                 run.removeAll(keepingCapacity: true)
             }

@@ -36,6 +36,7 @@ extension ServiceLoop {
                 let appTopics = configuration.replyTopicSpecs(of: apps.apps)
                 writer.appReplyTopics = Set(appTopics.map(\.name))
                 watch.want(appTopics: appTopics)
+                nameDecider()
             }
         }
         if now - lastPrune >= .seconds(5) {
@@ -45,9 +46,23 @@ extension ServiceLoop {
     }
 
     /// One replica does what is to be done once: the owner of the first partition of the commands topic.
-    private var isKeeper: Bool {
-        ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)] != nil
+    private var isKeeper: Bool { keeper != nil }
+
+    private var keeper: HeldPartition? {
+        ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)]?.claim.held
     }
+
+    /// The apps file has changed: what is decided from now on is decided by it.
+    private func nameDecider() {
+        do {
+            deciderNumber = try database.transaction { try Deciders.number(of: decider, in: $0) }
+        } catch {
+            deciderNumber = 0
+            note(error)
+        }
+    }
+
+    var decider: Decider { Decider(apps: apps.digest, code: CodeVersion.current) }
 
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
     /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back.
@@ -87,8 +102,13 @@ extension ServiceLoop {
         let unsaved = ownership.unsaved
         guard !unsaved.isEmpty else { return }
         do {
-            try database.transaction { try Storage.Progress.markPublished(unsaved, in: $0) }
+            let published = ownership.unremoved(unsaved.map(\.place))
+            try database.transaction {
+                try Storage.Progress.markPublished(unsaved, in: $0)
+                try Outbox.remove(published, in: $0)
+            }
             ownership.saved(unsaved)
+            ownership.removed(published)
             databaseWorks()
         } catch {
             note(error)
@@ -119,26 +139,44 @@ extension ServiceLoop {
         }
     }
 
-    /// Small steps between batches. While there is more to prune, every turn takes twice as much as a batch can add, so
-    /// the journal cannot outgrow it.
+    /// Small steps between batches, by one replica: the inbox's oldest generation is looked through, then emptied, then
+    /// the sagas go whose commands it knew.
     private func prune() {
+        hasMoreToPrune = false
+        guard let keeper else {
+            sweep = nil
+            return
+        }
         let limit = 2 * configuration.batchSize
         let retention = configuration.journalRetention.inMilliseconds
-        let held = ownership.partitions.values.map(\.claim.held).sorted {
-            ($0.topic, $0.partition) < ($1.topic, $1.partition)
-        }
-        guard !held.isEmpty else { return }
-        // What a saga's own log knows to be old. An idle log makes nothing old.
-        let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
         do {
-            let count = try database.transaction {
-                let count = try Journal.prune(partitions: held, retention: retention, limit: limit, in: $0)
-                if count > 0, horizon > 0 { _ = try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
-                return count
+            if hasOldSagas {
+                // What a saga's own log knows to be old. An idle log makes nothing old.
+                let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
+                let count = try database.transaction { try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
+                hasOldSagas = count >= limit
+                hasMoreToPrune = hasOldSagas
+            } else if var running = sweep {
+                if running.isDone {
+                    try database.exclusiveTransaction { try Inbox.turn(running, keeper: keeper, in: $0) }
+                    logger.info("a generation of the inbox is forgotten, the next one begins")
+                    sweep = nil
+                    hasOldSagas = true
+                } else {
+                    try database.transaction { try Inbox.carryOver(&running, keeper: keeper, limit: limit, in: $0) }
+                    sweep = running
+                }
+                hasMoreToPrune = true
+            } else {
+                sweep = try database.transaction {
+                    try Inbox.beginSweep(keeper: keeper, retention: retention, in: $0)
+                }
+                hasMoreToPrune = sweep != nil
             }
-            hasMoreToPrune = count >= limit
             databaseWorks()
         } catch {
+            // Somebody reads the table that is to be emptied: what was looked through need not be looked through again.
+            if (error as? StorageError)?.isLockTimeout != true { sweep = nil }
             hasMoreToPrune = false
             note(error)
         }

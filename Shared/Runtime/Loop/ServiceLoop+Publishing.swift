@@ -7,7 +7,7 @@ import Storage
 
 /// What is owed from before, and partitions that have to wait for what they lead to.
 extension ServiceLoop {
-    /// Rows of the journal that are handed over at a time.
+    /// Rows of the outbox that are handed over at a time.
     private static var slice: Int { 500 }
 
     var hasOwedToHandOver: Bool {
@@ -40,21 +40,20 @@ extension ServiceLoop {
     private func handOver(_ owed: Ownership.Owed, in lane: Lane) throws {
         let partition = lane.partition
         guard let owned = ownership[partition] else { return }
-        let entries = try database.transaction { transaction in
+        let rows = try database.transaction { transaction in
             // What a store that went back no longer has would count as handed over.
             try Storage.Progress.check(
                 partition, epoch: owned.claim.epoch, expectedOffset: owned.storedOffset, in: transaction)
-            return try Journal.unpublished(
-                topic: partition.topic, partition: partition.partition, incarnation: lane.incarnation,
-                after: owed.after, limit: Self.slice, in: transaction)
+            return try Outbox.unpublished(
+                LogID(partition, incarnation: lane.incarnation), after: owed.after, limit: Self.slice, in: transaction)
         }
         // A row that this version cannot read stops its partition: what cannot be read may not be passed over.
-        let messages = try entries.map { try vault.open($0.messages).map(writer.signedAgain) }
-        for (entry, messages) in zip(entries, messages) {
-            publisher.publish(messages, in: lane, through: entry.position.offset)
+        let messages = try rows.map { try vault.open($0.messages).map(writer.signedAgain) }
+        for (row, messages) in zip(rows, messages) {
+            publisher.publish(messages, in: lane, through: row.position.offset)
         }
-        let isAll = entries.count < Self.slice
-        var through = entries.last?.position.offset ?? owed.after
+        let isAll = rows.count < Self.slice
+        var through = rows.last?.position.offset ?? owed.after
         if isAll {
             if owned.claim.incarnation == lane.incarnation { through = max(through, owned.nextOffset - 1) }
             // The end stands behind what this process handed over before and what is not delivered yet.

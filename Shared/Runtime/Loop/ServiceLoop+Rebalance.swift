@@ -68,12 +68,14 @@ extension ServiceLoop: RebalanceHandler {
         while true {
             do {
                 // The salt with the claim: a store in which this claim is valid has this salt, an earlier copy too.
-                let (claims, salt) = try database.transaction {
+                // The same holds for the number of who decides.
+                let (claims, salt, number) = try database.transaction {
                     (
                         try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0),
-                        try Salt.read(in: $0)
+                        try Salt.read(in: $0), try Deciders.number(of: decider, in: $0)
                     )
                 }
+                deciderNumber = number
                 secrets = DerivedSecrets(configuration.keys, salt: salt)
                 return claims
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {

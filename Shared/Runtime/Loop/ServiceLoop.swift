@@ -67,6 +67,12 @@ package final class ServiceLoop<Service: CommandService> {
     var lastPrune: ContinuousClock.Instant
     var lastCommit: ContinuousClock.Instant
     var hasMoreToPrune = false
+    /// The oldest generation of the inbox on its way out.
+    var sweep: InboxSweep?
+    /// A generation has gone, and perhaps sagas whose commands it knew have not.
+    var hasOldSagas = false
+    /// The number of the apps file and the version by which is decided, see ``Deciders``.
+    var deciderNumber: Int64 = 0
     /// Since when this SQLite replica has had less than all partitions.
     var partialSince: ContinuousClock.Instant?
     var wasComplete = false

@@ -104,7 +104,7 @@ extension CommandService {
 /// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
 public struct DueCommand: Sendable {
     public var app: AppID
-    /// The same each time the same thing is due: the journal then decides it once.
+    /// The same each time the same thing is due: the inbox then decides it once.
     public var id: CommandID
     public var command: any CommandMessage
 

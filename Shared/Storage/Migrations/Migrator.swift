@@ -12,11 +12,23 @@ public struct Migration: Sendable, Hashable {
     public let number: Int
     public let name: String
     public let statements: [String]
+    /// Runs behind the statements.
+    let conversion: Conversion?
+
+    /// What SQL cannot say on both engines.
+    enum Conversion: Sendable, Hashable {
+        case journal
+    }
 
     public init(number: Int, name: String, statements: [String]) {
+        self.init(number: number, name: name, statements: statements, conversion: nil)
+    }
+
+    init(number: Int, name: String, statements: [String], conversion: Conversion?) {
         self.number = number
         self.name = name
         self.statements = statements
+        self.conversion = conversion
     }
 
     /// Notices that a landed migration was edited.
@@ -97,6 +109,10 @@ public struct Migrator: Sendable {
         do {
             for statement in migration.statements {
                 try transaction.execute(statement)
+            }
+            switch migration.conversion {
+            case .journal: try JournalConversion.run(in: transaction)
+            case nil: break
             }
         } catch {
             throw StorageError(

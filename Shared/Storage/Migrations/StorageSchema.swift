@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables that every service has: ``Journal``, ``Progress``, ``Sagas``, ``Forwards`` and ``Salt`` live in them.
+/// The tables that every service has: ``Inbox``, ``Outbox``, ``Progress``, ``Sagas``, ``Forwards`` and ``Salt`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
@@ -15,6 +15,7 @@ public enum StorageSchema {
                 "CREATE INDEX forward_begun_at ON forward (begun_at)",
             ]),
         Migration(number: 5, name: "salt", statements: [salt]),
+        Migration(number: 6, name: "inbox and outbox", statements: inboxAndOutbox, conversion: .journal),
     ]
 
     private static let progress = """
@@ -104,6 +105,72 @@ public enum StorageSchema {
             PRIMARY KEY (app, id)
         )
         """
+
+    /// The renaming comes first: it waits for the batches of older replicas, and keeps the next ones out.
+    private static let inboxAndOutbox =
+        ["ALTER TABLE journal RENAME TO \(JournalConversion.journal)", logs] + Inbox.tables.map(inbox) + [
+            outbox, inboxState, "INSERT INTO inbox_state (id, newest, begun_at) VALUES (1, 1, -1)", decider,
+            "ALTER TABLE saga ADD COLUMN inbox_key BYTEA",
+        ]
+
+    /// The logs that claims have named, see ``Logs``.
+    private static let logs = """
+        CREATE TABLE logs (
+            number BIGINT NOT NULL PRIMARY KEY,
+            topic TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            incarnation BIGINT NOT NULL,
+            UNIQUE (topic, partition, incarnation)
+        )
+        """
+
+    /// What was decided, a table for each generation, see ``Inbox``. The wide columns come first, because PostgreSQL
+    /// aligns them.
+    private static func inbox(_ table: String) -> String {
+        """
+        CREATE TABLE \(table) (
+            log_offset BIGINT NOT NULL,
+            logged_at BIGINT NOT NULL,
+            decided_at BIGINT NOT NULL,
+            log BIGINT NOT NULL,
+            decider SMALLINT NOT NULL,
+            outcome SMALLINT NOT NULL,
+            key BYTEA NOT NULL PRIMARY KEY,
+            digest BYTEA NOT NULL,
+            receipt BYTEA NOT NULL
+        )
+        """
+    }
+
+    /// What is to be published.
+    private static let outbox = """
+        CREATE TABLE outbox (
+            log BIGINT NOT NULL,
+            log_offset BIGINT NOT NULL,
+            messages BYTEA NOT NULL,
+            PRIMARY KEY (log, log_offset)
+        )
+        """
+
+    /// One row: the newest generation of the inbox, and the log's time when it began.
+    private static let inboxState = """
+        CREATE TABLE inbox_state (
+            id BIGINT NOT NULL PRIMARY KEY,
+            newest BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL
+        )
+        """
+
+    /// The numbers of ``Decider``s.
+    private static let decider = """
+        CREATE TABLE decider (
+            number BIGINT NOT NULL PRIMARY KEY,
+            apps TEXT NOT NULL,
+            code TEXT NOT NULL,
+            UNIQUE (apps, code)
+        )
+        """
+
     /// One row, see ``Salt``.
     private static let salt = """
         CREATE TABLE salt (

@@ -71,7 +71,10 @@ final class PostgreSQLParameters: SQLBinder {
     }
 
     func bind(_ blob: [UInt8]) throws(StorageError) {
-        guard case .bytes = try type() else { throw mismatch(.blob(blob)) }
+        switch try type() {
+        case .bytes, .array: break
+        default: throw mismatch(.blob(blob))
+        }
         let start = bytes.count
         bytes.append(contentsOf: blob)
         close(start)

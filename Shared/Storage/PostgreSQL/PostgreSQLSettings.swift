@@ -57,6 +57,11 @@ struct PostgreSQLSettings {
             "SET idle_in_transaction_session_timeout TO \(idleTransactionTimeout.inMilliseconds)",
             // Shorter than that, so that waiting for a lock does not make a session look as if it stood still.
             "SET lock_timeout TO \((idleTransactionTimeout / 2).inMilliseconds)",
+            // Every row is found by a key. A plan that was made while a table was small, to read all of it, would be kept
+            // while it grows. (Without an index a table is read all the same, at a price so high that it would be worth
+            // compiling.)
+            "SET enable_seqscan TO off",
+            "SET jit TO off",
         ]
     }
 

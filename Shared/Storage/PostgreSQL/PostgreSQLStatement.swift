@@ -52,7 +52,7 @@ final class PostgreSQLCursor: SQLCursor {
         case .int8, .int4, .int2, .bool: return .integer(try integer(column))
         case .bytes: return .blob(try blob(column))
         case .text: return .text(try text(column))
-        case .other:
+        case .array, .other:
             throw .invalid(
                 "column \(column) has \(types[column].name), which this store does not use; cast it in the statement")
         }
@@ -105,6 +105,8 @@ final class PostgreSQLCursor: SQLCursor {
 /// The column and parameter types that travel in PostgreSQL's binary format here.
 enum PostgreSQLType {
     case int8, int4, int2, bool, bytes, text
+    /// Comes and goes as it travels, see ``PostgreSQLArray``.
+    case array
     case other(Oid)
 
     init(_ oid: Oid) {
@@ -117,6 +119,8 @@ enum PostgreSQLType {
             case 17: .bytes
             // text, varchar, char(n), name, "char", unknown
             case 25, 1043, 1042, 19, 18, 705: .text
+            // bytea[], int2[], int8[]
+            case 1001, 1005, 1016: .array
             default: .other(oid)
             }
     }
@@ -129,6 +133,7 @@ enum PostgreSQLType {
         case .bool: "boolean"
         case .bytes: "bytea"
         case .text: "text"
+        case .array: "an array"
         case .other(let oid): "type \(oid)"
         }
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
+
 /// A partition that Kafka has assigned to this replica, or that this replica holds and claims again.
 public struct PartitionClaimRequest: Sendable, Hashable {
     public let topic: String
@@ -11,6 +13,8 @@ public struct PartitionClaimRequest: Sendable, Hashable {
     /// For a renewal: the epoch by which this replica believes to hold the partition. To be made after a new
     /// connection (``SQLDatabase/connectionNumber``), because the store behind it may be an earlier copy.
     public let heldEpoch: Int64?
+
+    var place: TopicPartition { TopicPartition(topic: topic, partition: partition) }
 
     public init(
         topic: String, partition: Int32, lowWatermark: Int64? = nil, highWatermark: Int64? = nil,
@@ -33,7 +37,7 @@ public struct PartitionClaim: Sendable, Hashable {
         /// Reading goes on where it stopped.
         case resumed
         /// The offsets no longer meant anything (another cluster, a topic made anew), or nobody knows them any more (the
-        /// progress was deleted, the journal is there). A new incarnation has begun.
+        /// progress was deleted). A new incarnation has begun.
         case setAside(previous: Int64, publishedThrough: Int64)
     }
 
@@ -69,6 +73,7 @@ public struct PartitionClaim: Sendable, Hashable {
     public let unpublished: [SetAsideIncarnation]
 
     public var held: HeldPartition { HeldPartition(topic: topic, partition: partition, epoch: epoch) }
+    public var log: LogID { LogID(TopicPartition(topic: topic, partition: partition), incarnation: incarnation) }
 }
 
 /// An earlier incarnation of a partition whose messages were not all published.

@@ -8,8 +8,8 @@ extension Progress {
     /// Offsets that no longer mean anything are set aside: when the row comes from another cluster, or when it says
     /// that more was read than the partition has. The incarnation is raised then, reading starts at the earliest
     /// message, and the claim names what is left to publish of the old one. (A topic that was made anew and has already
-    /// grown past the old offset is not noticed.) The same happens when the journal knows the partition and its row is
-    /// gone; all of the newest incarnation counts as unpublished then.
+    /// grown past the old offset is not noticed.) The same happens when the partition was claimed before and its row is
+    /// gone.
     ///
     /// Where the partition no longer has what is to be read next, reading goes on at its oldest message, and the claim
     /// names the gap.
@@ -36,6 +36,8 @@ extension Progress {
         }
         try setAside(left.compactMap { request, row in row.map { (request, $0) } }, in: transaction)
         try ProgressRow.write(Array(zip(requests, successions.map(\.row))), owner: owner, in: transaction)
+        try Logs.enter(
+            zip(requests, successions).map { LogID($0.place, incarnation: $1.row.incarnation) }, in: transaction)
         let unpublished = try unpublished(requests, in: transaction)
         return requests.indices.map { claim(requests[$0], successions[$0], unpublished[$0]) }
     }
@@ -66,24 +68,18 @@ extension Progress {
             guard let held = request.heldEpoch, let row else { return false }
             return row.epoch > held
         }
-        try checkFence(lost.map { TopicPartition(topic: $0.0.topic, partition: $0.0.partition) }, lost.map { _ in 0 })
+        try checkFence(lost.map(\.0.place), lost.map { _ in 0 })
     }
 
-    /// Stands in for rows that somebody deleted: without a new incarnation, what is read again would for ever run into
-    /// the journal's rows of the same positions.
+    /// Stands in for rows that somebody deleted: without a new incarnation, what is read again would stand in the inbox
+    /// and the outbox at positions that are taken.
     private static func addLost(
         _ rows: inout [ProgressRow?], _ requests: [PartitionClaimRequest], in transaction: any SQLTransaction
     ) throws(StorageError) {
         let missing = rows.indices.filter { rows[$0] == nil }
-        let newest = try transaction.queryEach(
-            """
-            SELECT incarnation FROM journal WHERE topic = $1 AND partition = $2
-            ORDER BY incarnation DESC, log_offset DESC LIMIT 1
-            """,
-            missing.map { [.text(requests[$0].topic), SQLValue(requests[$0].partition)] })
-        for (index, answer) in zip(missing, newest) {
-            guard let incarnation = try answer.first?.integer(0) else { continue }
-            rows[index] = ProgressRow(lost: incarnation)
+        let newest = try Logs.newestIncarnations(of: missing.map { requests[$0].place }, in: transaction)
+        for (index, incarnation) in zip(missing, newest) {
+            if let incarnation { rows[index] = ProgressRow(lost: incarnation) }
         }
     }
 
@@ -95,14 +91,14 @@ extension Progress {
         let parameters: [[SQLValue]] = rows.map { request, row in
             [
                 .text(request.topic), SQLValue(request.partition), .integer(row.incarnation),
-                .integer(row.publishedThrough),
+                .integer(row.publishedThrough), .integer(LogID(request.place, incarnation: row.incarnation).number),
             ]
         }
         try transaction.executeEach(
             """
             INSERT INTO set_aside (topic, partition, incarnation, published_through)
-            SELECT topic, partition, incarnation, $4 FROM journal
-            WHERE topic = $1 AND partition = $2 AND incarnation = $3 AND log_offset > $4 LIMIT 1
+            SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM outbox
+            WHERE log = $5 AND log_offset > $4 LIMIT 1
             ON CONFLICT (topic, partition, incarnation) DO NOTHING
             """,
             parameters)
@@ -165,7 +161,7 @@ struct ProgressRow {
         self.clusterID = clusterID
     }
 
-    /// Of a partition whose row is gone, with its newest incarnation in the journal. It fits no cluster.
+    /// Of a partition whose row is gone, with its newest incarnation. It fits no cluster.
     init(lost incarnation: Int64) {
         clusterID = ""
         self.incarnation = incarnation

@@ -60,7 +60,7 @@ public enum Progress {
         try checkFence(updates.map { TopicPartition(topic: $0.topic, partition: $0.partition) }, counts)
     }
 
-    /// Records how far the messages of an earlier incarnation have been published.
+    /// Records how far the messages of an earlier incarnation have been published, and removes them from the outbox.
     ///
     /// - Parameter finished: nothing of it is left to publish; later claims do not name it any more.
     public static func markSetAsidePublished(
@@ -72,6 +72,8 @@ public enum Progress {
             "UPDATE progress SET epoch = epoch WHERE topic = $1 AND partition = $2 AND epoch = $3",
             [.text(topic), SQLValue(partition), .integer(epoch)])
         try checkFence([TopicPartition(topic: topic, partition: partition)], [owned])
+        let log = LogID(TopicPartition(topic: topic, partition: partition), incarnation: incarnation)
+        try Outbox.remove([Outbox.Published(log, after: -1, through: through)], in: transaction)
         let row: [SQLValue] = [.text(topic), SQLValue(partition), .integer(incarnation)]
         if finished {
             try transaction.execute(
@@ -175,12 +177,14 @@ public struct ProgressUpdate: Sendable, Hashable {
     /// The last offset that was published, -1 for none. A lower one than before is ignored.
     public let publishedThrough: Int64
     /// The highest time that Kafka gave to a record of this partition so far, in milliseconds since 1970, -1 for none.
-    /// A lower one than before is ignored. Old entries are forgotten by it (``Journal/prune(partitions:retention:limit:in:)``),
+    /// A lower one than before is ignored. Old rows are forgotten by it (``InboxSweep``),
     /// so a time that a producer made up (`CreateTime`) must not get here from the future.
     public let logTime: Int64
     /// The time of the record just before `nextOffset`, exactly as the log has it. By it a log is known again: one that
     /// was made anew under the same name, and has grown past this offset, has another record there.
     public let lastTime: Int64?
+
+    public var place: TopicPartition { TopicPartition(topic: topic, partition: partition) }
 
     public init(
         topic: String, partition: Int32, epoch: Int64, expectedOffset: Int64?, nextOffset: Int64,
@@ -205,6 +209,8 @@ public struct PublishedUpdate: Sendable, Hashable {
     public let epoch: Int64
     /// The last offset that was published: one that was decided. A lower one than before is ignored.
     public let publishedThrough: Int64
+
+    public var place: TopicPartition { TopicPartition(topic: topic, partition: partition) }
 
     public init(topic: String, partition: Int32, epoch: Int64, publishedThrough: Int64) {
         self.topic = topic

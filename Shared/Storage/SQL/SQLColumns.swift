@@ -56,6 +56,9 @@ public final class SQLColumns {
     /// Whether values are read, not written.
     public var areRead: Bool { cursor != nil }
 
+    /// Whether values are written: what is only written need not be made up otherwise.
+    public var areWritten: Bool { binder != nil }
+
     /// - Parameter selected: what is read in the place of the column.
     public func column<Value: SQLStorable>(
         _ name: StaticString, _ value: inout Value, _ role: Role = .latest, selected: StaticString? = nil

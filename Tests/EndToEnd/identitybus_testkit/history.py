@@ -6,6 +6,7 @@ from typing import Any
 
 from oracle import Answer, Model
 
+from . import inbox
 from .bus import Bus, Record
 from .databases import Database
 from .workload import Sent
@@ -68,7 +69,7 @@ class History:
                     self._check_command(sent)
         for family in contended:
             self._check_contended(family)
-        self._check_journal()
+        self._check_inbox()
         self._check_tables(contended)
         found = self.bus.collector
         copies = sum(len(records) for records in found.replies.values()) - sum(
@@ -153,12 +154,14 @@ class History:
 
     # The store
 
-    def _check_journal(self) -> None:
-        rows = self.database.execute("SELECT partition, log_offset, incarnation FROM journal WHERE topic = ?",
-                                     [self.bus.commands])
+    def _check_inbox(self) -> None:
+        rows = self.database.execute(
+            f"SELECT partition, log_offset, incarnation FROM {inbox.ALL} JOIN logs ON logs.number = inbox.log "
+            "WHERE topic = ?", [self.bus.commands])
         assert len({row[2] for row in rows}) == 1, "the log was taken for another one in between"
         assert sorted((row[0], row[1]) for row in rows) == [one.place for one in self.sent], (
-            "the journal must hold every record exactly once")
+            "the inbox must hold every record exactly once")
+        assert self.database.execute("SELECT count(*) FROM outbox")[0][0] == 0, "what is published must be gone"
         for partition, published in self.database.execute(
             "SELECT partition, published_through FROM progress WHERE topic = ?", [self.bus.commands]
         ):

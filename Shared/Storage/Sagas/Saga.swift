@@ -37,6 +37,7 @@ extension Saga: SQLKeyedRecord {
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "id", &key, .key)
+        try columns.written("inbox_key", columns.areWritten ? StoredKey(key).bytes : nil as [UInt8]?, .fixed)
         try columns.column("origin", &origin)
         try columns.column("record_key", &recordKey)
         try columns.column("reply", &reply)
@@ -45,7 +46,7 @@ extension Saga: SQLKeyedRecord {
     }
 }
 
-/// The sagas that a service began, beside the ``Journal``, which has their first decision.
+/// The sagas that a service began, beside the ``Inbox``, which has their first decision.
 ///
 /// All functions work inside the caller's transaction and on its thread.
 public enum Sagas {
@@ -64,22 +65,22 @@ public enum Sagas {
         try Saga.table.save(sagas, in: transaction)
     }
 
-    /// Forgets settled sagas that began before `cutoff` (milliseconds since 1970) and whose command the journal has
+    /// Forgets settled sagas that began before `cutoff` (milliseconds since 1970) and whose command the inbox has
     /// forgotten, at most `limit` of them. One that still waits for its answer stays, however old it is.
     /// - Returns: how many.
     public static func prune(
         olderThan cutoff: Int64, limit: Int, in transaction: any SQLTransaction
     ) throws(StorageError) -> Int {
-        // A count, because PostgreSQL may turn NOT EXISTS into a join that reads the whole journal.
-        try transaction.execute(
-            """
-            DELETE FROM saga WHERE (app, source, id) IN (
-                SELECT app, source, id FROM saga
-                WHERE begun_at < $1 AND is_settled = 1 AND 0 = (
-                    SELECT COUNT(*) FROM journal
-                    WHERE journal.app = saga.app AND journal.source = saga.source AND journal.id = saga.id)
-                ORDER BY begun_at LIMIT $2)
-            """,
-            [.integer(cutoff), SQLValue(limit)])
+        try transaction.execute(prune, [.integer(cutoff), SQLValue(limit)])
     }
+
+    // Counts, because PostgreSQL may turn NOT EXISTS into a join that reads the whole inbox.
+    private static let prune = """
+        DELETE FROM saga WHERE (app, source, id) IN (
+            SELECT app, source, id FROM saga
+            WHERE begun_at < $1 AND is_settled = 1 AND 0 = \(Inbox.tables.map {
+                "(SELECT COUNT(*) FROM \($0) WHERE \($0).key = saga.inbox_key)"
+            }.joined(separator: " + "))
+            ORDER BY begun_at LIMIT $2)
+        """
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What was decided, once for each record: what a repeated command is known by, and answered from.
+///
+/// It stands in ``slotCount`` tables, one for each *generation*. New rows go into the newest generation; the oldest one
+/// is emptied as a whole when all of it may be forgotten (``Inbox/turn(_:in:)``), and its table is used again. The row
+/// of `inbox_state` names the newest generation. Every batch locks it for reading, so no generation begins or ends
+/// beside a batch: a key that one batch looks for in vain is not written into another table by the next one.
+///
+/// All functions work inside the caller's transaction and on its thread.
+public enum Inbox {
+    /// How much of a content's digest is kept.
+    public static let digestByteCount = 16
+    static let slotCount: Int64 = 3
+
+    /// What a look at the inbox found.
+    public struct Found: Sendable {
+        public var commands: [CommandKey: KnownCommand] = [:]
+        /// The generation that new rows belong to.
+        public var generation: Int64
+    }
+
+    /// Looks up what was decided on these commands before, and holds the generation until the transaction ends. One
+    /// round trip.
+    ///
+    /// - Throws: `conflict` when a generation begins at the same time.
+    public static func find(_ keys: [CommandKey], in transaction: any SQLTransaction) throws(StorageError) -> Found {
+        var asked: [StoredKey: CommandKey] = [:]
+        asked.reserveCapacity(keys.count)
+        for key in keys { asked[StoredKey(key)] = key }
+        let sorted = asked.keys.sorted()
+        var found = Found(generation: -1)
+        func read(_ cursor: any SQLCursor) throws(StorageError) {
+            guard let key = asked[try StoredKey(bytes: cursor.blob(0))] else { return }
+            found.commands[key] = KnownCommand(
+                digest: try cursor.blob(1), verdict: try Verdict(number: cursor.integer(2)),
+                receipt: try cursor.blob(3), decidedAt: try cursor.integer(4))
+        }
+        switch transaction.engine {
+        case .postgresql:
+            var joined: [UInt8] = []
+            joined.reserveCapacity(sorted.count * StoredKey.byteCount)
+            for key in sorted { key.append(to: &joined) }
+            try transaction.queryEach(findAll, count: 1) { (_, binder) throws(StorageError) in
+                try binder.bind(joined)
+            } row: { (_, cursor) throws(StorageError) in
+                if try cursor.isNull(0) { found.generation = try cursor.integer(4) } else { try read(cursor) }
+            }
+        case .sqlite:
+            found.generation = try generation(in: transaction)
+            for slot in slots(of: found.generation) {
+                try transaction.queryEach(findOne[slot], count: sorted.count) { (index, binder) throws(StorageError) in
+                    try binder.bind(sorted[index].bytes)
+                } row: { (_, cursor) throws(StorageError) in
+                    try read(cursor)
+                }
+            }
+        }
+        guard found.generation >= 0 else { throw .invalid("the row of inbox_state is missing") }
+        return found
+    }
+
+    /// Records decisions. One round trip.
+    ///
+    /// - Parameter generation: from ``find(_:in:)`` in the same transaction.
+    /// - Throws: `conflict` when the position or the command of a row is in the generation already: another replica was
+    ///   faster, or the batch holds a command twice.
+    public static func append(
+        _ rows: [InboxRow], generation: Int64, in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        guard !rows.isEmpty else { return }
+        if transaction.engine == .postgresql { return try appendAtOnce(rows, slot(generation), in: transaction) }
+        // Records of one partition come together.
+        var last: (log: LogID, number: Int64)?
+        try transaction.executeEach(insert[slot(generation)], count: rows.count) {
+            (index, binder) throws(StorageError) in
+            let row = rows[index]
+            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
+            last = (row.position.log, log)
+            try binder.bind(row.position.offset)
+            try binder.bind(row.loggedAt)
+            try binder.bind(row.decidedAt)
+            try binder.bind(log)
+            try binder.bind(row.decider)
+            try binder.bind(row.verdict.number)
+            try binder.bind(row.storedKey.bytes)
+            try binder.bind(row.digest.count > digestByteCount ? Array(row.digest.prefix(digestByteCount)) : row.digest)
+            try binder.bind(row.receipt)
+        }
+    }
+
+    /// All rows with one execution of one statement, a column a parameter.
+    private static func appendAtOnce(
+        _ rows: [InboxRow], _ slot: Int, in transaction: any SQLTransaction
+    ) throws(StorageError) {
+        func column(_ element: PostgreSQLArray.Element, _ size: Int) -> PostgreSQLArray {
+            PostgreSQLArray(of: element, count: rows.count, byteCount: size)
+        }
+        var numbers = [column(.int8, 8), column(.int8, 8), column(.int8, 8), column(.int8, 8)]
+        var words = [column(.int2, 2), column(.int2, 2)]
+        var values = [column(.bytes, StoredKey.byteCount), column(.bytes, digestByteCount), column(.bytes, 200)]
+        var last: (log: LogID, number: Int64)?
+        for row in rows {
+            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
+            last = (row.position.log, log)
+            numbers[0].append(row.position.offset)
+            numbers[1].append(row.loggedAt)
+            numbers[2].append(row.decidedAt)
+            numbers[3].append(log)
+            // More deciders than that have no number any more.
+            words[0].append(Int16(exactly: row.decider) ?? 0)
+            words[1].append(Int16(truncatingIfNeeded: row.verdict.number))
+            values[0].append(row.storedKey.bytes)
+            values[1].append(row.digest.prefix(digestByteCount))
+            values[2].append(row.receipt)
+        }
+        try transaction.executeEach(insertAll[slot], count: 1) { (_, binder) throws(StorageError) in
+            for column in numbers + words + values { try binder.bind(column.bytes) }
+        }
+    }
+
+    /// The newest generation, without holding it.
+    public static func generation(in transaction: any SQLTransaction) throws(StorageError) -> Int64 {
+        try transaction.query("SELECT newest FROM inbox_state WHERE id = 1").first?.integer(0) ?? -1
+    }
+
+    // MARK: Slots
+
+    static func slot(_ generation: Int64) -> Int { Int(generation % slotCount) }
+
+    /// Those in use, the newest first.
+    static func slots(of newest: Int64) -> [Int] {
+        (max(0, newest - slotCount + 1)...max(0, newest)).reversed().map(slot)
+    }
+
+    public static let tables = (0..<slotCount).map { "inbox_\($0)" }
+
+    static let columns = "log_offset, logged_at, decided_at, log, decider, outcome, key, digest, receipt"
+
+    private static let insert = tables.map {
+        "INSERT INTO \($0) (\(columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    }
+
+    private static let insertAll = tables.map {
+        """
+        INSERT INTO \($0) (\(columns)) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
+            $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[], $9::bytea[])
+        """
+    }
+
+    private static let findOne = tables.map {
+        "SELECT key, digest, outcome, receipt, decided_at FROM \($0) WHERE key = $1"
+    }
+
+    /// The keys come in one value, 16 bytes each: an array that each table's index is asked with at once.
+    static let findAll: String = {
+        let keys =
+            "SELECT substring($1::bytea FROM place FOR 16) FROM generate_series(1, length($1::bytea), 16) AS place"
+        let arms = tables.reversed().map {
+            "SELECT key, digest, outcome, receipt, decided_at FROM \($0) WHERE key = ANY (ARRAY(\(keys)))"
+        }
+        return """
+            SELECT NULL::bytea, NULL::bytea, NULL::smallint, NULL::bytea, newest
+            FROM (SELECT newest FROM inbox_state WHERE id = 1 FOR SHARE) AS state
+            UNION ALL \(arms.joined(separator: " UNION ALL "))
+            """
+    }()
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The messages that a decision led to, until they are published.
+public struct OutboxRow: Sendable, Hashable {
+    /// Of the record that was decided.
+    public var position: LogPosition
+    /// Encoded by the caller.
+    public var messages: [UInt8]
+
+    public init(position: LogPosition, messages: [UInt8]) {
+        self.position = position
+        self.messages = messages
+    }
+}
+
+/// What is to be published: written with the decision, gone once it is published.
+///
+/// All functions work inside the caller's transaction and on its thread.
+public enum Outbox {
+    /// One round trip.
+    ///
+    /// - Throws: `conflict` when the position of a row is there already.
+    public static func append(_ rows: [OutboxRow], in transaction: any SQLTransaction) throws(StorageError) {
+        guard !rows.isEmpty else { return }
+        if transaction.engine == .postgresql { return try appendAtOnce(rows, in: transaction) }
+        var last: (log: LogID, number: Int64)?
+        try transaction.executeEach(
+            "INSERT INTO outbox (log, log_offset, messages) VALUES ($1, $2, $3)", count: rows.count
+        ) { (index, binder) throws(StorageError) in
+            let position = rows[index].position
+            let log = last.flatMap { $0.log == position.log ? $0.number : nil } ?? position.log.number
+            last = (position.log, log)
+            try binder.bind(log)
+            try binder.bind(position.offset)
+            try binder.bind(rows[index].messages)
+        }
+    }
+
+    /// All rows with one execution of one statement, a column a parameter.
+    private static func appendAtOnce(_ rows: [OutboxRow], in transaction: any SQLTransaction) throws(StorageError) {
+        var logs = PostgreSQLArray(of: .int8, count: rows.count, byteCount: 8)
+        var offsets = PostgreSQLArray(of: .int8, count: rows.count, byteCount: 8)
+        var messages = PostgreSQLArray(of: .bytes, count: rows.count, byteCount: 2000)
+        var last: (log: LogID, number: Int64)?
+        for row in rows {
+            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
+            last = (row.position.log, log)
+            logs.append(log)
+            offsets.append(row.position.offset)
+            messages.append(row.messages)
+        }
+        try transaction.execute(
+            """
+            INSERT INTO outbox (log, log_offset, messages)
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+            """, [.blob(logs.bytes), .blob(offsets.bytes), .blob(messages.bytes)])
+    }
+
+    /// What stands behind `after`, in the order of the offsets, at most `limit` rows.
+    ///
+    /// - Parameter after: the last offset that was published, -1 for none.
+    public static func unpublished(
+        _ log: LogID, after: Int64, limit: Int, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [OutboxRow] {
+        let rows = try transaction.query(
+            "SELECT log_offset, messages FROM outbox WHERE log = $1 AND log_offset > $2 ORDER BY log_offset LIMIT $3",
+            [.integer(log.number), .integer(after), SQLValue(limit)])
+        var found: [OutboxRow] = []
+        for row in rows {
+            found.append(
+                OutboxRow(position: LogPosition(log: log, offset: try row.integer(0)), messages: try row.blob(1)))
+        }
+        return found
+    }
+
+    /// What is published of one log.
+    public struct Published: Sendable, Hashable {
+        public var log: LogID
+        /// Up to here it was removed before, -1 for nothing: rows that are gone are not looked for.
+        public var after: Int64
+        /// The last offset that is published.
+        public var through: Int64
+
+        public init(_ log: LogID, after: Int64, through: Int64) {
+            self.log = log
+            self.after = after
+            self.through = through
+        }
+    }
+
+    /// Forgets what is published: in the transaction that notes how far publishing has come, behind its fence. One round
+    /// trip.
+    public static func remove(_ published: [Published], in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.executeEach(
+            "DELETE FROM outbox WHERE log = $1 AND log_offset > $2 AND log_offset <= $3",
+            published.map { [.integer($0.log.number), .integer($0.after), .integer($0.through)] })
+    }
+}
