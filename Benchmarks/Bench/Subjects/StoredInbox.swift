@@ -27,10 +27,9 @@ enum StoredInbox {
             let entries = (first..<min(first + chunk, count)).map { number in
                 let time = oldest + Int64(number) * 1000 / Int64(max(1, rate))
                 return InboxRow(
-                    // In an incarnation before all others.
+                    // All at the beginning of their log, which the service has published long since when it looks.
                     position: LogPosition(
-                        topic: stage.commands, partition: Int32(number % partitions), incarnation: -1,
-                        offset: Int64(number / partitions)),
+                        topic: stage.commands, partition: Int32(number % partitions), incarnation: 0, offset: 0),
                     key: CommandKey(
                         app: Stage.app, source: "https://shop.example/backend", id: CommandID("old-\(random.next())")),
                     digest: bytes(Inbox.digestByteCount, &random), verdict: .succeeded,
@@ -55,12 +54,8 @@ enum StoredInbox {
             Double(try database.transaction { try $0.query(query) }.first?.integer(0) ?? 0)
         }
         let all = try Inbox.tables.map { try number("SELECT COUNT(*) FROM \($0)") }.reduce(0, +)
-        let old = try Inbox.tables.map { table in
-            try number(
-                """
-                SELECT COUNT(*) FROM \(table) JOIN logs ON logs.number = \(table).log WHERE logs.incarnation = -1
-                """)
-        }.reduce(0, +)
+        let old = try Inbox.tables.map { try number("SELECT COUNT(*) FROM \($0) WHERE log_offset = 0") }
+            .reduce(0, +)
         report.add("forgotten meanwhile", Double(loaded) - old)
         report.add("decisions in the store afterwards", all)
         let bytes =
