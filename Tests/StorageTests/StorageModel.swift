@@ -28,7 +28,7 @@ struct StorageModel {
 
     struct Kept: Equatable {
         let row: InboxRow
-        var generation: Int64
+        let generation: Int64
     }
 
     /// What is known of the oldest generation since its end began.
@@ -37,6 +37,9 @@ struct StorageModel {
         let retention: Int64
         let rows: [Int32: Row]
         let left: [Left]
+        /// The last key that was looked at.
+        var after: StoredKey?
+        var forgotten: Set<Int32> = []
     }
 
     var rows: [Int32: Row] = [:]
@@ -184,37 +187,44 @@ struct StorageModel {
         return true
     }
 
+    /// Copies what must stay of the next rows into the newest generation. A sweep that ends early leaves its copies.
+    mutating func carryOver(limit: Int) {
+        guard var sweep else { return }
+        let rows = inbox.filter { $0.generation == generation - 2 && isBehind($0.row, sweep.after) }
+            .sorted { $0.row.storedKey < $1.row.storedKey }.prefix(limit)
+        for row in rows.map(\.row) {
+            if mayForget(row, sweep) {
+                sweep.forgotten.insert(row.position.log.partition.partition)
+            } else if !inbox.contains(where: { $0.generation == generation && $0.row.storedKey == row.storedKey }) {
+                inbox.append(Kept(row: row, generation: generation))
+            }
+            sweep.after = row.storedKey
+        }
+        self.sweep = sweep
+    }
+
     /// Returns whether the store is the one that was swept.
     mutating func turn() -> Bool {
         guard let sweep else { return false }
-        defer { self.sweep = nil }
+        self.sweep = nil
         guard isHeld(sweep.keeper), sweep.rows.allSatisfy({ rows[$0]?.logTime ?? .min >= $1.logTime }) else {
             return false
         }
-        let oldest = generation - 2
-        var stay: [Kept] = []
-        for var kept in inbox {
-            let (partition, position) = (kept.row.position.log.partition.partition, kept.row.position)
-            if kept.generation == oldest, mayForget(kept.row, position, partition, sweep) {
-                if let row = sweep.rows[partition] {
-                    let cutoff = row.logTime - sweep.retention
-                    let before = rows[partition]?.forgotten ?? -1
-                    rows[partition]?.forgotten = max(before, cutoff)
-                }
-                continue
-            }
-            if kept.generation == oldest { kept.generation = generation }
-            if !stay.contains(where: { $0.generation == kept.generation && $0.row.storedKey == kept.row.storedKey }) {
-                stay.append(kept)
-            }
+        for partition in sweep.forgotten {
+            guard let then = sweep.rows[partition], let now = rows[partition] else { continue }
+            rows[partition]?.forgotten = max(now.forgotten, then.logTime - sweep.retention)
         }
-        inbox = stay
+        inbox.removeAll { $0.generation == generation - 2 }
         generation += 1
         begunAt = rows.values.map(\.logTime).max() ?? -1
         return true
     }
 
-    private func mayForget(_ row: InboxRow, _ position: LogPosition, _ partition: Int32, _ sweep: Sweep) -> Bool {
+    private func isBehind(_ row: InboxRow, _ key: StoredKey?) -> Bool { key.map { $0 < row.storedKey } ?? true }
+
+    private func mayForget(_ row: InboxRow, _ sweep: Sweep) -> Bool {
+        let position = row.position
+        let partition = position.log.partition.partition
         guard let then = sweep.rows[partition], then.logTime >= 0 else { return false }
         var published = Int64.max
         if position.log.incarnation == then.incarnation { published = then.published }

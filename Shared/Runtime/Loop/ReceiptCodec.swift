@@ -212,7 +212,7 @@ enum ReceiptDictionary {
         "isEphemeral":false,"isLoggedIn":true,"matchedIdentities":["type":"customer_id","value":""email","value":"\#
         "currentMPID":"previousMPID":"mpid":"rule":"created"matched"identities":[{"\#
         "status":"pending""status":"expired","message":"\#
-        "status":"rejected","reason":"USER_NOT_FOUND","message":"\#
+        "status":"rejected","reason":"INSTALL_NOT_FOUND","message":"\#
         identity.verification.login.v1identity.verification.check.v1identity.verification.verified.v1\#
         identity.sync.identify.v1identity.sync.login.v1identity.sync.logout.v1identity.sync.modify.v1\#
         identity.sync.profile-created.v1identity.sync.identities-changed.v1identity.sync.current-user-changed.v1\#
