@@ -10,6 +10,7 @@ import Synchronization
 /// is forgotten: every part is told anew again and again, with or without traffic.
 public final class LoopHealth: Sendable {
     fileprivate struct State {
+        let stuckAfter: Duration
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
@@ -19,15 +20,19 @@ public final class LoopHealth: Sendable {
         var partitions: String?
     }
 
-    private let state = Mutex(State())
-    /// A loop that has not turned for this long is stuck: it turns at least four times a second, also while it waits
-    /// for the database.
-    private static let stuckAfter = Duration.seconds(60)
+    private let state: Mutex<State>
 
-    public init() {}
+    /// - Parameter stuckAfter: a loop that has begun and has not turned for this long is stuck: it turns at least four
+    ///   times a second, also while it waits for the database.
+    public init(stuckAfter: Duration = .seconds(60)) { state = Mutex(State(stuckAfter: stuckAfter)) }
 
     func turned() { state.withLock { $0.lastTurn = .now } }
-    func started() { state.withLock { $0.hasStarted = true } }
+    func started() {
+        state.withLock {
+            $0.lastTurn = .now
+            $0.hasStarted = true
+        }
+    }
     func group(_ problem: String?) { state.withLock { $0.group = problem } }
     func database(_ problem: String?) { state.withLock { $0.database = problem } }
     func broker(_ problem: String?) { state.withLock { $0.broker = problem } }
@@ -38,7 +43,8 @@ public final class LoopHealth: Sendable {
 
     /// What keeps each part from being well, by the names that `/healthz` and `/readyz` show.
     fileprivate static let live: [Check] = [
-        ("loop", { .now - $0.lastTurn < stuckAfter ? nil : "the loop is stuck" })
+        // Before it has started it may migrate a large store, or wait for who does: a restart would begin that anew.
+        ("loop", { !$0.hasStarted || .now - $0.lastTurn < $0.stuckAfter ? nil : "the loop is stuck" })
     ]
     fileprivate static let ready: [Check] = [
         ("started", { $0.hasStarted ? nil : "still starting" }), ("group", \.group), ("database", \.database),

@@ -14,13 +14,17 @@ enum JournalConversion {
     private static let step = 500
 
     static func run(in transaction: any SQLTransaction) throws(StorageError) {
-        try enterLogs(in: transaction)
         try keySagas(in: transaction)
+        var logs = try logsOfProgress(in: transaction)
+        try Logs.enter(Array(logs), in: transaction)
         let unpublished = try Unpublished(in: transaction)
         var last: LogPosition?
         repeat {
             let rows = try read(after: last, in: transaction)
             last = rows.last?.row.position
+            let unknown = Set(rows.map(\.row.position.log)).subtracting(logs)
+            try Logs.enter(Array(unknown), in: transaction)
+            logs.formUnion(unknown)
             // All of it in the generation before the one that new rows go to.
             try Inbox.append(rows.map(\.row), generation: 0, in: transaction)
             try Outbox.append(
@@ -31,16 +35,13 @@ enum JournalConversion {
         try transaction.execute("DROP TABLE \(journal)")
     }
 
-    private static func enterLogs(in transaction: any SQLTransaction) throws(StorageError) {
-        var logs: [LogID] = []
-        for table in [journal, "progress"] {
-            for row in try transaction.query("SELECT DISTINCT topic, partition, incarnation FROM \(table)") {
-                let place = TopicPartition(
-                    topic: try row.text(0), partition: Int32(truncatingIfNeeded: try row.integer(1)))
-                logs.append(LogID(place, incarnation: try row.integer(2)))
-            }
+    private static func logsOfProgress(in transaction: any SQLTransaction) throws(StorageError) -> Set<LogID> {
+        var logs: Set<LogID> = []
+        for row in try transaction.query("SELECT topic, partition, incarnation FROM progress") {
+            let place = TopicPartition(topic: try row.text(0), partition: Int32(truncatingIfNeeded: try row.integer(1)))
+            logs.insert(LogID(place, incarnation: try row.integer(2)))
         }
-        try Logs.enter(logs, in: transaction)
+        return logs
     }
 
     private static func keySagas(in transaction: any SQLTransaction) throws(StorageError) {
