@@ -10,14 +10,15 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.commands import change, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
 
 
 class Story:
     """One person of the app `fromlinks`: linked, logged in on a device, with a changed e-mail."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment = deployment
+    def __init__(self, deployment: Deployment, link: Service) -> None:
+        self.deployment, self.link = deployment, link
         bus = deployment.bus
         self.install, self.customer, self.device = fresh("install"), fresh("customer"), fresh("device")
         self.email, self.old_email = fresh("new@x.io"), fresh("old@x.io")
@@ -44,8 +45,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(sync: Deployment) -> Story:
-    sync.service("link").start().wait_ready()
-    return Story(sync)
+    return Story(sync, sync.service("link").start().wait_ready())
 
 
 @pytest.mark.parametrize("name", ["install", "customer", "user", "mpid", "email", "device"])
@@ -91,3 +91,13 @@ def test_a_context_that_would_is_refused(story: Story, context: str) -> None:
     assert answer["reason"] == "INVALID_REQUEST" and "context" in answer["message"]
     kept = story.deployment.bus.ask(c.sync("identify", fresh("device"), identities, "fromlinks", context="Ren\u00e9"))
     assert kept["result"]["context"] == "Ren\u00e9"
+
+
+def test_what_is_carried_over_is_told_once(story: Story) -> None:
+    """It stands in two generations of the inbox until the older one goes."""
+    before = story.explain(story.user).stdout
+    assert "link.request  succeeded" in before
+    assert story.link.stop() == 0
+    story.deployment.database.execute("INSERT INTO inbox_0 SELECT * FROM inbox_1", service="link")
+    assert story.explain(story.user).stdout == before
+    story.link.start().wait_ready()

@@ -24,7 +24,8 @@ struct InboxStory {
         let subjects = Set(ids.map(\.text))
         // As it stands in the messages: JSON escapes some characters.
         let quoted = Set(try subjects.map { try WireJSONEncoder().encode($0) })
-        var chapters: [(place: String, chapter: Chapter)] = []
+        // By where the command stood: what is carried over stands in two generations.
+        var chapters: [String: Chapter] = [:]
         for store in stores {
             let logs = try names(store)
             for table in Inbox.tables {
@@ -44,27 +45,26 @@ struct InboxStory {
                         else { continue }
                         let place = try "\(store.service) \(logs[row.integer(1)] ?? "?")@\(row.integer(2))"
                         let verdict = try Verdict(number: row.integer(3))
-                        chapters.append((place, chapter(receipt, verdict, time, store.service)))
+                        chapters[place] = chapter(receipt, verdict, time, store.service)
                     }
-                    keepNewest(&chapters, 2 * limit + 1000, limit)
+                    if chapters.count > 2 * limit + 1000 {
+                        chapters = Dictionary(uniqueKeysWithValues: newest(chapters, limit))
+                    }
                 }
             }
         }
-        keepNewest(&chapters, 0, limit)
-        return chapters.map(\.chapter)
+        return newest(chapters, limit).map(\.value)
     }
 
-    /// Sorts them, the oldest first, and drops the oldest ones when there are more than `most`.
-    private func keepNewest(_ chapters: inout [(place: String, chapter: Chapter)], _ most: Int, _ limit: Int) {
-        guard chapters.count > most else { return }
-        chapters.sort { ($0.chapter.decidedAt, $0.place) < ($1.chapter.decidedAt, $1.place) }
-        if chapters.count > limit { chapters.removeFirst(chapters.count - limit) }
+    /// The oldest first.
+    private func newest(_ chapters: [String: Chapter], _ limit: Int) -> [(key: String, value: Chapter)] {
+        chapters.sorted { ($0.value.decidedAt, $0.key) < ($1.value.decidedAt, $1.key) }.suffix(limit)
     }
 
     private func names(_ store: StoreReader) throws -> [Int64: String] {
         var names: [Int64: String] = [:]
-        for row in try store.query("SELECT number, topic, partition FROM logs", []) {
-            names[try row.integer(0)] = "\(try row.text(1))/\(try row.integer(2))"
+        for row in try store.query("SELECT number, topic, partition, incarnation FROM logs", []) {
+            names[try row.integer(0)] = "\(try row.text(1))/\(try row.integer(2))#\(try row.integer(3))"
         }
         return names
     }
