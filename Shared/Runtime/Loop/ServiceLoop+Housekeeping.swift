@@ -36,9 +36,10 @@ extension ServiceLoop {
                 let appTopics = configuration.replyTopicSpecs(of: apps.apps)
                 writer.appReplyTopics = Set(appTopics.map(\.name))
                 watch.want(appTopics: appTopics)
-                nameDecider()
+                deciderNumber = 0
             }
         }
+        if deciderNumber == 0, !ownership.isEmpty { nameDecider() }
         if now - lastPrune >= .seconds(5) {
             lastPrune = now
             prune()
@@ -52,12 +53,12 @@ extension ServiceLoop {
         ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)]?.claim.held
     }
 
-    /// The apps file has changed: what is decided from now on is decided by it.
+    /// The apps file has changed: what is decided from now on is decided by it. Replicas that see the change at the same
+    /// time take turns; until then, and while the database is away, nobody is named.
     private func nameDecider() {
         do {
             deciderNumber = try database.transaction { try Deciders.number(of: decider, in: $0) }
         } catch {
-            deciderNumber = 0
             note(error)
         }
     }
