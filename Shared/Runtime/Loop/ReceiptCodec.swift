@@ -61,7 +61,7 @@ enum ReceiptCodec {
     /// - Parameters:
     ///   - parts: what follows from the command; it is given the index of the reply and the subject.
     ///   - open: decrypts a secret; `nil` when no key of now can.
-    /// - Returns: `nil` when it holds a secret that cannot be opened.
+    /// - Returns: the receipt, and whether all of it could be read: not so when it holds a secret that cannot be opened.
     /// - Throws: `OutboxCodec.Corrupted`.
     static func decode(
         _ bytes: [UInt8], _ parts: (Receipt) -> ReplyParts, open: ([UInt8]) -> [UInt8]?
