@@ -3,7 +3,7 @@
 
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends librdkafka-dev libsqlite3-dev libpq-dev pkg-config zlib1g-dev \
+    && apt-get install -y --no-install-recommends librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # First only what names the dependencies: they are fetched again only when that changes.
@@ -22,7 +22,7 @@ RUN swift build -c release --static-swift-stdlib \
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libpq5 librdkafka1 libsqlite3-0 libstdc++6 \
+    && apt-get install -y --no-install-recommends ca-certificates libpq5 librdkafka1 libsqlite3-0 libstdc++6 libzstd1 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/identitybus --shell /usr/sbin/nologin identitybus \
     && install -d -o identitybus -g identitybus /var/lib/identitybus

@@ -83,6 +83,7 @@ let package = Package(
         system("CLibrdkafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
         system("CLibpq", pkgConfig: "libpq", apt: "libpq-dev"),
         system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
+        system("CZstd", pkgConfig: "libzstd", apt: "libzstd-dev"),
 
         shared("WireJSON", []),
         shared("Contracts", ["WireJSON", crypto]),
@@ -93,7 +94,7 @@ let package = Package(
         shared(
             "Runtime",
             [
-                "Apps", "CZlib", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                "Apps", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
                 configuration, crypto, logging, metrics, serviceLifecycle, unixSignals,
             ]),
 

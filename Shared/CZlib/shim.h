@@ -10,13 +10,4 @@ static inline int identitybus_inflate_init_gzip(z_stream *stream) {
     return inflateInit2(stream, MAX_WBITS + 16);
 }
 
-// A raw stream that looks 4 KiB back, in some 40 KiB of memory: for small texts with a dictionary.
-static inline int identitybus_deflate_init_raw(z_stream *stream) {
-    return deflateInit2(stream, 9, Z_DEFLATED, -12, 5, Z_DEFAULT_STRATEGY);
-}
-
-static inline int identitybus_inflate_init_raw(z_stream *stream) {
-    return inflateInit2(stream, -12);
-}
-
 #endif

@@ -5,7 +5,7 @@
 # Never asks a question and reads no standard input.
 
 # What a build needs beside Swift.
-BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev pkg-config zlib1g-dev)
+BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config zlib1g-dev)
 # What the tests need on top of it.
 TEST_PACKAGES=(postgresql kcat openssl python3-venv docker-compose)
 # What measuring needs (scripts/bench).

@@ -22,6 +22,7 @@ struct InboxStory {
     /// The newest `limit` commands about any of the ids, the oldest first. Reads the whole of each inbox.
     func tell(_ ids: Set<ID<AnyID>>, limit: Int) throws -> [Chapter] {
         let subjects = Set(ids.map(\.text))
+        let packing = ReceiptPacking()
         // As it stands in the messages: JSON escapes some characters.
         let quoted = Set(try subjects.map { try WireJSONEncoder().encode($0) })
         // By where the command stood: what is carried over stands in two generations.
@@ -40,9 +41,8 @@ struct InboxStory {
                     last = key
                     for row in rows {
                         let time = try row.integer(4)
-                        guard let receipt = try? Receipt(column: row.blob(5), decidedAt: time), receipt.app == app,
-                            isAbout(receipt, subjects, quoted)
-                        else { continue }
+                        let receipt = try? Receipt(column: row.blob(5), decidedAt: time, packing: packing)
+                        guard let receipt, receipt.app == app, isAbout(receipt, subjects, quoted) else { continue }
                         let place = try "\(store.service) \(logs[row.integer(1)] ?? "?")@\(row.integer(2))"
                         let verdict = try Verdict(number: row.integer(3))
                         chapters[place] = chapter(receipt, verdict, time, store.service)

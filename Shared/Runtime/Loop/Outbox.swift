@@ -153,7 +153,7 @@ public enum OutboxCodec {
 struct OutboxVault {
     /// The first closes, all of them open.
     private let keys: [SymmetricKey]
-    private let deflater = Deflater()
+    let packing = ReceiptPacking()
 
     /// - Parameter keys: without any there are no confidential messages: services that write them need them.
     init(_ keys: DeploymentKeys) { self.keys = keys.checking(.store) }
@@ -181,7 +181,7 @@ struct OutboxVault {
 
     /// The inbox's form of a receipt.
     func close(_ receipt: Receipt, _ parts: ReplyParts) throws -> [UInt8] {
-        try ReceiptCodec.encode(receipt, parts, deflater: deflater, seal: seal)
+        try ReceiptCodec.encode(receipt, parts, packing: packing, seal: seal)
     }
 
     /// The reply in a receipt; `nil` when there is none, or no key of now opens it.
@@ -192,7 +192,8 @@ struct OutboxVault {
     ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
         // The journal of earlier versions kept all messages.
         if let version = receipt.first, version < 3 { return try lastReply(receipt) }
-        let (receipt, isOpen) = try ReceiptCodec.decode(receipt, parts, open: open(sealed:))
+        let (receipt, isOpen) = try ReceiptCodec.decode(
+            receipt, parts, packing: packing, open: open(sealed:))
         return isOpen ? receipt.reply : nil
     }
 
@@ -236,12 +237,13 @@ struct OutboxVault {
 
 extension Receipt {
     /// What people are told of an inbox row: without the reply's id, its command's digest and secrets.
+    /// - Parameter packing: to be used again for many rows.
     /// - Throws: `OutboxCodec.Corrupted`.
-    public init(column: [UInt8], decidedAt: Int64) throws {
+    public init(column: [UInt8], decidedAt: Int64, packing: ReceiptPacking = ReceiptPacking()) throws {
         self = try ReceiptCodec.decode(
             column,
             { ReplyParts(subject: $0.subject, digest: "", decidedAt: decidedAt, id: $0.id) },
-            open: { _ in nil }
+            packing: packing, open: { _ in nil }
         ).receipt
     }
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CZlib
 import Contracts
 import Storage
 import WireJSON
 
-/// The inbox's `receipt` column. Its first byte says what follows: 3 a receipt, packed (``HexPacking``) and deflated with
-/// ``ReceiptDictionary``; 4 the same, with the reply's value (a secret) encrypted behind it; 1 and 2 all messages of the
+/// The inbox's `receipt` column. Its first byte says what follows: 3 a receipt, packed (``ReceiptPacking``); 4 the same, with the reply's value (a secret) encrypted behind it; 1 and 2 all messages of the
 /// command, as the journal of earlier versions kept them (``OutboxCodec``).
 enum ReceiptCodec {
     private static let plain: UInt8 = 3
@@ -16,7 +14,7 @@ enum ReceiptCodec {
     ///   - parts: what follows from the command.
     ///   - seal: encrypts a secret.
     static func encode(
-        _ receipt: Receipt, _ parts: ReplyParts, deflater: Deflater, seal: ([UInt8]) throws -> [UInt8]
+        _ receipt: Receipt, _ parts: ReplyParts, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
     ) throws -> [UInt8] {
         var text = Writer()
         for field in [receipt.app, receipt.source, receipt.id, receipt.type] { text.write(field) }
@@ -50,11 +48,11 @@ enum ReceiptCodec {
         } else {
             text.write(0)
         }
-        guard let secret else { return deflater.deflate(HexPacking.packed(text.bytes), after: [plain]) }
+        guard let secret else { return packing.packed(text.bytes, after: [plain]) }
         var head = Writer()
-        let deflated = deflater.deflate(HexPacking.packed(text.bytes), after: [])
+        let packed = packing.packed(text.bytes, after: [])
         head.bytes.append(confidential)
-        head.write(bytes: deflated)
+        head.write(bytes: packed)
         return head.bytes + secret
     }
 
@@ -64,18 +62,18 @@ enum ReceiptCodec {
     /// - Returns: the receipt, and whether all of it could be read: not so when it holds a secret that cannot be opened.
     /// - Throws: `OutboxCodec.Corrupted`.
     static func decode(
-        _ bytes: [UInt8], _ parts: (Receipt) -> ReplyParts, open: ([UInt8]) -> [UInt8]?
+        _ bytes: [UInt8], _ parts: (Receipt) -> ReplyParts, packing: ReceiptPacking, open: ([UInt8]) -> [UInt8]?
     ) throws(OutboxCodec.Corrupted) -> (receipt: Receipt, isOpen: Bool) {
-        var deflated = bytes.dropFirst()
+        var packed = bytes.dropFirst()
         var secret: ArraySlice<UInt8>?
         if bytes.first == confidential {
-            var head = Reader(bytes: deflated)
+            var head = Reader(bytes: packed)
             guard let text = try head.bytes() else { throw OutboxCodec.Corrupted() }
-            (deflated, secret) = (ArraySlice(text), head.rest)
+            (packed, secret) = (ArraySlice(text), head.rest)
         } else if bytes.first != plain {
             return (try legacy(bytes), true)
         }
-        var text = Reader(bytes: ArraySlice(try HexPacking.unpacked(Inflater.inflate(Array(deflated)))))
+        var text = Reader(bytes: ArraySlice(try packing.unpacked(packed)))
         var receipt = Receipt()
         (receipt.app, receipt.source) = (try text.required(), try text.required())
         (receipt.id, receipt.type) = (try text.required(), try text.required())
@@ -199,215 +197,6 @@ enum ReceiptCodec {
         mutating func required() throws(OutboxCodec.Corrupted) -> String {
             guard let text = try text() else { throw OutboxCodec.Corrupted() }
             return text
-        }
-    }
-}
-
-/// What receipts of this product look like. It is part of the format: with another text, what was written is not read
-/// any more. (A new dictionary is a new first byte.)
-enum ReceiptDictionary {
-    static let bytes = Array(
-        #"""
-        ,"traceparent":"00--01","tracestate":"INSUFFICIENT_SCOPE INVALID_REQUEST ID_REUSED \#
-        "isEphemeral":false,"isLoggedIn":true,"matchedIdentities":["type":"customer_id","value":""email","value":"\#
-        "currentMPID":"previousMPID":"mpid":"rule":"created"matched"identities":[{"\#
-        "status":"pending""status":"expired","message":"\#
-        "status":"rejected","reason":"INSTALL_NOT_FOUND","message":"\#
-        identity.verification.login.v1identity.verification.check.v1identity.verification.verified.v1\#
-        identity.sync.identify.v1identity.sync.login.v1identity.sync.logout.v1identity.sync.modify.v1\#
-        identity.sync.profile-created.v1identity.sync.identities-changed.v1identity.sync.current-user-changed.v1\#
-        identity.user.create.v1identity.user.reset.v1identity.user.created.v1identity.user.activated.v1\#
-        identity.link.register-install.v1identity.link.set-install-status.v1identity.link.install-registered.v1\#
-        identity.link.establish.v1identity.link.refused.v1identity.link.request.v1\#
-        identity.link.install-superseded.v1identitybus/useridentitybus/verification\#
-        "kind":"phone","platform":"ios","android","isActive":false,"personCreated":false,"version":2\#
-        identity.link.linked.v1{"installId":"","externalId":"","userId":"\#
-        ","personCreated":true,"activeInstallId":"","deactivatedInstallIds":[],"version":1}\#
-        identity.replies.v1identity.replies.gateway.v1content-typeapplication/cloudevents+json\#
-        {"specversion":"1.0","id":"\#u{1}","source":"identitybus/sync","type":"identity.reply.v1","subject":"\#
-        {"specversion":"1.0","id":"\#u{1}","source":"identitybus/link","type":"identity.reply.v1","subject":"\#u{5}",\#
-        "time":"\#u{3}","datacontenttype":"application/json","appid":"demo","partitionkey":"demo/",\#
-        "correlationid":"\#u{4}","causationid":"\#u{4}","data":{"commandId":"\#u{4}","commandType":"identity.link.\#
-        request.v1","commandDigest":"\#u{2}","status":"succeeded","result":{"userId":"","installId":"\#
-        ","isActive":true,"personCreated":true,"version":1}}}
-        """#.utf8)
-}
-
-/// A raw deflate stream that is used again for each receipt. Confined to its thread, as the loop is.
-final class Deflater {
-    private let stream: UnsafeMutablePointer<z_stream>
-
-    init() {
-        stream = .allocate(capacity: 1)
-        stream.initialize(to: z_stream())
-        let result = identitybus_deflate_init_raw(stream)
-        precondition(result == Z_OK, "zlib cannot be used: \(result)")
-    }
-
-    deinit {
-        deflateEnd(stream)
-        stream.deinitialize(count: 1)
-        stream.deallocate()
-    }
-
-    /// The prefix, and behind it the text deflated.
-    func deflate(_ text: [UInt8], after prefix: [UInt8]) -> [UInt8] {
-        deflateReset(stream)
-        ReceiptDictionary.bytes.withUnsafeBufferPointer {
-            _ = deflateSetDictionary(stream, $0.baseAddress, UInt32($0.count))
-        }
-        let bound = Int(deflateBound(stream, UInt(text.count)))
-        return [UInt8](unsafeUninitializedCapacity: prefix.count + bound) { buffer, count in
-            _ = buffer.update(fromContentsOf: prefix)
-            text.withUnsafeBufferPointer { text in
-                stream.pointee.next_in = UnsafeMutablePointer(mutating: text.baseAddress)
-                stream.pointee.avail_in = UInt32(text.count)
-                stream.pointee.next_out = buffer.baseAddress.map { $0 + prefix.count }
-                stream.pointee.avail_out = UInt32(bound)
-                // There is room for all of it, so one call does it.
-                let result = CZlib.deflate(stream, Z_FINISH)
-                precondition(result == Z_STREAM_END, "zlib says \(result)")
-            }
-            count = prefix.count + bound - Int(stream.pointee.avail_out)
-        }
-    }
-}
-
-enum Inflater {
-    /// A receipt is not larger: a reply is at most some KiB.
-    private static let limit = 64 << 20
-
-    static func inflate(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> [UInt8] {
-        // zlib remembers where its stream stands, so it may not move.
-        let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-        stream.initialize(to: z_stream())
-        defer {
-            stream.deinitialize(count: 1)
-            stream.deallocate()
-        }
-        guard identitybus_inflate_init_raw(stream) == Z_OK else { throw OutboxCodec.Corrupted() }
-        defer { inflateEnd(stream) }
-        ReceiptDictionary.bytes.withUnsafeBufferPointer {
-            _ = inflateSetDictionary(stream, $0.baseAddress, UInt32($0.count))
-        }
-        var text: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        var result = Z_OK
-        bytes.withUnsafeBufferPointer { bytes in
-            stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
-            stream.pointee.avail_in = UInt32(bytes.count)
-            while result == Z_OK, text.count < limit {
-                chunk.withUnsafeMutableBufferPointer { buffer in
-                    stream.pointee.next_out = buffer.baseAddress
-                    stream.pointee.avail_out = UInt32(buffer.count)
-                    result = CZlib.inflate(stream, Z_NO_FLUSH)
-                    text.append(contentsOf: buffer.prefix(buffer.count - Int(stream.pointee.avail_out)))
-                }
-            }
-        }
-        guard result == Z_STREAM_END else { throw OutboxCodec.Corrupted() }
-        return text
-    }
-}
-
-/// Writes UUIDs and other hexadecimal numbers as the bytes that they stand for: deflate needs a byte for each of their
-/// digits.
-enum HexPacking {
-    /// 16 bytes of a UUID follow.
-    private static let uuid: UInt8 = 6
-    /// A count, and as many bytes, follow.
-    private static let number: UInt8 = 7
-    /// The next byte means itself.
-    private static let literal: UInt8 = 14
-    private static let shortest = 16
-    private static let longest = 254
-    private static let digits = Array("0123456789abcdef".utf8)
-    /// Where a UUID has its dashes.
-    private static let dashes = [8, 13, 18, 23]
-    private static let parts = [(0, 8), (9, 13), (14, 18), (19, 23), (24, 36)]
-
-    static func packed(_ text: [UInt8]) -> [UInt8] {
-        var packed: [UInt8] = []
-        packed.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            guard value(text[index]) != nil else {
-                if text[index] == uuid || text[index] == number || text[index] == literal { packed.append(literal) }
-                packed.append(text[index])
-                index += 1
-                continue
-            }
-            var end = index
-            while end < text.count, end - index < longest, value(text[end]) != nil { end += 1 }
-            if isUUID(text, index) {
-                packed.append(uuid)
-                for (start, end) in parts { appendBytes(text[index + start..<index + end], to: &packed) }
-                index += 36
-            } else if end - index >= shortest {
-                end -= (end - index) % 2
-                packed.append(number)
-                packed.append(UInt8((end - index) / 2))
-                appendBytes(text[index..<end], to: &packed)
-                index = end
-            } else {
-                packed.append(contentsOf: text[index..<end])
-                index = end
-            }
-        }
-        return packed
-    }
-
-    static func unpacked(_ packed: [UInt8]) throws(OutboxCodec.Corrupted) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(2 * packed.count)
-        var rest = packed[...]
-        func take(_ count: Int) throws(OutboxCodec.Corrupted) -> ArraySlice<UInt8> {
-            guard count <= rest.count else { throw OutboxCodec.Corrupted() }
-            defer { rest = rest.dropFirst(count) }
-            return rest.prefix(count)
-        }
-        while let byte = rest.popFirst() {
-            switch byte {
-            case uuid:
-                for (place, byte) in try take(16).enumerated() {
-                    if [4, 6, 8, 10].contains(place) { text.append(UInt8(ascii: "-")) }
-                    text.append(digits[Int(byte >> 4)])
-                    text.append(digits[Int(byte & 15)])
-                }
-            case number:
-                guard let count = rest.popFirst() else { throw OutboxCodec.Corrupted() }
-                for byte in try take(Int(count)) {
-                    text.append(digits[Int(byte >> 4)])
-                    text.append(digits[Int(byte & 15)])
-                }
-            case literal: text.append(contentsOf: try take(1))
-            default: text.append(byte)
-            }
-        }
-        return text
-    }
-
-    private static func isUUID(_ text: [UInt8], _ start: Int) -> Bool {
-        guard start + 36 <= text.count, text[start + 8] == UInt8(ascii: "-") else { return false }
-        return (0..<36).allSatisfy { place in
-            dashes.contains(place) ? text[start + place] == UInt8(ascii: "-") : value(text[start + place]) != nil
-        }
-    }
-
-    /// Of a lower-case digit.
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        default: nil
-        }
-    }
-
-    private static func appendBytes(_ hex: ArraySlice<UInt8>, to bytes: inout [UInt8]) {
-        var index = hex.startIndex
-        while index + 1 < hex.endIndex {
-            bytes.append((value(hex[index]) ?? 0) << 4 | (value(hex[index + 1]) ?? 0))
-            index += 2
         }
     }
 }

@@ -72,7 +72,8 @@ struct Replies {
     func isSilent(_ command: CommandKey) -> Bool {
         guard let saga = sagas[command], saga.reply == nil else { return false }
         guard let known = known[command] else { return answers[command] == nil }
-        return (try? Receipt(column: known.receipt, decidedAt: known.decidedAt).reply) == nil
+        let receipt = try? Receipt(column: known.receipt, decidedAt: known.decidedAt, packing: vault.packing)
+        return receipt?.reply == nil
     }
 
     /// Whether the command was one that is answered.
