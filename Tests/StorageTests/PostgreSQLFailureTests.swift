@@ -315,7 +315,7 @@ import Testing
             return try ownSession(transaction)
         }
         // A failed statement keeps the connection.
-        #expect(failure { try database.read("SELECT nothing") }?.kind == .invalid)
+        #expect(failure { try database.read("SELECT 1 / 0") }?.kind == .invalid)
         _ = try database.read("SELECT 1")
         #expect(database.connectionNumber == 1)
         try end(session, from: tool)
@@ -382,7 +382,8 @@ import Testing
         ("53100", StorageError.Kind.unavailable), ("53200", .unavailable), ("53300", .unavailable),
         ("57P03", .unavailable), ("58030", .unavailable), ("XX001", .unavailable), ("25006", .unavailable),
         ("40001", .conflict), ("40P01", .conflict), ("55P03", .conflict), ("23505", .conflict), ("23514", .invalid),
-        ("22003", .invalid), ("42P01", .invalid), ("54001", .invalid),
+        ("22003", .invalid), ("54000", .invalid), ("54001", .invalid), ("42601", .invalid), ("42P01", .unavailable),
+        ("42703", .unavailable), ("42883", .unavailable), ("55000", .unavailable), ("55006", .unavailable),
     ])
     func codesAreSorted(_ state: String, _ kind: StorageError.Kind) throws {
         let store = try TestStore(.postgresql)

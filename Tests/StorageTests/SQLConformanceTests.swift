@@ -204,8 +204,7 @@ import Testing
         let store = try TestStore(engine)
         let database = try store.openWithItems()
         let bugs: [(String, [SQLValue])] = [
-            ("SELEKT 1", []), ("SELECT * FROM nowhere", []), ("SELECT nothing FROM items", []),
-            ("SELECT id FROM items WHERE id = $1", []), ("SELECT 1.5 * 2", []), ("", []),
+            ("SELEKT 1", []), ("SELECT id FROM items WHERE id = $1", []), ("SELECT 1.5 * 2", []), ("", []),
             ("SELECT 1; SELECT 2", []),
         ]
         for (sql, parameters) in bugs {

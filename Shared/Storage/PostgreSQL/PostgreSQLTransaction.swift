@@ -79,6 +79,7 @@ extension StorageError {
             return .unavailable("the tables changed under a prepared statement", sqlState: state)
         }
         // Data exceptions quote the value that they complain about.
+        if isOutOfTransactionIDs(result, state) { return .unavailable(message, sqlState: state) }
         let safeMessage = state.hasPrefix("22") ? "a value does not fit its column or function" : message
         return StorageError(kind: kind(sqlState: state), message: safeMessage, sqlState: state)
     }
@@ -96,6 +97,9 @@ extension StorageError {
         case "40001", "40P01", "55P03", "23505", "23P01": return .conflict
         // Statement gone, read-only server, idle or running for too long, no such database, no right, no such schema.
         case "26000", "25006", "25P03", "25P04", "3D000", "42501", "3F000", "40003": return .unavailable
+        // No such table, column or function, or not in a state to be used. What we ask for does not depend on values, so
+        // somebody works on the store.
+        case "42P01", "42703", "42883", "55000", "55006": return .unavailable
         default: break
         }
         switch sqlState.prefix(2) {
@@ -108,6 +112,11 @@ extension StorageError {
     /// A migration by another replica changed what a prepared statement returns. Preparing it again mends that.
     private static func isStalePlan(_ result: OpaquePointer, _ state: String) -> Bool {
         state == "0A000" && field(result, "R") == "RevalidateCachedQuery"
+    }
+
+    /// A server that must be vacuumed before it writes again says so with the code that values over a limit have too.
+    private static func isOutOfTransactionIDs(_ result: OpaquePointer, _ state: String) -> Bool {
+        state == "54000" && ["GetNewTransactionId", "GetNewMultiXactId"].contains(field(result, "R"))
     }
 
     /// - Parameter letter: a field's letter in the protocol: libpq's PG_DIAG macros, which Swift does not import.
