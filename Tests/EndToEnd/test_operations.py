@@ -137,7 +137,8 @@ def test_operations_a_service_that_waits_for_the_broker_lives_and_is_not_ready(u
     status, text = unreachable.get("/readyz")
     checks = {check["name"]: check["ok"] for check in json.loads(text)["checks"]}
     assert status == 503 and checks == {
-        "started": False, "group": False, "database": True, "broker": False, "publishing": True, "partitions": True}
+        "started": False, "group": False, "database": True, "broker": False, "publishing": True, "partitions": True,
+        "turns": True}
     assert unreachable.stop() == 0
 
 

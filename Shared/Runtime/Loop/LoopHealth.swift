@@ -21,6 +21,8 @@ public final class LoopHealth: Sendable {
     }
 
     private let state: Mutex<State>
+    /// A loop that waits this long in one turn answers nobody. Below the 10 s in which readiness tells the truth.
+    private static let waitsAfter = Duration.seconds(7)
 
     /// - Parameter stuckAfter: a loop that has begun and has not turned for this long is stuck: it turns at least four
     ///   times a second, also while it waits for the database.
@@ -49,6 +51,7 @@ public final class LoopHealth: Sendable {
     fileprivate static let ready: [Check] = [
         ("started", { $0.hasStarted ? nil : "still starting" }), ("group", \.group), ("database", \.database),
         ("broker", \.broker), ("publishing", \.publishing), ("partitions", \.partitions),
+        ("turns", { .now - $0.lastTurn < waitsAfter ? nil : "the loop waits: does the database answer?" }),
     ]
     fileprivate typealias Check = (name: String, problem: @Sendable (State) -> String?)
     fileprivate var now: State { state.withLock { $0 } }
