@@ -63,10 +63,14 @@ public struct Erasure: Codable, Sendable, Hashable {
 
     /// More than this many commands do not wait for one erasure (L40).
     static let maxWaiting = 16
+    /// How many installs one command to the user service names (L44). With ids of the greatest length it is still not too
+    /// large to be read.
+    static let installsInPart = 400
 
     public var app: AppID
     public var userID: UserID
     var externalID: ExternalID?
+    /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
     public var user = Part.untold
     public var sync = Part.untold
@@ -196,6 +200,9 @@ extension LinkDecider {
                 Settlement($0.key(app: erasure.app), .rejected(Rejection(.serverError, why)))
             }
             erasure.waiting.removeAll { $0.waits(for: part) }
+        case .done where part == \.user && erasure.installIDs.count > Erasure.installsInPart:
+            erasure.installIDs.removeFirst(Erasure.installsInPart)
+            decision.askUser(&erasure, context.forwardID(0))
         case .done:
             erasure[keyPath: part] = .done
             let done = erasure.waiting.filter { waiting in
@@ -229,8 +236,13 @@ extension LinkDecider.Decision {
     /// Once, and again when it refused. Does not expire: the person is gone here.
     fileprivate mutating func tellUser(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.user == .untold || erasure.user == .refused else { return }
-        let command = ForgetUser(
-            userId: erasure.userID, externalId: erasure.externalID, installIds: erasure.installIDs)
+        askUser(&erasure, forward)
+    }
+
+    /// About the first of the installs.
+    fileprivate mutating func askUser(_ erasure: inout Erasure, _ forward: CommandID) {
+        let installIDs = Array(erasure.installIDs.prefix(Erasure.installsInPart))
+        let command = ForgetUser(userId: erasure.userID, externalId: erasure.externalID, installIds: installIDs)
         forwards.append(Forward(id: forward, command: command))
         erasure.user = .asked(forward: forward)
     }

@@ -105,6 +105,32 @@ import Testing
         #expect(decision.changes.isEmpty && decision.events.isEmpty && decision.forwards.isEmpty)
     }
 
+    /// L44. A command may have 256 KiB: 400 ids of 255 bytes, each of them escaped, are less.
+    @Test func theUserServiceIsToldInParts() throws {
+        let ids = (0..<1001).map { InstallID("i\(10_000 + $0)") }
+        let installs = ids.map { Fixture.install($0, of: Self.me, .deactivated) }
+        var state = LinkState(installs: installs, persons: [Fixture.person(Self.me, "anna")])
+        var decision = erase(Self.me, state)
+        var told: [InstallID] = []
+        var parts = 0
+        while let forward = decision.forwards.first(where: { $0.command is ForgetUser }) {
+            let command = try #require(forward.command as? ForgetUser)
+            #expect(command.installIds.count <= 400)
+            told += command.installIds
+            parts += 1
+            state = state.after(decision)
+            #expect(decision.settled.isEmpty)
+            decision = Fixture.decide(
+                .answered(ForgetAnswer(forward: forward.id, outcome: .done)), state,
+                Fixture.context(id: CommandID("answer \(parts)")))
+        }
+        #expect(told == ids)
+        #expect(parts == 3)
+        state = state.after(decision)
+        let settled = answer(1, &state)
+        #expect(settled == ["erase": .erasure(ErasureResult(userId: Self.me, installsRemoved: 1001))])
+    }
+
     @Test func erasingAgainWaitsAlong() throws {
         var state = Self.state.after(erase())
         let second = erase(Self.me, state, Fixture.context(id: "second"))

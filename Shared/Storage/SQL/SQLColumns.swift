@@ -160,7 +160,9 @@ public final class SQLColumns {
                 try binder.bind(String(decoding: try WireJSONEncoder().encode(value), as: UTF8.self))
             } else if let cursor {
                 let text = try cursor.text(nextPlace())
-                value = try WireJSONDecoder().decode(Value.self, from: Array(text.utf8))
+                // We wrote it: the limit on what others send says nothing about it.
+                value = try WireJSONDecoder().decode(
+                    Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
             }
         } catch let error as StorageError {
             throw error
