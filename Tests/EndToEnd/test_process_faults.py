@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under load: a clock that jumps, a producer that has no room, a journal that forgets while commands come. An independent
+model recomputes every answer from the order of the topic.
+
+E2E_SEED is printed; the commands follow from it.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+from confluent_kafka import Producer
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.bus import Record
+from identitybus_testkit.clock import Clock
+from identitybus_testkit.commands import fresh
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.history import History
+from identitybus_testkit.service import Service
+from identitybus_testkit.waiting import until
+from identitybus_testkit.workload import Workload
+
+pytestmark = pytest.mark.slow
+SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
+DAY = 86_400.0
+
+Make = Callable[..., Deployment]
+
+
+def progress(workload: Workload, more: int) -> None:
+    goal = workload.answered + more
+    until(lambda: workload.answered >= goal, 30, lambda: f"{workload.answered} of {goal} answers", 0.01)
+
+
+def conclude(deployment: Deployment, service: Service, workload: Workload) -> None:
+    workload.finish(60)
+    history = History(workload.sent, deployment.bus, deployment.database)
+    history.wait_until_answered(30)
+    assert service.wait_ready(10).stop() == 0
+    print(f"E2E_SEED={SEED}: {history.check()}")
+
+
+def test_the_clock_jumps_both_ways(make_deployment: Make) -> None:
+    """By a minute, a day, and more than the journal's retention; repetitions get their first answer all the same."""
+    deployment = make_deployment("sqlite")
+    clock = Clock(deployment.directory)
+    service = deployment.service(**clock.environment).start().wait_ready()
+    replies = deployment.bus.collector.replies
+    workload = Workload(deployment.bus, SEED, rate=200).start()
+    for ahead in (60, -60, DAY, -DAY, 20 * DAY, -20 * DAY, 0):
+        progress(workload, 50)
+        known = set(replies)
+        clock.set(ahead)
+        asked = time.time()
+        # Some are repetitions, with the time of the first answer.
+        until(
+            lambda: any(
+                abs(moment(replies[id][0]) - asked - ahead) < 10
+                for id in list(replies) if id not in known and replies[id]),
+            20, f"an answer {ahead} s ahead")
+        assert service.is_ready
+    conclude(deployment, service, workload)
+
+
+def moment(record: Record) -> float:
+    return datetime.fromisoformat(record.envelope["time"]).timestamp()
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_the_producer_has_room_for_five_messages(make_deployment: Make, engine: str) -> None:
+    deployment = make_deployment(engine)
+    service = deployment.service(KAFKA_PRODUCER_QUEUE_BUFFERING_MAX_MESSAGES="5").start().wait_ready()
+    conclude(deployment, service, Workload(deployment.bus, SEED + 1, 1000).start())
+
+
+def test_the_journal_forgets_while_commands_come(make_deployment: Make) -> None:
+    """By the log's own time, which the test writes: two hours pass in a moment, and the retention is one."""
+    deployment = make_deployment("postgresql")
+    bus, database = deployment.bus, deployment.database
+    if not deployment.broker.is_embedded:
+        pytest.skip("the services' topics have the broker's time there")
+    replicas = [deployment.service(JOURNAL_RETENTION_HOURS="1").start().wait_ready() for _ in range(2)]
+    partitions = deployment.broker.partitions(bus.commands)
+    producer = Producer(deployment.broker.client(**{"linger.ms": 0, "log_level": 2}))
+    now = int(time.time() * 1000)
+    bus.collector
+    stages = []
+    for hours in (3, 2.5, 0):
+        commands = [c.register(fresh("install")) for _ in range(200)]
+        for number, command in enumerate(commands):
+            value, headers = bus.signed(command)
+            producer.produce(
+                bus.commands, value, command.key, headers=headers, partition=partitions[number % len(partitions)],
+                timestamp=now - int(hours * 3_600_000))
+        assert producer.flush(30) == 0
+        for command in commands:
+            assert bus.reply(command.id)["status"] == "succeeded"
+        stages.append(commands)
+    kept = {command.id for command in stages[-1]}
+    until(
+        lambda: {row[0] for row in database.execute("SELECT id FROM journal")} == kept, 20,
+        lambda: f"only the newest: {database.execute('SELECT COUNT(*) FROM journal')}")
+    [(count,)] = database.execute("SELECT COUNT(*) FROM installs")
+    assert count == 600, "what was decided stays"
+    again = stages[-1][0]
+    bus.send(again)
+    assert len({record.value for record in bus.reply_records(again.id, 2)}) == 1, "what is young is remembered"
+    for service in replicas:
+        assert service.is_ready and service.stop() == 0
+    assert not bus.collector.dead_letters
