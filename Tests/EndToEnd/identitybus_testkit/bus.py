@@ -203,7 +203,7 @@ class Bus:
 
     def produce(
         self, value: bytes | None, headers: Headers, key: bytes | None, delivered: Callable[[int, int], None],
-        topic: str | None = None, failed: Callable[[KafkaError], None] | None = None,
+        topic: str | None = None, failed: Callable[[KafkaError], None] | None = None, partition: int = -1,
     ) -> None:
         """Sends without waiting; `delivered` gets the partition and offset, in a later call of this or of `flush`."""
 
@@ -215,7 +215,8 @@ class Bus:
 
         while True:
             try:
-                self._producer.produce(topic or self.commands, value, key, headers=headers, on_delivery=report)
+                self._producer.produce(
+                    topic or self.commands, value, key, partition=partition, headers=headers, on_delivery=report)
                 break
             except BufferError:
                 self._producer.poll(0.1)
