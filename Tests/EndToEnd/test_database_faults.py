@@ -217,7 +217,7 @@ def test_sessions_are_cancelled_and_ended_at_any_instant(make_deployment: Make) 
 def test_nothing_comes_through_in_one_direction(
     make_deployment: Make, proxied: ProxiedPostgreSQL, direction: str
 ) -> None:
-    """Neither side is told. Half of the time it is over before the service gives the connection up."""
+    """Neither side is told. Requests get through in the end; of the answers nobody hears any more."""
     deployment, proxy = make_deployment(database=proxied), proxied.proxy
     service = deployment.service().start().wait_ready()
     workload = Workload(deployment.bus, SEED + 2, rate=200).start()
@@ -303,6 +303,27 @@ def test_the_tables_are_away_for_a_while(make_deployment: Make) -> None:
         sql(deployment.database, back)
         progress(workload, 100)
     conclude(deployment, service, workload)
+
+
+def test_the_server_has_no_transaction_ids_left(make_deployment: Make, directory: Path) -> None:
+    """It has the same SQLSTATE for that as for a value over a limit."""
+    server = PostgresServer.throwaway(directory / f"postgres-{uuid.uuid4().hex[:8]}")
+    try:
+        deployment = make_deployment(database=server.new_database())
+        bus, service = deployment.bus, deployment.service().start().wait_ready()
+        [(next_id, oldest)] = deployment.database.execute(
+            "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT), "
+            "min(CAST(CAST(datfrozenxid AS TEXT) AS BIGINT)) FROM pg_database")
+        server.number_transactions_from(int(oldest) + (1 << 31) - 1_500_000)
+        commands = links(5)
+        bus.send_all(commands)
+        wait_until_told(service, "[54000]")
+        server.number_transactions_from(int(next_id) + 100)
+        all_succeed(bus, commands)
+        assert service.wait_ready(10).stop() == 0
+        assert not bus.collector.dead_letters
+    finally:
+        server.close()
 
 
 # Disks
