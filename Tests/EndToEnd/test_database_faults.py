@@ -21,6 +21,7 @@ import psycopg
 import pytest
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.databases import Database, PostgreSQL, PostgresServer, SQLite
@@ -92,26 +93,27 @@ REFUSALS = "21000 22001 22021 22P05 23502 23514 54000 P0001".split()
 
 
 class Raiser:
-    """Lets the server answer an INSERT into the journal with a SQLSTATE."""
+    """Lets the server answer an INSERT into the inbox with a SQLSTATE."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         sql(
-            database, "CREATE TABLE public.fault (state TEXT, command TEXT)",
+            database, "CREATE TABLE public.fault (state TEXT, command BYTEA)",
             """
             CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$
             DECLARE found TEXT;
             BEGIN
-                SELECT state INTO found FROM public.fault WHERE command IS NULL OR command = NEW.id;
+                SELECT state INTO found FROM public.fault WHERE command IS NULL OR command = NEW.key;
                 IF found IS NOT NULL THEN RAISE EXCEPTION 'as the test wants it' USING ERRCODE = found; END IF;
                 RETURN NEW;
             END $$
             """,
-            "CREATE TRIGGER fail BEFORE INSERT ON identity_link.journal FOR EACH ROW EXECUTE FUNCTION public.fail()")
+            *(f"CREATE TRIGGER fail BEFORE INSERT ON identity_link.{table} FOR EACH ROW EXECUTE FUNCTION public.fail()"
+              for table in inbox.TABLES))
 
-    def begin(self, state: str, *commands: str) -> None:
-        values = ", ".join(f"('{state}', '{id}')" for id in commands) if commands else f"('{state}', NULL)"
-        sql(self.database, f"INSERT INTO public.fault VALUES {values}")
+    def begin(self, state: str, *commands: Command) -> None:
+        which = [f"'\\x{inbox.key(command).hex()}'" for command in commands] or ["NULL"]
+        sql(self.database, "INSERT INTO public.fault VALUES " + ", ".join(f"('{state}', {one})" for one in which))
 
     def end(self) -> None:
         sql(self.database, "TRUNCATE public.fault")
@@ -153,7 +155,7 @@ def test_every_sqlstate_does_what_its_class_means(make_deployment: Make) -> None
     assert not bus.collector.dead_letters, "none of these concerns the record"
     for state in REFUSALS:
         commands = links(6)
-        raiser.begin(state, commands[2].id, commands[5].id)
+        raiser.begin(state, commands[2], commands[5])
         bus.send_all(commands)
         for command in (commands[2], commands[5]):
             reply = bus.reply(command.id)

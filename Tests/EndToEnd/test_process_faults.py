@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under load: a clock that jumps, a producer that has no room, a journal that forgets while commands come. An independent
+"""Under load: a clock that jumps, a producer that has no room, an inbox that forgets while commands come. An independent
 model recomputes every answer from the order of the topic.
 
 E2E_SEED is printed; the commands follow from it.
@@ -15,9 +15,10 @@ import pytest
 from confluent_kafka import Producer
 
 from identitybus_testkit import commands as c
+from identitybus_testkit import inbox
 from identitybus_testkit.bus import Record
 from identitybus_testkit.clock import Clock
-from identitybus_testkit.commands import fresh
+from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.history import History
 from identitybus_testkit.service import Service
@@ -45,7 +46,7 @@ def conclude(deployment: Deployment, service: Service, workload: Workload) -> No
 
 
 def test_the_clock_jumps_both_ways(make_deployment: Make) -> None:
-    """By a minute, a day, and more than the journal's retention; repetitions get their first answer all the same."""
+    """By a minute, a day, and more than the retention; repetitions get their first answer all the same."""
     deployment = make_deployment("sqlite")
     clock = Clock(deployment.directory)
     service = deployment.service(**clock.environment).start().wait_ready()
@@ -77,8 +78,8 @@ def test_the_producer_has_room_for_five_messages(make_deployment: Make, engine: 
     conclude(deployment, service, Workload(deployment.bus, SEED + 1, 1000).start())
 
 
-def test_the_journal_forgets_while_commands_come(make_deployment: Make) -> None:
-    """By the log's own time, which the test writes: two hours pass in a moment, and the retention is one."""
+def test_the_inbox_forgets_while_commands_come(make_deployment: Make) -> None:
+    """By the log's own time, which the test writes: three hours pass in a moment, and the retention is one."""
     deployment = make_deployment("postgresql")
     bus, database = deployment.bus, deployment.database
     if not deployment.broker.is_embedded:
@@ -88,24 +89,31 @@ def test_the_journal_forgets_while_commands_come(make_deployment: Make) -> None:
     producer = Producer(deployment.broker.client(**{"linger.ms": 0, "log_level": 2}))
     now = int(time.time() * 1000)
     bus.collector
-    stages = []
-    for hours in (3, 2.5, 0):
+
+    def state() -> tuple[int, int]:
+        [(newest, begun)] = database.execute("SELECT newest, begun_at FROM inbox_state")
+        return newest, begun
+
+    stages: list[list[Command]] = []
+    for hours in (3, 2, 1, 0):
+        before = state()
         commands = [c.register(fresh("install")) for _ in range(200)]
         for number, command in enumerate(commands):
             value, headers = bus.signed(command)
             producer.produce(
                 bus.commands, value, command.key, headers=headers, partition=partitions[number % len(partitions)],
-                timestamp=now - int(hours * 3_600_000))
+                timestamp=now - hours * 3_600_000)
         assert producer.flush(30) == 0
         for command in commands:
             assert bus.reply(command.id)["status"] == "succeeded"
         stages.append(commands)
-    kept = {command.id for command in stages[-1]}
-    until(
-        lambda: {row[0] for row in database.execute("SELECT id FROM journal")} == kept, 20,
-        lambda: f"only the newest: {database.execute('SELECT COUNT(*) FROM journal')}")
+        # The first one begins the first generation, each of the others the next one.
+        until(lambda: state() != before, 30, lambda: f"the next generation: {state()}")
+    old, young = stages[0] + stages[1], stages[2] + stages[3]
+    until(lambda: not inbox.decided(database, old), 30, lambda: f"{len(inbox.decided(database, old))} to be forgotten")
+    assert inbox.decided(database, young) == {command.id for command in young}
     [(count,)] = database.execute("SELECT COUNT(*) FROM installs")
-    assert count == 600, "what was decided stays"
+    assert count == 800, "what was decided stays"
     again = stages[-1][0]
     bus.send(again)
     assert len({record.value for record in bus.reply_records(again.id, 2)}) == 1, "what is young is remembered"
