@@ -110,7 +110,7 @@ let package = Package(
         .executableTarget(
             name: "Bench",
             dependencies: [
-                "Apps", "CLibrdkafka", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
+                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
                 argumentParser, crypto, logging,
             ],
             path: "Benchmarks/Bench", swiftSettings: strict),

@@ -240,7 +240,7 @@ public final class KafkaAdmin {
 
     private func list(_ names: [String]) -> String { names.joined(separator: ", ") }
 
-    private func checkOpen() throws(KafkaError) {
+    func checkOpen() throws(KafkaError) {
         if isClosed { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the admin client is closed") }
     }
 }
