@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import Runtime
 
 /// Link requests.
 ///

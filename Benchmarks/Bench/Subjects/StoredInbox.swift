@@ -2,6 +2,7 @@
 
 import Contracts
 import Foundation
+import Runtime
 import Storage
 
 /// Fills the store of the service under test with decisions on commands that are long over, as a service has them that has

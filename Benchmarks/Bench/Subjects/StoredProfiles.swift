@@ -3,6 +3,7 @@
 import Contracts
 import Crypto
 import Foundation
+import Runtime
 import Storage
 import WireJSON
 

@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import Runtime
 
 /// What apps send about the users of 100,000 devices, some of which are used more than others (Zipf): 70 % identify,
 /// 20 % login, 5 % logout, 5 % modify. The exponent is 0.6, so that the busiest device stays below the rate that a device

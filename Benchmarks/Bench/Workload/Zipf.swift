@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Runtime
 
 /// Numbers from 0, of which number n comes up 1/(n+1)^exponent times as often as 0 (Zipf's law).
 struct Zipf {
