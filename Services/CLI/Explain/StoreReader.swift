@@ -4,6 +4,7 @@ import ArgumentParser
 import Foundation
 import GRDB
 import Logging
+import Runtime
 import Storage
 
 /// Reads one service's store beside the running service, and never writes.
@@ -18,16 +19,18 @@ struct StoreReader {
 
     /// The stores there are: those of $DATABASE_URL, else the files in the folder.
     static func all(dataDirectory: String) throws -> [StoreReader] {
-        let url = ProcessInfo.processInfo.environment["DATABASE_URL"] ?? ""
+        let environment = ProcessInfo.processInfo.environment
+        let url = environment["DATABASE_URL"] ?? ""
+        let schemas = try ServiceConfiguration.schemas(EnvironmentSettings(environment))
         return try serviceNames.compactMap { service in
             if !url.isEmpty {
                 let reader = StoreReader(
                     service: service,
                     engine: .postgresql(
-                        try PostgreSQLDatabase(url: url, schema: "identity_\(service)", logger: .quiet)))
+                        try PostgreSQLDatabase(url: url, schema: schemas + service, logger: .quiet)))
                 let tables = try reader.query(
                     "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'inbox_state'",
-                    [.text("identity_\(service)")])
+                    [.text(schemas + service)])
                 return tables.isEmpty ? nil : reader
             }
             let path = "\(dataDirectory)/\(service).sqlite"

@@ -7,7 +7,10 @@ public import Storage
 /// Where a service keeps its state: one SQLite file per service, or a PostgreSQL schema per service.
 public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     case sqlite(directory: String, synchronous: SQLiteDatabase.Synchronous)
-    case postgresql(url: String)
+    /// - Parameter schemas: what the names of the services' schemas begin with.
+    case postgresql(url: String, schemas: String = DatabaseConfiguration.usualSchemas)
+
+    public static let usualSchemas = "identity_"
 
     /// Whether several loops may work on one store at once: in one process, or as replicas.
     var isShared: Bool { if case .postgresql = self { true } else { false } }
@@ -19,8 +22,8 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
         case .sqlite(let directory, let synchronous):
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
-        case .postgresql(let url):
-            return try PostgreSQLDatabase(url: url, schema: "identity_\(service)", logger: logger)
+        case .postgresql(let url, let schemas):
+            return try PostgreSQLDatabase(url: url, schema: "\(schemas)\(service)", logger: logger)
         }
     }
 

@@ -161,6 +161,21 @@ public struct ServiceConfiguration: Sendable {
         return prefix
     }
 
+    /// What the names of the services' schemas in PostgreSQL begin with.
+    /// - Throws: `ConfigurationProblem`.
+    public static func schemas(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> String {
+        let prefix = settings.text("DATABASE_SCHEMA_PREFIX") ?? DatabaseConfiguration.usualSchemas
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let isLegal = prefix.utf8.allSatisfy {
+            letters.contains($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "_")
+        }
+        guard isLegal, let first = prefix.utf8.first, letters.contains(first), prefix.utf8.count <= 40 else {
+            throw ConfigurationProblem(
+                "DATABASE_SCHEMA_PREFIX", "is not a letter and then at most 39 of a-z, 0-9 and _")
+        }
+        return prefix
+    }
+
     private static func database(_ settings: EnvironmentSettings) throws -> DatabaseConfiguration {
         guard let url = try settings.secret("DATABASE_URL") else {
             let synchronous: SQLiteDatabase.Synchronous =
@@ -174,6 +189,6 @@ public struct ServiceConfiguration: Sendable {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
             throw ConfigurationProblem("DATABASE_URL", "does not start with postgresql://")
         }
-        return .postgresql(url: url)
+        return .postgresql(url: url, schemas: try schemas(settings))
     }
 }
