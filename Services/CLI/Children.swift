@@ -8,6 +8,7 @@ import Runtime
 final class ChildService {
     let name: String
     let logPath: String
+    private let program: String
     private let environment: [String: String]
     private let reports: [String: String]
     private var process: Process?
@@ -20,10 +21,17 @@ final class ChildService {
     /// The variable that names the file into which a child writes where its health is served.
     static let healthReport = "IDENTITYBUS_HEALTH_FILE"
 
-    /// - Parameter reports: files into which the child writes an address once it has bound it, by the variable that
-    ///   names them to it. Nobody chooses a port beforehand: another program could take it meanwhile.
-    init(name: String, environment: [String: String], reports: [String: String], logDirectory: String) {
+    /// - Parameters:
+    ///   - name: for people.
+    ///   - service: whose program it runs; the one of that name, when absent.
+    ///   - reports: files into which the child writes an address once it has bound it, by the variable that names them
+    ///     to it. Nobody chooses a port beforehand: another program could take it meanwhile.
+    init(
+        name: String, service: String? = nil, environment: [String: String], reports: [String: String],
+        logDirectory: String
+    ) {
         self.name = name
+        program = "identitybus-\(service ?? name)"
         self.reports = reports
         self.environment = environment.merging(reports) { _, own in own }.merging(["HTTP_PORT": "0"]) { _, own in own }
         logPath = "\(logDirectory)/\(name).log"
@@ -31,12 +39,20 @@ final class ChildService {
 
     var processID: Int32 { process?.processIdentifier ?? 0 }
 
+    var isRunning: Bool { process?.isRunning == true }
+
     /// The address that the running process has reported, such as `http://127.0.0.1:40123`.
     func address(_ report: String = healthReport) -> String? { addresses[report] }
 
+    /// Sends it a signal, if it runs.
+    func signal(_ number: Int32) {
+        if let process, process.isRunning { kill(process.processIdentifier, number) }
+    }
+
     /// Starts the process when it is not running, after a pause that grows while it keeps dying.
+    /// - Parameter ended: is told why it ended.
     /// - Throws: when it cannot be started at all, or ended because of its configuration.
-    func tend() throws {
+    func tend(ended: (String) -> Void) throws {
         if let process {
             if process.isRunning {
                 if !isReady {
@@ -49,7 +65,7 @@ final class ChildService {
             if process.terminationStatus == 64, process.terminationReason == .exit {
                 throw StartFailure(description: "\(name) refused its configuration:\n\(lastLine())")
             }
-            say("service   \(name) ended (\(reason(process))), starting it again")
+            ended(reason(process))
             self.process = nil
             forgetReports()
             startAt = .now + backoff.next()
@@ -83,7 +99,7 @@ final class ChildService {
         try output.seekToEnd()
         forgetReports()
         let process = Process()
-        process.executableURL = folder.appending(path: "identitybus-\(name)")
+        process.executableURL = folder.appending(path: program)
         process.environment = environment
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output

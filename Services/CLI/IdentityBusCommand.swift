@@ -12,7 +12,7 @@ struct IdentityBusCommand: ParsableCommand {
         abstract: "Runs IdentityBus on this machine, sends commands to it and watches what it says.",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, DeriveKeysCommand.self,
+            VerifyTokenCommand.self, ExplainCommand.self, DeriveKeysCommand.self, ChaosCommand.self,
         ])
 }
 

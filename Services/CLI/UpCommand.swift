@@ -50,7 +50,9 @@ struct UpCommand: ParsableCommand {
         var isAnnounced = false
         var health = ""
         while !interruption.isRequested {
-            for child in children { try child.tend() }
+            for child in children {
+                try child.tend { say("service   \(child.name) ended (\($0)), starting it again") }
+            }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
             if lines != health {
                 try write(lines, to: deployment.healthFile)

@@ -123,6 +123,24 @@ import Testing
         #expect(error is ConfigurationProblem || error is KafkaConfigurationError)
     }
 
+    @Test(arguments: ["1a_", "a\"b", "A", "\u{e9}", String(repeating: "x", count: 41)])
+    func schemaPrefixesThatAreNone(_ prefix: String) throws {
+        let problem = try #require(throws: ConfigurationProblem.self) {
+            try read(["DATABASE_URL": "postgresql://host/db", "DATABASE_SCHEMA_PREFIX": prefix])
+        }
+        #expect(problem.description.contains("DATABASE_SCHEMA_PREFIX") && problem.description.contains("39 of a-z"))
+    }
+
+    @Test func schemaPrefix() throws {
+        func schemas(_ more: [String: String]) throws -> String? {
+            let database = try read(["DATABASE_URL": "postgresql://host/db"].merging(more) { $1 }).database
+            guard case .postgresql(_, let schemas) = database else { return nil }
+            return schemas
+        }
+        #expect(try schemas([:]) == "identity_")
+        #expect(try schemas(["DATABASE_SCHEMA_PREFIX": "staging_1_"]) == "staging_1_")
+    }
+
     /// 32 bytes are enough; fewer are told.
     @Test func shortInternalKeys() throws {
         let good = ["IDENTITYBUS_INTERNAL_KEY": String(repeating: "k", count: 32)]
@@ -164,7 +182,7 @@ import Testing
         var changes: [String: String?] = ["\(variable)_FILE": path, variable: nil]
         let configuration = try read(changes)
         if variable == "DATABASE_URL" {
-            guard case .postgresql(let url) = configuration.database else {
+            guard case .postgresql(let url, _) = configuration.database else {
                 Issue.record("not PostgreSQL")
                 return
             }

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`identitybus chaos`: short runs. What its judge can find is shown by Tests/CLITests/ChaosJudgeTests.swift."""
+
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Callable, Iterator
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from identitybus_testkit.broker import Broker, kafka_environment
+from identitybus_testkit.databases import PostgreSQL, PostgresServer
+from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.waiting import until
+
+# One broker session is 10 s on Kafka: pauses and kills there take as long.
+SHORT = ("--minutes", "0.2", "--rate", "20", "--settle", "60")
+
+
+class Chaos:
+    """A run that goes on beside the test."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], *arguments: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self.report = folder / "report.json"
+        self.output = folder / "output.txt"
+        with self.output.open("wb") as file:
+            self.process = subprocess.Popen(
+                [binary("identitybus"), "chaos", *arguments, "--report", self.report],
+                env=clean_environment() | environment, stdout=file, stderr=file)
+
+    @property
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def wait(self) -> int:
+        return self.process.wait(240)
+
+    def name(self) -> str:
+        """Of the topics, without the last dot."""
+        found = until(lambda: re.search(r"topics (identitybus-chaos-[0-9a-f]+)\.\*", self.text), 60, lambda: self.text)
+        return found[1]
+
+    def until_it_works(self) -> None:
+        until(lambda: "commands a second" in self.text, 120, lambda: self.text)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Chaos]]:
+    runs: list[Chaos] = []
+
+    def start(environment: dict[str, str], *arguments: str) -> Chaos:
+        runs.append(Chaos(tmp_path / f"run-{len(runs)}", environment, *arguments))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.kill()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> PostgreSQL:
+    return postgres.new_database()
+
+
+def on(broker: Broker, database: PostgreSQL) -> dict[str, str]:
+    """The services' own embedded broker makes no topics for others: with it, chaos has one of its own."""
+    return database.environment() | ({} if broker.is_embedded else kafka_environment())
+
+
+def leaves_nothing(name: str, broker: Broker, database: PostgreSQL) -> None:
+    with psycopg.connect(database.url) as connection:
+        rows = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE '%chaos%'").fetchall()
+    assert rows == []
+    if not broker.is_embedded:
+        admin = AdminClient(broker.client())
+        assert not [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(name)]
+        groups = admin.list_consumer_groups().result(10).valid
+        assert not [group.group_id for group in groups if group.group_id.startswith(name)]
+
+
+def test_chaos_command_passes_and_leaves_nothing(
+    start: Callable[..., Chaos], broker: Broker, database: PostgreSQL
+) -> None:
+    run = start(on(broker, database), *SHORT, "--seed", "1")
+    assert run.wait() == 0, run.text
+    assert "PASSED: " in run.text and "nothing lost, nothing doubled" in run.text
+    report = json.loads(run.report.read_text())
+    assert report["verdict"] == "PASSED" and report["findings"] == [] and report["settings"]["seed"] == 1
+    assert report["commands"] > 100 and report["injuries"] and report["outcomes"]["ID_REUSED"] > 0
+    assert report["copiesSent"] > report["commands"]
+    assert str(database.environment()["DATABASE_URL"]) not in run.text + run.report.read_text()
+    leaves_nothing(run.name(), broker, database)
+
+
+def test_chaos_command_finds_what_is_broken(
+    start: Callable[..., Chaos], broker: Broker, database: PostgreSQL
+) -> None:
+    run = start(on(broker, database), *SHORT, "--settle", "10")
+    name = run.name()
+    run.until_it_works()
+    schema = name.replace("-", "_") + "_link"
+    with psycopg.connect(database.url) as connection:
+        until(lambda: connection.execute(
+            f"SELECT count(*) FROM {schema}.installs").fetchone()[0] > 20, 60, "installs")  # type: ignore
+        connection.execute(f"DELETE FROM {schema}.installs")  # type: ignore[arg-type]
+    assert run.wait() == 1, run.text
+    assert "FAILED: " in run.text and "INSTALL_NOT_FOUND" in run.text
+    report = json.loads(run.report.read_text())
+    assert report["verdict"] == "FAILED"
+    assert {"UNEXPECTED_ANSWER"} <= {finding["kind"] for finding in report["findings"]}
+    leaves_nothing(name, broker, database)
+
+
+def test_chaos_command_finds_a_foreign_event(start: Callable[..., Chaos], broker: Broker, tmp_path: Path) -> None:
+    # Its SQLite and, if nobody names a broker, its embedded one.
+    run = start({} if broker.is_embedded else kafka_environment(), *SHORT)
+    run.until_it_works()
+    servers = re.search(r"broker at ([\d.:]+)", run.text) if broker.is_embedded else None
+    producer = Producer({"bootstrap.servers": servers[1]} if servers else broker.client())
+    producer.produce(f"{run.name()}.identity.link.events.v1", b'{"type": "planted"}')
+    assert producer.flush(10) == 0
+    assert run.wait() == 1, run.text
+    assert "NOT_SIGNED_BY_A_SERVICE" in run.text
+
+
+def test_chaos_command_interrupted_leaves_nothing(
+    start: Callable[..., Chaos], broker: Broker, database: PostgreSQL
+) -> None:
+    run = start(on(broker, database), "--minutes", "5")
+    run.until_it_works()
+    run.process.send_signal(signal.SIGINT)
+    assert run.wait() == 2, run.text
+    assert "no verdict: interrupted" in run.text
+    leaves_nothing(run.name(), broker, database)
+
+
+@pytest.mark.parametrize("environment, named", [
+    ({"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}, "Kafka at 127.0.0.1:1 cannot be reached"),
+    ({"DATABASE_URL": "postgresql://nobody:a-password@127.0.0.1:1/none"}, "PostgreSQL cannot be used"),
+    ({"DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
+])
+def test_chaos_command_says_in_one_line_why_it_cannot_start(
+    start: Callable[..., Chaos], environment: dict[str, str], named: str
+) -> None:
+    run = start(environment)
+    assert run.wait() == 2, run.text
+    lines = [line for line in run.text.splitlines() if line]
+    assert len(lines) == 1 and named in lines[0] and "a-password" not in run.text, run.text
