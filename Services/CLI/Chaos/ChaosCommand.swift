@@ -137,7 +137,7 @@ struct ChaosCommand: ParsableCommand {
         tell("ready; \(rate.formatted()) commands a second for \(minutes.formatted()) minutes")
         try work(for: 3, isSending: true)
         try work(for: minutes * 60, isSending: true, isInjuring: true)
-        tell("no more injuries; waiting for \(traffic.unanswered) answers")
+        tell("no more injuries; \(traffic.unanswered) without an answer yet")
         try work(for: settle) { scene.isQuiet && traffic.unanswered == 0 }
         tell("asking the services what they hold")
         try traffic.ask(atMost: 500)

@@ -33,7 +33,7 @@ final class ChaosGround {
 
     /// After how many seconds a broker takes a silent member's partitions away.
     var sessionSeconds: Double {
-        Double(environment["KAFKA_CONSUMER_SESSION_TIMEOUT_MS"] ?? "").map { $0 / 1000 } ?? 10
+        Double(kafka.consumer["session.timeout.ms"] ?? "").map { $0 / 1000 } ?? 10
     }
 
     /// Why a run cannot begin, in one line.
