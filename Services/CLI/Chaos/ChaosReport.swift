@@ -49,8 +49,10 @@ struct ChaosReport: Encodable {
         }
         injuries = history.injuries.map { injury in
             InjuryReport(
-                kind: injury.kind, what: injury.what, beginSeconds: injury.begin, endSeconds: injury.end,
-                recoverySeconds: ChaosRecovery(injury, in: history)?.seconds, promisedSeconds: injury.limit)
+                kind: injury.kind, what: injury.what, beginSeconds: Self.rounded(injury.begin),
+                endSeconds: injury.end.map(Self.rounded),
+                recoverySeconds: ChaosRecovery(injury, in: history).map { Self.rounded($0.seconds) },
+                promisedSeconds: injury.limit)
         }
         verdict = findings.isEmpty ? "PASSED" : "FAILED"
     }
@@ -83,6 +85,9 @@ struct ChaosReport: Encodable {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         return try encoder.encode(self)
     }
+
+    /// To milliseconds.
+    private static func rounded(_ seconds: Double) -> Double { (seconds * 1000).rounded() / 1000 }
 
     /// 12,345
     private static func grouped(_ number: Int) -> String {
