@@ -146,7 +146,7 @@ extension ServiceLoop {
         hasMoreToPrune = false
         guard let keeper else {
             sweep = nil
-            return
+            return lookAtStore()
         }
         let limit = 2 * configuration.batchSize
         let retention = configuration.journalRetention.inMilliseconds
@@ -179,6 +179,18 @@ extension ServiceLoop {
             // Somebody reads the table that is to be emptied: what was looked through need not be looked through again.
             if (error as? StorageError)?.isLockTimeout != true { sweep = nil }
             hasMoreToPrune = false
+            note(error)
+        }
+    }
+
+    /// Whoever has nothing to write notices all the same that the store is away, or that it is an earlier copy by now,
+    /// whose claims and offsets are other ones.
+    private func lookAtStore() {
+        guard !ownership.isEmpty else { return }
+        do {
+            _ = try database.transaction { try Inbox.generation(in: $0) }
+            databaseWorks()
+        } catch {
             note(error)
         }
     }
