@@ -106,16 +106,10 @@ def test_chaos_command_passes_and_leaves_nothing(
 def test_chaos_command_finds_what_is_broken(
     start: Callable[..., Chaos], broker: Broker, database: PostgreSQL
 ) -> None:
-    short = ("--minutes", "0.1", "--rate", "20", "--settle", "10")
+    short = ("--minutes", "0.25", "--rate", "20", "--settle", "10")
     robbed = start(on(broker, database), *short)
     # On SQLite and, if nobody names a broker, an embedded one.
     fooled = start({} if broker.is_embedded else broker.service_environment(), *short)
-
-    fooled.until_it_works()
-    servers = re.search(r"broker at ([\d.:]+)", fooled.text) if broker.is_embedded else None
-    producer = Producer({"bootstrap.servers": servers[1]} if servers else broker.client())
-    producer.produce(f"{fooled.name()}.identity.link.events.v1", b'{"type": "planted"}')
-    assert producer.flush(10) == 0
 
     robbed.until_it_works()
     table = robbed.name().replace("-", "_") + "_link.installs"
@@ -123,6 +117,12 @@ def test_chaos_command_finds_what_is_broken(
         count = f"SELECT count(*) FROM {table}"
         until(lambda: connection.execute(count).fetchone()[0] > 20, 60, "installs")  # type: ignore
         connection.execute(f"DELETE FROM {table}")  # type: ignore[arg-type]
+
+    fooled.until_it_works()
+    servers = re.search(r"broker at ([\d.:]+)", fooled.text) if broker.is_embedded else None
+    producer = Producer({"bootstrap.servers": servers[1]} if servers else broker.client())
+    producer.produce(f"{fooled.name()}.identity.link.events.v1", b'{"type": "planted"}')
+    assert producer.flush(10) == 0
 
     assert robbed.wait() == 1, robbed.text
     assert "FAILED: " in robbed.text and "INSTALL_NOT_FOUND" in robbed.text
