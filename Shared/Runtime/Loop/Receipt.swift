@@ -115,15 +115,15 @@ struct ReplyParts {
             while index < value.count {
                 let byte = value[index]
                 guard byte > 5 else { return false }
-                if begins >> UInt64(byte & 63) & 1 == 1,
-                    let part = sought.first(where: { Self.stands($0.text, in: value, at: index) })
-                {
-                    result.append(contentsOf: value[copied..<index])
+                let start = index
+                index += 1
+                guard begins >> UInt64(byte & 63) & 1 == 1 else { continue }
+                for part in sought where Self.stands(part.text, in: value, at: start) {
+                    result.append(contentsOf: value[copied..<start])
                     result.append(part.mark)
-                    index += part.text.count
+                    index = start + part.text.count
                     copied = index
-                } else {
-                    index += 1
+                    break
                 }
             }
             result.append(contentsOf: value[copied...])
@@ -141,7 +141,7 @@ struct ReplyParts {
         var result: [UInt8] = []
         result.reserveCapacity(2 * value.count)
         for byte in value {
-            if let part = parts.first(where: { $0.mark == byte }) {
+            if byte <= 5, let part = parts.first(where: { $0.mark == byte }) {
                 result.append(contentsOf: part.text)
             } else {
                 result.append(byte)

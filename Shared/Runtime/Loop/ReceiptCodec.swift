@@ -16,7 +16,8 @@ enum ReceiptCodec {
     static func encode(
         _ receipt: Receipt, _ parts: ReplyParts, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
     ) throws -> [UInt8] {
-        var text = Writer()
+        // Most are not longer.
+        var text = Writer(capacity: 1536)
         for field in [receipt.app, receipt.source, receipt.id, receipt.type] { text.write(field) }
         text.write(receipt.subject)
         text.write(receipt.reason)
@@ -49,8 +50,8 @@ enum ReceiptCodec {
             text.write(0)
         }
         guard let secret else { return packing.packed(text.bytes, after: [plain]) }
-        var head = Writer()
         let packed = packing.packed(text.bytes, after: [])
+        var head = Writer(capacity: packed.count + 8)
         head.bytes.append(confidential)
         head.write(bytes: packed)
         return head.bytes + secret
@@ -132,6 +133,8 @@ enum ReceiptCodec {
 
     private struct Writer {
         var bytes: [UInt8] = []
+
+        init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
         /// Seven bits a byte, the lowest first.
         mutating func write(_ number: Int) {
