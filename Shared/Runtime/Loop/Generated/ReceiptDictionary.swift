@@ -4,8 +4,8 @@
 
 import Foundation
 
-/// What receipts of this product look like, for zstd: trained with `zstd --train --maxdict=16384` on receipts of every
-/// command, with random ids (docs/decisions/0011-inbox.md).
+/// What receipts of this product look like, for zstd: trained by its dictionary builder on receipts of every command,
+/// with random ids (docs/decisions/0011-inbox.md).
 ///
 /// It is part of the format: with other bytes, what was written is not read any more. A new dictionary is a new first
 /// byte.
