@@ -24,7 +24,10 @@ pytestmark = pytest.mark.chaos
 # The embedded broker deletes neither topics nor records.
 apache = pytest.mark.skipif(
     not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="deletes; KAFKA_BOOTSTRAP_SERVERS names no broker that can")
-NOTICED = RECOVERED = 10.0
+NOTICED = 10.0
+# The embedded broker takes up to two sessions to put a group together again whose members it all lost; on a machine with
+# other work 13 s were seen.
+RECOVERED = 10.0 if os.environ.get("KAFKA_BOOTSTRAP_SERVERS") else 30.0
 
 
 @pytest.fixture
