@@ -75,7 +75,7 @@ import Testing
         let claims = try database.transaction { try Progress.claim(requests, clusterID: "c", owner: "n", in: $0) }
         #expect(claims.map(\.start) == [.resumed, .resumed, .setAside(previous: 0, publishedThrough: -1)])
         #expect(claims.map(\.nextOffset) == [3, 7, nil])
-        #expect(claims.map(\.epoch) == [5, 5, 1] && claims[1].forgottenBefore == 100)
+        #expect(claims.map(\.epoch) == [6, 6, 1] && claims[1].forgottenBefore == 100)
         #expect(
             claims.map { $0.unpublished.map(\.incarnation) } == [[0], [], [0]])
         func owed(_ partition: Int32, _ incarnation: Int64) throws -> [Int64] {

@@ -41,9 +41,8 @@ import Testing
         let database = try store.open()
         try Migrator([Self.people]).run(on: database)
         let edited = Migration(number: 100, name: "people", statements: ["CREATE TABLE people (id TEXT)"])
-        let error = failure { try Migrator([edited, Self.names]).run(on: database) }
-        #expect(error?.kind == .invalid)
-        #expect(error?.message.contains("migration 100 'people' was edited") == true)
+        let error = #expect(throws: SchemaMismatch.self) { try Migrator([edited, Self.names]).run(on: database) }
+        #expect(error?.description.contains("migration 100 'people' was edited") == true)
         #expect(try Migrator([Self.people, Self.names]).run(on: database) == [101])
     }
 
@@ -52,9 +51,35 @@ import Testing
         let store = try TestStore(engine)
         let database = try store.open()
         try Migrator([Self.people, Self.names]).run(on: database)
-        let error = failure { try Migrator([Self.people]).run(on: database) }
-        #expect(error?.kind == .invalid)
-        #expect(error?.message.contains("newer than this code: it has migration 101 'names'") == true)
+        let error = #expect(throws: SchemaMismatch.self) { try Migrator([Self.people]).run(on: database) }
+        #expect(error?.description.contains("newer than this code: it has migration 101 'names'") == true)
+    }
+
+    /// A replica of the version before knows the store as it was: nothing more is written by its claims.
+    @Test(arguments: SQLEngine.allCases)
+    func aMigrationEndsAllClaims(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.open()
+        let before = Migrator(StorageSchema.migrations + [Self.people])
+        try before.run(on: database)
+        let request = PartitionClaimRequest(topic: "t", partition: 0)
+        let claim = try #require(
+            try database.transaction { try Progress.claim([request], clusterID: "c", owner: "old", in: $0) }.first)
+        func advance(from: Int64?, to: Int64) throws {
+            let update = ProgressUpdate(
+                topic: "t", partition: 0, epoch: claim.epoch, expectedOffset: from, nextOffset: to,
+                publishedThrough: -1, logTime: -1)
+            try database.transaction { try Progress.advance([update], in: $0) }
+        }
+        #expect(try before.run(on: database) == [], "nothing to migrate, no claim ends")
+        try advance(from: nil, to: 1)
+        try database.transaction { try before.check(in: $0) }
+        let after = Migrator(StorageSchema.migrations + [Self.people, Self.names])
+        #expect(try after.run(on: database) == [101])
+        let fenced = failure { try advance(from: 1, to: 2) }
+        #expect(fenced?.kind == .fenced([TopicPartition(topic: "t", partition: 0)]))
+        #expect(throws: SchemaMismatch.self) { try database.transaction { try before.check(in: $0) } }
+        try database.transaction { try after.check(in: $0) }
     }
 
     @Test(arguments: SQLEngine.allCases)
@@ -152,7 +177,7 @@ import Testing
             let request = PartitionClaimRequest(topic: "t", partition: 0, lowWatermark: 0, highWatermark: 9)
             let claim = try #require(
                 try Progress.claim([request], clusterID: "c", owner: "new", in: transaction).first)
-            #expect(claim.nextOffset == 3 && claim.publishedThrough == 1 && claim.epoch == 5 && claim.idleClaims == 3)
+            #expect(claim.nextOffset == 3 && claim.publishedThrough == 1 && claim.epoch == 6 && claim.idleClaims == 3)
             #expect(claim.suspectOffset == 3 && claim.suspectCount == 1)
             #expect(claim.logTime == -1 && claim.forgottenBefore == -1)
             #expect(claim.unpublished == [SetAsideIncarnation(incarnation: 0, publishedThrough: 5)])

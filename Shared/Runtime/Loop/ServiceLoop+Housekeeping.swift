@@ -42,6 +42,7 @@ extension ServiceLoop {
         if deciderNumber == 0, !ownership.isEmpty { nameDecider() }
         if now - lastPrune >= .seconds(5) {
             lastPrune = now
+            lookAtStore()
             prune()
         }
     }
@@ -146,7 +147,7 @@ extension ServiceLoop {
         hasMoreToPrune = false
         guard let keeper else {
             sweep = nil
-            return lookAtStore()
+            return
         }
         let limit = 2 * configuration.batchSize
         let retention = configuration.journalRetention.inMilliseconds
@@ -183,12 +184,12 @@ extension ServiceLoop {
         }
     }
 
-    /// Whoever has nothing to write notices all the same that the store is away, or that it is an earlier copy by now,
-    /// whose claims and offsets are other ones.
+    /// Whoever has nothing to write notices all the same that the store is away, that it is an earlier copy by now, whose
+    /// claims and offsets are other ones, or that a later version has migrated it.
     private func lookAtStore() {
         guard !ownership.isEmpty else { return }
         do {
-            _ = try database.transaction { try Inbox.generation(in: $0) }
+            try database.transaction { try migrator.check(in: $0) }
             databaseWorks()
         } catch {
             note(error)
@@ -197,6 +198,10 @@ extension ServiceLoop {
 
     /// An error of the work that goes on beside deciding: the next turn tries again.
     func note(_ error: any Error) {
+        if let error = error as? SchemaMismatch {
+            mismatch = error
+            return
+        }
         guard let error = error as? StorageError else {
             logger.error("housekeeping failed", metadata: ["error": "\(error)"])
             return
@@ -218,5 +223,7 @@ extension ServiceLoop {
         metrics.fenced()
         logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
         mustRejoin = true
+        // A migration ends all claims.
+        lookAtStore()
     }
 }

@@ -70,7 +70,8 @@ extension ServiceLoop: RebalanceHandler {
                 // The salt with the claim: a store in which this claim is valid has this salt, an earlier copy too.
                 // The same holds for the number of who decides.
                 let (claims, salt, number) = try database.transaction {
-                    (
+                    try migrator.check(in: $0)
+                    return (
                         try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0),
                         try Salt.read(in: $0), try Deciders.number(of: decider, in: $0)
                     )
@@ -81,6 +82,9 @@ extension ServiceLoop: RebalanceHandler {
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {
                 tries += 1
                 sleep(milliseconds: 1...20)
+            } catch let error as SchemaMismatch {
+                mismatch = error
+                throw error
             }
         }
     }
@@ -117,7 +121,7 @@ extension ServiceLoop: RebalanceHandler {
             unclaimed.formUnion(ownership.partitions.keys)
             do {
                 // A copy that was put back may be older than the last migration.
-                try Migrator(StorageSchema.migrations + Service.migrations).run(on: database)
+                try migrator.run(on: database)
             } catch {
                 note(error)
                 return wait("the store cannot be migrated: \(error)")

@@ -58,6 +58,9 @@ package final class ServiceLoop<Service: CommandService> {
     var isDecidingFailing = false
     /// The database connection that everything owned was claimed on.
     var claimedConnection = 0
+    let migrator = Migrator(StorageSchema.migrations + Service.migrations)
+    /// A later version has migrated the store: this replica has to go.
+    var mismatch: SchemaMismatch?
 
     private(set) var consumers: Consumers?
     /// Whether the groups were joined and not left since.
@@ -113,7 +116,7 @@ package final class ServiceLoop<Service: CommandService> {
     // MARK: The loop
 
     /// Runs until ``LoopSignals/stop()``: then what was decided is published and saved, and the groups are left.
-    /// - Throws: `ConfigurationProblem` when this replica must not run.
+    /// - Throws: `ConfigurationProblem` or `SchemaMismatch` when this replica must not run.
     func run() throws {
         defer { watch.stop() }
         while try step() {}
@@ -123,10 +126,11 @@ package final class ServiceLoop<Service: CommandService> {
     /// - Returns: whether there is more to do.
     /// - Throws: as ``run()``.
     package func step() throws -> Bool {
-        if isMember, signals.isStopping || mustRejoin, let consumers {
+        if isMember, signals.isStopping || mustRejoin || mismatch != nil, let consumers {
             isMember = false
             leave(consumers)
         }
+        if let mismatch { throw mismatch }
         guard !signals.isStopping else {
             publisher.close(timeout: .zero)
             database.close()

@@ -8,12 +8,13 @@ import Messaging
 import Metrics
 public import Observability
 import ServiceLifecycle
+import Storage
 import UnixSignals
 
 /// The `main` of every service: settings, logs, metrics, health server, the loop; SIGTERM and SIGINT drain and end it.
 public enum ServiceMain {
     /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
-    /// Exit status: 0 after a graceful stop, 64 for a configuration problem, 1 otherwise.
+    /// Exit status: 0 after a graceful stop, 64 for a configuration problem or a store of another version, 1 otherwise.
     public static func run<Service: CommandService>(
         _ makeService: @autoclosure @escaping @Sendable () throws -> Service
     ) async {
@@ -51,7 +52,7 @@ public enum ServiceMain {
         } catch let problem as any CustomStringConvertible & Error {
             let isConfiguration =
                 problem is ConfigurationProblem || problem is AppsFile.Problem
-                || problem is KafkaConfigurationError
+                || problem is KafkaConfigurationError || problem is SchemaMismatch
             complain("\(name): \(problem)")
             exit(isConfiguration ? 64 : 1)
         } catch {

@@ -37,10 +37,18 @@ public struct Migration: Sendable, Hashable {
     }
 }
 
+/// The store was migrated by another version of the code than this one. Only an operator can mend that.
+public struct SchemaMismatch: Error, Sendable, Hashable, CustomStringConvertible {
+    public let description: String
+}
+
 /// Brings a database to the state that the code expects, once, at start.
 ///
 /// All replicas may start at the same instant: they take turns, and the first one does the work. Everything happens
 /// in one transaction, so a migration that fails or is killed leaves nothing behind.
+///
+/// A migration ends all claims (``Progress``): replicas of the version before know the store as it was. They decide
+/// nothing more on it, and learn why when they claim again (``check(in:)``).
 public struct Migrator: Sendable {
     private let migrations: [Migration]
 
@@ -52,17 +60,30 @@ public struct Migrator: Sendable {
     /// Runs what has not been run yet, in the order of the numbers.
     ///
     /// - Returns: the numbers of the migrations that this call ran.
-    /// - Throws: `invalid` when a number is used twice, when a migration was edited after it had landed, or when the
-    ///   database has migrations that this code does not know; nothing is changed then.
+    /// - Throws: ``SchemaMismatch`` when a migration was edited after it had landed, or when the database has migrations
+    ///   that this code does not know, `invalid` when a number is used twice; nothing is changed then.
     @discardableResult
     public func run(on database: any SQLDatabase) throws -> [Int] {
         for (one, next) in zip(migrations, migrations.dropFirst()) where one.number == next.number {
             throw StorageError.invalid("migration number \(one.number) is used by '\(one.name)' and '\(next.name)'")
         }
         return try database.exclusiveTransaction { transaction in
+            try transaction.execute(
+                """
+                CREATE TABLE IF NOT EXISTS migrations (
+                    number BIGINT NOT NULL PRIMARY KEY,
+                    name TEXT NOT NULL,
+                    checksum TEXT NOT NULL,
+                    applied_at BIGINT NOT NULL
+                )
+                """)
             let landed = try landedMigrations(transaction)
             try check(landed)
             let missing = migrations.filter { landed[$0.number] == nil }
+            // First, so that this waits for the batches of older replicas, and keeps the next ones out.
+            if !missing.isEmpty, landed[StorageSchema.progressNumber] != nil {
+                try Progress.endClaims(in: transaction)
+            }
             for migration in missing {
                 try apply(migration, in: transaction)
             }
@@ -70,18 +91,17 @@ public struct Migrator: Sendable {
         }
     }
 
+    /// Whether the store is still one that this code knows: a replica of a later version may have migrated it.
+    ///
+    /// - Precondition: ``run(on:)`` was run, by this replica or another one.
+    /// - Throws: ``SchemaMismatch`` as ``run(on:)`` does, or a ``StorageError``.
+    public func check(in transaction: any SQLTransaction) throws {
+        try check(try landedMigrations(transaction))
+    }
+
     private func landedMigrations(
         _ transaction: any SQLTransaction
     ) throws(StorageError) -> [Int: (name: String, checksum: String)] {
-        try transaction.execute(
-            """
-            CREATE TABLE IF NOT EXISTS migrations (
-                number BIGINT NOT NULL PRIMARY KEY,
-                name TEXT NOT NULL,
-                checksum TEXT NOT NULL,
-                applied_at BIGINT NOT NULL
-            )
-            """)
         var landed: [Int: (name: String, checksum: String)] = [:]
         for row in try transaction.query("SELECT number, name, checksum FROM migrations") {
             landed[Int(try row.integer(0))] = (try row.text(1), try row.text(2))
@@ -89,17 +109,17 @@ public struct Migrator: Sendable {
         return landed
     }
 
-    private func check(_ landed: [Int: (name: String, checksum: String)]) throws(StorageError) {
+    private func check(_ landed: [Int: (name: String, checksum: String)]) throws(SchemaMismatch) {
         let known = Dictionary(uniqueKeysWithValues: migrations.map { ($0.number, $0) })
         for (number, record) in landed.sorted(by: { $0.key < $1.key }) {
             guard let migration = known[number] else {
-                throw .invalid(
-                    "the database is newer than this code: it has migration \(number) '\(record.name)'; "
+                throw SchemaMismatch(
+                    description: "the database is newer than this code: it has migration \(number) '\(record.name)'; "
                         + "run the version that made it, or a later one")
             }
             guard migration.checksum == record.checksum else {
-                throw .invalid(
-                    "migration \(number) '\(migration.name)' was edited after it had been run here; "
+                throw SchemaMismatch(
+                    description: "migration \(number) '\(migration.name)' was edited after it had been run here; "
                         + "restore it and write a new one")
             }
         }

@@ -4,7 +4,7 @@
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
-        Migration(number: 1, name: "journal and progress", statements: [progress, setAside, journal]),
+        Migration(number: progressNumber, name: "journal and progress", statements: [progress, setAside, journal]),
         Migration(
             number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
         Migration(number: 3, name: "log time", statements: logTime),
@@ -17,6 +17,9 @@ public enum StorageSchema {
         Migration(number: 5, name: "salt", statements: [salt]),
         Migration(number: 6, name: "inbox and outbox", statements: inboxAndOutbox, conversion: .journal),
     ]
+
+    /// The migration that makes the table of claims.
+    static let progressNumber = 1
 
     private static let progress = """
         CREATE TABLE progress (

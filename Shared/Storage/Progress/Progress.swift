@@ -137,6 +137,11 @@ public enum Progress {
             partitions.map(\.parameters))
     }
 
+    /// Ends every claim: who holds a partition has to claim it again before anything more is written on it.
+    static func endClaims(in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.execute("UPDATE progress SET epoch = epoch + 1")
+    }
+
     /// Whether the store still stands where a claim or the last update left it: before what it has is taken for all.
     ///
     /// - Parameter expectedOffset: as ``ProgressUpdate/expectedOffset``.
