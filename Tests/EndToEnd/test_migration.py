@@ -1,47 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store that an earlier version has written (`stores/keep.py`) is migrated and used: with sagas that wait, questions
-that are not answered, and messages, dead letters among them, that were never published."""
+"""Stores that earlier versions have written (`stores/keep.py`) are migrated and used; a migration that is cut off leaves
+nothing behind; a version that a store is too new for does nothing with it (docs/operations.md "Upgrading")."""
 
-import base64
-import gzip
 import json
+import re
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from identitybus_testkit import apps
 from identitybus_testkit import commands as c
-from identitybus_testkit.broker import Broker
-from identitybus_testkit.bus import Record
-from identitybus_testkit.commands import fresh
+from identitybus_testkit.broker import SERVICES, Broker
+from identitybus_testkit.bus import Bus, Record
+from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.databases import Database, PostgreSQL, SQLite
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.standin import StandIn
+from identitybus_testkit.platform import Platform, Traffic
+from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.secrets import Headers, digest
+from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
-from stores.keep import PREFIX
-from test_asked_again import as_link
+from stores.keep import APP, PREFIX, app, login
+from test_erasure import KEPT, tables, text
 
 STORES = Path(__file__).parent / "stores"
+# Named after the newest of the migrations that all services share, oldest first.
+VERSIONS = ("sagas", "forwards", "salt", "inbox")
+ENGINES = ("sqlite", "postgresql")
+# A store stays as it is however old it is.
+SETTINGS = {"JOURNAL_RETENTION_HOURS": "87600", "ALIAS_DELAY": "0"}
 
 
-def load(database: Database, path: Path) -> None:
-    script = gzip.decompress(path.read_bytes()).decode()
-    if isinstance(database, SQLite):
-        database.directory.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(database.directory / "user.sqlite")) as connection:
-            connection.executescript(script)
-    else:
-        assert isinstance(database, PostgreSQL)
-        with psycopg.connect(database.url, autocommit=True) as connection:
-            connection.execute(script)  # type: ignore[arg-type]
+def load(database: Database, version: str, *services: str) -> None:
+    engine = "sqlite" if isinstance(database, SQLite) else "postgresql"
+    content = (STORES / version / f"{engine}.sql").read_text()
+    for service, script in re.findall(r"^-- (\w+)\n(.*?)(?=^-- \w+$|\Z)", content, re.MULTILINE | re.DOTALL):
+        if services and service not in services:
+            continue
+        if isinstance(database, SQLite):
+            database.directory.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(database.directory / f"{service}.sqlite")) as connection:
+                connection.executescript(script)
+        else:
+            assert isinstance(database, PostgreSQL)
+            with psycopg.connect(database.url, autocommit=True) as connection:
+                connection.execute(script)  # type: ignore[arg-type]
 
 
-def as_bytes(part: str | None) -> bytes | None:
-    return None if part is None else base64.b64decode(part)
+def state(database: Database, service: str) -> dict[str, list[str]]:
+    """All rows of all tables, but for the times of the migrations."""
+    found: dict[str, list[str]] = {}
+    for table in tables(database, service):
+        columns = "number, name, checksum" if table == "migrations" else "*"
+        rows = database.execute(f"SELECT {columns} FROM {table}", service=service)
+        found[table] = sorted(repr([text(cell) for cell in row]) for row in rows)
+    return found
+
+
+class Kept:
+    """What a store was asked and answered."""
+
+    def __init__(self, version: str, engine: str) -> None:
+        content = json.loads((STORES / version / f"{engine}.json").read_text())
+        self.names: dict[str, str] = content["names"]
+        self.asked: list[dict[str, Any]] = content["asked"]
+        self.unread: list[dict[str, Any]] = content["unread"]
+        self.questions = content["questions"]
+        self.owed = [one for one in self.asked if one["reply"] is None]
+        told = [one for one in self.asked if one["reply"] is not None]
+        self.waiting = [one for one in told if json.loads(one["reply"])["data"]["status"] == "pending"]
+        self.settled = [one for one in told if one not in self.waiting]
+
+    def put(self, bus: Bus, record: dict[str, Any]) -> None:
+        headers: Headers = [(name, content.encode()) for name, content in record["headers"]]
+        bus.put(record["value"].encode(), headers, key=record["key"].encode(), topic=record["topic"])
 
 
 @pytest.fixture(scope="module")
@@ -59,60 +97,285 @@ def make_broker(directory: Path) -> Iterator[Callable[[], Broker]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_a_store_from_before_inbox_and_outbox_is_used_on(
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kept_store_is_used_on(
     make_broker: Callable[[], Broker], make_deployment: Callable[..., Deployment],
-    new_database: Callable[[str], Database], engine: str
+    new_database: Callable[[str], Database], engine: str, version: str
 ) -> None:
-    database = new_database(engine)
-    load(database, STORES / f"before-inbox-{engine}.sql.gz")
-    asked: list[dict[str, Any]] = json.loads((STORES / f"before-inbox-{engine}.json").read_text())
-    deployment = make_deployment(on=make_broker(), database=database, prefix=PREFIX, services=("user", "link"))
-    bus, found = deployment.bus, deployment.bus.collector
-    link = StandIn(deployment.broker, PREFIX, "link", lambda command: [as_link(command)])
-    service = deployment.service("user").start().wait_ready()
-    known = [one for one in asked if one["reply"] is not None]
-    owed = [one for one in asked if one["reply"] is None]
-    assert len(known) >= 8 and len(owed) == 5
+    """With sagas that wait, questions that are not answered, and messages, dead letters among them, that were never
+    published."""
+    database, kept = new_database(engine), Kept(version, engine)
+    load(database, version)
+    deployment = make_deployment(on=make_broker(), database=database, prefix=PREFIX, services=SERVICES)
+    apps.write(deployment.apps_file, [app()])
+    if version == "sagas":
+        # Nobody asked again in that version, so what is asked has to be in Kafka.
+        for record in kept.unread:
+            kept.put(deployment.bus, record)
+    services = [deployment.service(name, **SETTINGS).start() for name in SERVICES]
+    for service in services:
+        service.wait_ready()
 
-    # What was decided and not published is published, the dead letter too; what waited for an answer gets it.
-    for one in owed:
-        assert bus.final(one["id"])["status"] == "succeeded"
-    until(lambda: len(found.dead_letters) == 1, 30, "the dead letter")
-    waiting = [one for one in known if json.loads(as_bytes(one["reply"]) or b"")["data"]["status"] == "pending"]
-    assert len(waiting) == 2
-    for one in waiting:
-        assert bus.final(one["id"])["status"] == "succeeded"
-    found.catch_up()
-    # Nothing of what was published is published again.
-    settled = [one for one in known if one not in waiting]
-    for one in settled:
-        assert not found.replies[one["id"]] and not found.events[one["id"]]
-
-    # Everything is known, and answered with the same bytes, secrets too.
-    counts = {one["id"]: len(found.replies[one["id"]]) for one in asked}
-    first: dict[str, bytes | None] = {one["id"]: as_bytes(one["reply"]) for one in settled}
-    for one in owed + waiting:
-        first[one["id"]] = next(
-            record.value for record in found.replies[one["id"]] if record.data["status"] != "pending")
-    events = {one["id"]: len(found.events[one["id"]]) for one in asked}
-    for one in asked:
-        headers = [(name, as_bytes(content)) for name, content in one["headers"]]
-        bus.put(as_bytes(one["value"]), headers, key=as_bytes(one["key"]))
-    for one in asked:
-        again: Record = bus.reply_records(one["id"], counts[one["id"]] + 1)[-1]
-        assert again.value == first[one["id"]], one["id"]
-        assert len(found.events[one["id"]]) == events[one["id"]]
-    # Another command under an id that is taken is noticed.
-    taken = c.request_code(fresh("ext")).but(id=asked[0]["id"])
-    bus.send(taken)
-    reused = bus.reply_records(taken.id, counts[taken.id] + 2)[-1].data
-    assert (reused["status"], reused["reason"]) == ("rejected", "ID_REUSED")
-    assert bus.ask(c.request_code(fresh("ext")))["status"] == "succeeded"
+    goes_on(deployment.bus, kept)
+    is_known(deployment.bus, kept)
+    bus = deployment.bus
+    for one in new():
+        assert bus.settle(one)["status"] == "succeeded"
+    explained(deployment, kept)
+    erased(deployment, kept)
 
     # Once all is published the outbox is empty, and the old table is gone.
-    until(lambda: database.execute("SELECT COUNT(*) FROM outbox", service="user") == [(0,)], 15, "an empty outbox")
-    with pytest.raises((sqlite3.Error, psycopg.Error)):
-        database.execute("SELECT 1 FROM journal", service="user")
-    assert service.stop() == 0
-    link.close()
+    for name in SERVICES:
+        until(lambda: database.execute("SELECT COUNT(*) FROM outbox", service=name) == [(0,)], 15, "an empty outbox")
+        assert "journal" not in tables(database, name)
+    for service in services:
+        assert service.stop() == 0
+        assert not service.lines('"level":"error"') and not service.lines('"level":"critical"'), service.complaints()
+
+
+def goes_on(bus: Bus, kept: Kept) -> None:
+    """What was decided and not published is published, the dead letters too; what waited gets its answer."""
+    found = bus.collector
+    assert len(kept.settled) >= 30 and len(kept.waiting) >= 2 and len(kept.owed) == 5
+    for one in kept.owed:
+        assert bus.final(one["id"])["status"] == "succeeded", one
+    until(lambda: sum(len(letters) for letters in found.dead_letters.values()) == 3, 30, "the dead letters")
+    for one in kept.waiting:
+        # Nobody has confirmed what waits for the app's linker, and its time is over.
+        is_linker = json.loads(one["value"])["data"].get("linking") == "linker"
+        assert bus.final(one["id"])["status"] == ("expired" if is_linker else "succeeded"), one
+    [alias] = [one["id"] for one in kept.asked if "sync.alias" in json.loads(one["value"])["type"]]
+    until(lambda: any(
+        event.envelope["type"] == "identity.sync.aliased.v1" and event.data["aliasId"] == kept.names["alias"]
+        for events in list(found.events.values()) for event in events), 30, "the alias")
+    found.catch_up()
+    # Nothing of what was published is published again.
+    for one in kept.settled:
+        assert not found.replies[one["id"]]
+        assert one["id"] == alias or not found.events[one["id"]]
+
+
+def is_known(bus: Bus, kept: Kept) -> None:
+    """Everything is answered again with the same bytes, secrets too, and nothing is done twice. The versions that did not
+    name the command by its digest yet have that added."""
+    found = bus.collector
+    counts = {one["id"]: len(found.replies[one["id"]]) for one in kept.asked}
+    events = {one["id"]: len(found.events[one["id"]]) for one in kept.asked}
+    first: dict[str, bytes | None] = {one["id"]: one["reply"].encode() for one in kept.settled}
+    for one in kept.owed + kept.waiting:
+        first[one["id"]] = next(
+            record.value for record in found.replies[one["id"]] if record.data["status"] != "pending")
+    for one in kept.asked:
+        kept.put(bus, one)
+    for one in kept.asked:
+        again: Record = bus.reply_records(one["id"], counts[one["id"]] + 1)[-1]
+        told = first[one["id"]] or b""
+        if b"commandDigest" not in told:
+            command = json.loads(one["value"])
+            told = told[:-2] + f',"commandDigest":"{digest(command["type"], command["data"])}"}}}}'.encode()
+        assert again.value == told, one
+    found.catch_up()
+    for one in kept.asked:
+        assert len(found.events[one["id"]]) == events[one["id"]]
+    # Another command under an id that is taken is noticed.
+    for taken in new():
+        [id, *_] = [one["id"] for one in kept.settled if one["topic"] == bus.topic(taken.service)]
+        count = len(found.replies[id])
+        bus.send(taken.but(id=id, source="e2e"))
+        reused = bus.reply_records(id, count + 1)[-1].data
+        assert (reused["status"], reused["reason"]) == ("rejected", "ID_REUSED")
+    for question in kept.questions:
+        result = question.pop("result")
+        if result.get("status") == "disabled":
+            result["isActive"] = False  # L23 is younger than the first stores
+        reply = bus.ask(Command(**question))
+        for name in result.keys() - {"token", "installToken"}:
+            assert reply["result"].get(name) == result[name], (question, reply, result)
+
+
+def new() -> list[Command]:
+    """One command for each service."""
+    return [
+        c.register(fresh("install"), user="new", app=APP),
+        c.create(fresh("install"), app=APP, appSecret=apps.APP_SECRET, linking="none"),
+        c.sync("identify", fresh("device"), {"device_application_stamp": fresh("stamp")}, APP),
+        login(fresh("device"), fresh("user")),
+    ]
+
+
+def explained(deployment: Deployment, kept: Kept) -> None:
+    environment = clean_environment() | deployment.database.environment()
+    folder = environment.pop("DATA_DIR", "/nowhere")
+    answer = subprocess.run(
+        [binary("identitybus"), "explain", f"--data-dir={folder}", f"--app={APP}", "--", kept.names["ada-phone"]],
+        env=environment, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0, answer.stderr
+    for part in (*(kept.names[name] for name in ("ada", "ada-user", "ada-tablet", "ada-mpid")), "link.request  succeeded"):
+        assert part in answer.stdout, (part, answer.stdout)
+
+
+def erased(deployment: Deployment, kept: Kept) -> None:
+    bus, database = deployment.bus, deployment.database
+    assert bus.settle(c.erase(kept.names["ada-user"], APP))["status"] == "succeeded"
+    left = [
+        (service, table) for service in SERVICES for table in tables(database, service)
+        if table not in KEPT and kept.names["ada"] in "\n".join(
+            text(cell) for row in database.execute(f"SELECT * FROM {table}", service=service) for cell in row)]
+    assert not left
+
+
+# Migrations that are cut off, or begun twice
+
+
+def migrating(deployment: Deployment) -> Service:
+    """A service that comes as far as its store, and no farther: there is no broker."""
+    return deployment.service("link", KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1").start()
+
+
+def is_migrated(deployment: Deployment) -> bool:
+    return "journal" not in tables(deployment.database, "link")
+
+
+@contextmanager
+def held_up(database: PostgreSQL) -> Iterator[None]:
+    """Nobody can alter the table of sagas meanwhile."""
+    with psycopg.connect(database.url) as holder:
+        holder.execute("SELECT 1 FROM identity_link.saga")
+        yield
+        holder.rollback()
+
+
+def waits(database: PostgreSQL) -> list[str]:
+    """What the sessions of services wait for."""
+    query = "SELECT wait_event FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return sorted(name for (name,) in database.execute(query))
+
+
+def grow(database: SQLite) -> None:
+    """So many rows that a migration writes some before its end."""
+    columns = "digest, type, subject, outcome, reason, messages, decided_at"
+    database.execute(
+        f"INSERT INTO journal (topic, partition, incarnation, log_offset, app, source, id, {columns})"
+        " WITH RECURSIVE copy (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM copy WHERE number < 100)"
+        f" SELECT topic, partition, incarnation, log_offset + 1000 * number, app, source, id || '-' || number, {columns}"
+        " FROM journal, copy")
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_migration_that_is_cut_off_leaves_nothing(
+    make_deployment: Callable[..., Deployment], new_database: Callable[[str], Database], engine: str, version: str
+) -> None:
+    databases = [new_database(engine) for _ in range(2)]
+    for database in databases:
+        load(database, version, "link")
+        if isinstance(database, SQLite):
+            grow(database)
+    whole, broken = (make_deployment(database=database) for database in databases)
+    before = state(broken.database, "link")
+    if isinstance(broken.database, PostgreSQL):
+        with held_up(broken.database):
+            service = migrating(broken)
+            until(lambda: waits(broken.database) == ["relation"], 30, "the middle of the migration")
+            service.kill()
+    else:
+        log = broken.database.directory / "link.sqlite-wal"
+        service = migrating(broken)
+        # Grows before a transaction ends when it changes more than fits into the cache.
+        until(lambda: log.exists() and log.stat().st_size, 30, "the middle of the migration", interval=0.001)
+        service.kill()
+    assert state(broken.database, "link") == before
+
+    for deployment in (whole, broken):
+        service = migrating(deployment)
+        until(lambda: is_migrated(deployment), 30, lambda: f"a migrated store\n{service.tail()}")
+        service.kill()
+    after = state(broken.database, "link")
+    assert after == state(whole.database, "link")
+    assert "journal" in before and "journal" not in after and after["inbox_0"]
+
+
+def test_two_replicas_migrate_in_turn(
+    make_deployment: Callable[..., Deployment], new_database: Callable[[str], Database]
+) -> None:
+    databases = [new_database("postgresql") for _ in range(2)]
+    for database in databases:
+        load(database, "salt", "link")
+    alone, shared = (make_deployment(database=database) for database in databases)
+    assert isinstance(shared.database, PostgreSQL)
+    with held_up(shared.database):
+        replicas = [migrating(shared), migrating(shared)]
+        until(lambda: waits(shared.database) == ["advisory", "relation"], 30, "one to wait for the other")
+        for replica in replicas:
+            assert replica.get("/livez")[0] == 200
+            status, page = replica.get("/readyz")
+            assert status == 503 and "still starting" in page
+    replicas.append(migrating(alone))
+    until(lambda: is_migrated(shared) and is_migrated(alone) and not waits(shared.database), 30, "migrated stores")
+    assert state(shared.database, "link") == state(alone.database, "link")
+    # Who came second goes on as well: to the broker.
+    for replica in replicas:
+        until(lambda: replica.lines("waiting for the broker"), 30, replica.tail)
+
+
+# A store of a later version
+
+
+LATER = "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (999, 'of a later version', 'x', 0)"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_store_of_a_later_version_is_left_alone(
+    make_deployment: Callable[..., Deployment], new_database: Callable[[str], Database], engine: str
+) -> None:
+    database = new_database(engine)
+    load(database, "inbox")
+    deployment = make_deployment(database=database)
+    for name in SERVICES:
+        database.execute(LATER, service=name)
+        before = state(database, name)
+        service = deployment.service(name).start()
+        assert service.wait(30) == 64
+        told = [line for line in service.text.splitlines() if line.startswith("identitybus-")]
+        assert told == [
+            f"identitybus-{name}: the database is newer than this code: it has migration 999 'of a later version'; "
+            "run the version that made it, or a later one"]
+        assert state(database, name) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_busy", [True, False], ids=["busy", "idle"])
+def test_a_replica_whose_store_a_later_version_migrates_leaves(
+    make_deployment: Callable[..., Platform], is_busy: bool
+) -> None:
+    """It decides nothing more from the moment of the migration. Two replicas, as in a rolling upgrade."""
+    platform = make_deployment("postgresql", services=("link",), kind=Platform)
+    database, bus = platform.database, platform.bus
+    assert isinstance(database, PostgreSQL)
+    old = platform.start("link", "link")
+    traffic = Traffic(bus, ("link",), rate=80).start()
+    traffic.wait_for_answers(40)
+    if not is_busy:
+        traffic.finish()
+    decided = "SELECT COUNT(*) FROM inbox_0"
+    with psycopg.connect(database.url, options="-c search_path=identity_link") as later:
+        # What the migrator of a later version does.
+        later.execute("UPDATE progress SET epoch = epoch + 1")
+        later.execute("ALTER TABLE persons RENAME COLUMN user_id TO something_else")
+        later.execute(LATER)
+        [before] = later.execute(decided).fetchall()
+    for replica in old:
+        assert replica.wait(15) == 64, replica.tail()
+        assert replica.lines("identitybus-link: the database is newer than this code"), replica.tail()
+    assert database.execute(decided) == [before]
+
+    # The later version goes on.
+    database.execute("ALTER TABLE persons RENAME COLUMN something_else TO user_id")
+    database.execute("DELETE FROM migrations WHERE number = 999")
+    platform.start("link")
+    if is_busy:
+        traffic.wait_for_answers(40)
+        traffic.finish()
+    platform.stop()
+    traffic.check(platform)

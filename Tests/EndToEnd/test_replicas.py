@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas of a service: one that is killed, and two that cannot be replicas of each other."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from identitybus_testkit import commands as c
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.platform import Platform, Traffic
+from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
 
 TAKE_OVER = 12.0
@@ -62,3 +65,30 @@ def test_two_sqlite_stores_in_one_group_are_refused(
         command = c.register(fresh("install"))
         deployment.bus.send(command, partition=partition)
         assert deployment.bus.reply(command.id)["status"] == "succeeded"
+
+
+@pytest.mark.slow
+def test_replicas_are_replaced_one_by_one_under_load(make_deployment: Callable[..., Platform]) -> None:
+    """A rolling upgrade without a migration, and for one replica the way back. $E2E_OLDER_BIN: an earlier build with the
+    same schema; without it both are this one."""
+    platform = make_deployment("postgresql", services=("link", "sync"), kind=Platform)
+    older = os.environ.get("E2E_OLDER_BIN")
+
+    def replica(name: str, is_older: bool) -> Service:
+        service = platform.service(name, **platform.broker.usual_settings())
+        if older and is_older:
+            service.program = Path(older) / f"identitybus-{name}"
+        return service.start()
+
+    running = [replica(name, True) for name in ("link", "link", "sync", "sync")]
+    for service in running:
+        service.wait_ready()
+    traffic = Traffic(platform.bus, ("link", "sync"), rate=80).start()
+    for index, is_older in [(0, False), (1, False), (2, False), (3, False), (0, True)]:
+        traffic.wait_for_answers(40)
+        assert running[index].stop() == 0
+        running[index] = replica(running[index].name, is_older).wait_ready()
+    traffic.wait_for_answers(40)
+    traffic.finish()
+    platform.stop()
+    traffic.check(platform)

@@ -21,6 +21,8 @@ class Service:
         self.name = name
         self.environment = environment
         self.log = log
+        # Of another build than the one under test.
+        self.program: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
@@ -29,7 +31,7 @@ class Service:
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [binary(f"identitybus-{self.name}")], env=clean_environment() | self.environment,
+                [self.program or binary(f"identitybus-{self.name}")], env=clean_environment() | self.environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self
 
