@@ -366,7 +366,7 @@ def test_a_replica_whose_store_a_later_version_migrates_leaves(
         later.execute(LATER)
         [before] = later.execute(decided).fetchall()
     for replica in old:
-        assert replica.wait(15) == 64, replica.tail()
+        assert replica.wait(30) == 64, replica.tail()
         assert replica.lines("identitybus-link: the database is newer than this code"), replica.tail()
     assert database.execute(decided) == [before]
 
