@@ -117,8 +117,8 @@ let package = Package(
 
         // Tests mirror the folders above; Tests/EndToEnd is Python (docs/decisions/0006).
         .target(
-            name: "TestKit", dependencies: ["Runtime", "Storage", logging], path: "Tests/TestKit",
-            swiftSettings: strict),
+            name: "TestKit", dependencies: ["Contracts", "Runtime", "Storage", "WireJSON", logging],
+            path: "Tests/TestKit", swiftSettings: strict),
         // docs/simulation.md.
         .target(
             name: "Simulation",

@@ -29,6 +29,9 @@ public enum AppsFile {
         readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
         let file: Strict<File>
+        if let root = try? Yams.compose(yaml: text), size(of: root, upTo: largest) == largest {
+            throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
+        }
         do {
             file = try YAMLDecoder().decode(Strict<File>.self, from: text)
         } catch let error as DecodingError {
@@ -43,8 +46,8 @@ public enum AppsFile {
         var keyOwners: [KeyID: AppID] = [:]
         var replyOwners: [String: AppID] = [:]
         for app in file.apps {
-            guard !app.id.text.isEmpty, app.id.text.utf8.count <= 255, !app.id.text.contains("/") else {
-                throw Problem("has an app whose id is empty, is over 255 bytes or has a slash")
+            guard canBeName(app.id.text), !app.id.text.contains("/") else {
+                throw Problem("has an app whose id is empty, is over 255 bytes or has a slash or a control character")
             }
             guard appIDs.insert(app.id).inserted else { throw Problem("lists app \(app.id) twice") }
             var keys: [KeyID: APIKey] = [:]
@@ -93,6 +96,26 @@ public enum AppsFile {
         return ["demo apps (\(ids)): their secrets are public, anybody can act as them"] + weaknesses
     }
 
+    /// How many values a file may have when its aliases are written out.
+    private static let largest = 1_000_000
+
+    private static func size(of node: Node, upTo limit: Int) -> Int {
+        let parts: [Node] =
+            switch node {
+            case .scalar, .alias: []
+            case .mapping(let mapping): mapping.flatMap { [$0.key, $0.value] }
+            case .sequence(let sequence): Array(sequence)
+            }
+        var size = 1
+        for part in parts where size < limit { size += Self.size(of: part, upTo: limit - size) }
+        return size
+    }
+
+    /// Whether it can stand in messages: as `appid`, as `authid`, in a signature.
+    private static func canBeName(_ id: String) -> Bool {
+        (1...EnvelopeReader.maxAttributeBytes).contains(id.utf8.count) && !id.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+    }
+
     private static func check(replies: String, _ place: String) throws(Problem) {
         let topics = Topics()
         guard topics.replyTopic(replies) == replies, replies != topics.replies, !topics.isOwn(replyTopic: replies)
@@ -107,8 +130,10 @@ public enum AppsFile {
         _ key: Strict<Key>, app: AppID, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
         let place = "app \(app), key \(key.id)"
-        guard !key.id.text.isEmpty, !key.id.text.contains(";"), !key.id.text.contains(".") else {
-            throw Problem("\(place): the id must not be empty or have a semicolon or a dot")
+        guard canBeName(key.id.text), !key.id.text.contains(";"), !key.id.text.contains(".") else {
+            throw Problem(
+                "\(place): the id must not be empty, be over 255 bytes or have a semicolon, a dot or a control "
+                    + "character")
         }
         guard !Signature.reservedKeyIDs.contains(key.id.text) else {
             let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")

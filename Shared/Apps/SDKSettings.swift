@@ -104,6 +104,11 @@ extension SDKSettings {
             guard configuration.objectValue != nil else {
                 throw AppsFile.Problem("\(place), configuration: is not a mapping")
             }
+            // It stands in replies, which have limits of their own.
+            let limits = JSONLimits(maxDepth: 16, maxBytes: 65_536)
+            guard (try? JSONValue(parsing: configuration.serialized(), limits: limits)) != nil else {
+                throw AppsFile.Problem("\(place), configuration: has more than 16 levels, or 65536 bytes as JSON")
+            }
             settings.configuration = configuration
         }
         settings.keysOpenInstalls = section.keysOpenInstalls ?? false

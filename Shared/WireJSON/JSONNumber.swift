@@ -8,7 +8,7 @@ public struct JSONNumber: Sendable, Hashable {
     public let lexeme: String
 
     /// Trusts `lexeme`; only the parser and the checked initialisers call it.
-    init(uncheckedLexeme lexeme: String) {
+    package init(uncheckedLexeme lexeme: String) {
         self.lexeme = lexeme
     }
 
@@ -43,12 +43,12 @@ public struct JSONNumber: Sendable, Hashable {
     }
 
     /// Whether the lexeme has neither fraction nor exponent.
-    var isInteger: Bool {
+    package var isInteger: Bool {
         lexeme.utf8.allSatisfy { $0 <= UInt8(ascii: "9") && $0 != UInt8(ascii: ".") }
     }
 
     /// The exact value as `T`, nil when the lexeme is not an integer or does not fit.
-    func integer<T: FixedWidthInteger>(_ type: T.Type) -> T? {
+    package func integer<T: FixedWidthInteger>(_ type: T.Type) -> T? {
         var lexeme = lexeme
         return lexeme.withUTF8 { Self.integer(type, UnsafeRawBufferPointer($0)) }
     }

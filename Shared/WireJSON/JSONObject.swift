@@ -38,7 +38,7 @@ public struct JSONObject: Sendable, Sequence {
 
     /// Trusts that no two names are equal; only the parser calls it.
     @inline(__always)
-    init(uniqueMembers: [Member]) {
+    package init(uniqueMembers: [Member]) {
         members = uniqueMembers
     }
 

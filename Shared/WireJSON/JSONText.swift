@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Byte-level helpers that the parser, the writers and the model share.
-enum JSONText {
+package enum JSONText {
     /// Whether two strings have the same UTF-8 bytes.
     ///
     /// `==` on String would also equate canonically equivalent strings, for example K and the Kelvin sign.
     @inline(__always)
-    static func sameBytes(_ one: String, _ other: String) -> Bool {
+    package static func sameBytes(_ one: String, _ other: String) -> Bool {
         let count = one.utf8.count
         guard count == other.utf8.count else { return false }
         let fast = one.utf8.withContiguousStorageIfAvailable { left in
@@ -44,7 +44,7 @@ enum JSONText {
     /// The first offset in `start..<count` holding a quote, a backslash, a control character or a byte above
     /// 0x7F; `count` when there is none. The caller guarantees that `base` is valid for `count` bytes.
     @inline(__always)
-    static func firstSpecial(_ base: UnsafeRawPointer, from start: Int, count: Int) -> Int {
+    package static func firstSpecial(_ base: UnsafeRawPointer, from start: Int, count: Int) -> Int {
         var index = start
         while index &+ 8 <= count {
             // In bounds: index + 8 <= count.

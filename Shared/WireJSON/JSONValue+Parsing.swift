@@ -86,7 +86,11 @@ public struct JSONParseError: Error, Sendable, Hashable, CustomStringConvertible
     /// What stood there, at most one byte; nil when the input ended or the byte says nothing.
     let found: Found
 
-    enum Found: Sendable, Hashable {
+    package init(reason: Reason, offset: Int, expectation: String, found: Found) {
+        (self.reason, self.offset, self.expectation, self.found) = (reason, offset, expectation, found)
+    }
+
+    package enum Found: Sendable, Hashable {
         case byte(UInt8)
         case end, unspecified
     }

@@ -90,37 +90,37 @@ public struct AnyKey: CodingKey {
 }
 
 /// A position in an array, as a coding key.
-struct JSONIndexKey: CodingKey {
+package struct JSONIndexKey: CodingKey {
     let index: Int
 
-    init(_ index: Int) {
+    package init(_ index: Int) {
         self.index = index
     }
 
-    init?(intValue: Int) {
+    package init?(intValue: Int) {
         index = intValue
     }
 
-    init?(stringValue: String) {
+    package init?(stringValue: String) {
         return nil
     }
 
-    var intValue: Int? { index }
-    var stringValue: String { "[\(index)]" }
+    package var intValue: Int? { index }
+    package var stringValue: String { "[\(index)]" }
 }
 
 /// The member that `superDecoder()` and `superEncoder()` use, as everywhere in Codable.
-struct JSONSuperKey: CodingKey {
-    init() {}
+package struct JSONSuperKey: CodingKey {
+    package init() {}
 
-    init?(intValue: Int) {
+    package init?(intValue: Int) {
         return nil
     }
 
-    init?(stringValue: String) {
+    package init?(stringValue: String) {
         guard stringValue == "super" else { return nil }
     }
 
-    var intValue: Int? { nil }
-    var stringValue: String { "super" }
+    package var intValue: Int? { nil }
+    package var stringValue: String { "super" }
 }

@@ -10,19 +10,7 @@ import WireJSON
 /// refusals word by word, in both modes.
 @Suite struct EnvelopeDifferentialTests {
     private func difference(_ value: [UInt8]?, _ headers: [Header]) -> String? {
-        let expected = Result { () throws(EnvelopeError) in
-            try ReferenceEnvelopeReader.read(value: value, headers: headers)
-        }
-        let found = Result { () throws(EnvelopeError) in try EnvelopeReader.open(value: value, headers: headers) }
-        switch (expected, found) {
-        case (.failure(let one), .failure(let other)): return one == other ? nil : "\(other) instead of \(one)"
-        case (.success(let one), .success(let other)):
-            guard one.attributes == other.attributes, one.data == other.data.value else { return "another event" }
-            let digest = CommandDigest.bytes(type: "t", data: other.data)
-            return digest == CommandDigest.bytes(type: "t", data: one.data) ? nil : "another digest"
-        case (.success, .failure(let error)): return "refused: \(error)"
-        case (.failure(let error), .success): return "accepted in spite of: \(error)"
-        }
+        ReferenceComparison.difference(envelope: value, headers)
     }
 
     private static let names = [

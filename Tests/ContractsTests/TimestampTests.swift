@@ -33,6 +33,9 @@ import Testing
         Reading("1969-12-31T23:59:59.9999Z", -1), Reading("1970-01-01T00:00:00.0000000000000000000Z", 0),
         // A leap second
         Reading("2016-12-31T23:59:60Z", 1_483_228_800_000),
+        // Years that cannot be written
+        Reading("0000-01-01T00:00:00+00:01", nil), Reading("9999-12-31T23:59:59-00:01", nil),
+        Reading("9999-12-31T23:59:60Z", nil),
         // Dates that do not exist
         Reading("2023-02-29T00:00:00Z", nil), Reading("1900-02-29T00:00:00Z", nil),
         Reading("2100-02-29T00:00:00Z", nil),

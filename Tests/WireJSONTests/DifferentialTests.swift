@@ -8,51 +8,15 @@ import Testing
 /// The tape against the tree of before: the same values, the same canonical bytes, the same decoded messages, and the
 /// same refusals word by word.
 @Suite struct DifferentialTests {
-    private func reference(_ bytes: [UInt8], maxDepth: Int) -> Result<JSONValue, JSONParseError> {
-        bytes.withUnsafeBytes { buffer in
-            guard let base = buffer.baseAddress, !bytes.isEmpty else {
-                return .failure(JSONParseError(reason: .notJSON, offset: 0, expectation: "a value", found: .end))
-            }
-            var parser = ReferenceParser(base: base, count: bytes.count, maxDepth: maxDepth)
-            return Result { () throws(JSONParseError) in try parser.document() }
-        }
-    }
-
     /// Compares everything that can be asked about one document; says what differs.
     private func difference(_ bytes: [UInt8], maxDepth: Int = 32) -> String? {
-        let expected = reference(bytes, maxDepth: maxDepth)
-        let found = Result { () throws(JSONParseError) in
-            try JSONView(parsing: bytes, limits: JSONLimits(maxDepth: maxDepth))
-        }
-        switch (expected, found) {
-        case (.failure(let one), .failure(let other)):
-            return one == other && one.description == other.description ? nil : "\(other) instead of \(one)"
-        case (.success(let value), .success(let view)):
-            guard view.value == value, view.value.serialized() == value.serialized() else { return "another value" }
-            guard view.withCanonicalBytes({ Array($0) }) == value.canonicalBytes() else { return "not canonical" }
-            return decodingDifference(view, value)
-        case (.success, .failure(let error)): return "refused: \(error)"
-        case (.failure(let error), .success): return "accepted in spite of: \(error)"
-        }
-    }
-
-    private func decodingDifference(_ view: JSONView, _ value: JSONValue) -> String? {
-        func differ<T: Decodable & Equatable>(_ type: T.Type) -> String? {
-            let expected = outcome { try ReferenceDecoder().decode(type, from: value) }
-            for from in [view, JSONView(value)] {
-                let found = outcome { try WireJSONDecoder().decode(type, from: from) }
-                if expected.value != found.value || expected.error != found.error {
-                    return "\(type): \(found) instead of \(expected)"
-                }
+        ReferenceComparison.difference(json: bytes, maxDepth: maxDepth) { view, value in
+            func differ<T: Decodable & Equatable>(_ type: T.Type) -> String? {
+                ReferenceComparison.difference(decoding: type, view, value)
             }
-            return nil
+            return differ(Everything.self) ?? differ([String: [Int8?]].self) ?? differ([Device].self)
+                ?? differ(Mixed.self) ?? differ([String: Double].self) ?? differ([[JSONValue?]].self)
         }
-        return differ(Everything.self) ?? differ([String: [Int8?]].self) ?? differ([Device].self)
-            ?? differ(Mixed.self) ?? differ([String: Double].self) ?? differ([[JSONValue?]].self)
-    }
-
-    private func outcome<T>(_ body: () throws -> T) -> (value: T?, error: String?) {
-        do { return (try body(), nil) } catch { return (nil, WireJSONError.explain(error)) }
     }
 
     struct Mixed: Codable, Equatable {

@@ -79,20 +79,21 @@ struct TokenSpelling {
     var code: [UInt8]
     var mistake: String?
 
-    static func readings(of token: String) -> [TokenSpelling] {
+    /// - Parameter layers: how often quotes or percent signs are taken off, which may stand in each other.
+    static func readings(of token: String, layers: Int = 3) -> [TokenSpelling] {
         if let code = AuthToken.code(of: token) { return [TokenSpelling(code: code)] }
         var readings: [TokenSpelling] = []
         let quotes: Set<Character> = ["\"", "'"]
         let bare = token.drop { $0.isWhitespace || quotes.contains($0) }
         let inner = String(bare.reversed().drop { $0.isWhitespace || quotes.contains($0) }.reversed())
-        if inner.utf8.count != token.utf8.count {
-            readings += Self.readings(of: inner).map { reading in
+        if layers > 0, inner.utf8.count != token.utf8.count {
+            readings += Self.readings(of: inner, layers: layers - 1).map { reading in
                 let mistake = "the token has white space or quotes around it"
                 return TokenSpelling(code: reading.code, mistake: [mistake, reading.mistake].joined)
             }
         }
-        if token.contains("%"), let decoded = token.removingPercentEncoding, decoded != token {
-            readings += Self.readings(of: decoded).map {
+        if layers > 0, token.contains("%"), let decoded = token.removingPercentEncoding, decoded != token {
+            readings += Self.readings(of: decoded, layers: layers - 1).map {
                 TokenSpelling(code: $0.code, mistake: ["the token is percent-encoded", $0.mistake].joined)
             }
         }

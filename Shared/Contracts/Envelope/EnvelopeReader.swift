@@ -12,6 +12,7 @@ public enum EnvelopeReader {
     public static let maxAttributeBytes = 255
     public static let maxSubjectBytes = 3000
     public static let maxTraceStateBytes = 512
+    private static let maxPartitionKeyBytes = 4000
 
     /// The attributes, and the data taken apart.
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
@@ -173,7 +174,7 @@ public enum EnvelopeReader {
         try check(.type, attributes.type)
         try check(.appid, attributes.appID)
         try check(.subject, attributes.subject, atMost: maxSubjectBytes)
-        try check(.partitionkey, attributes.partitionKey, atMost: 4000)
+        try check(.partitionkey, attributes.partitionKey, atMost: maxPartitionKeyBytes)
         try check(.datacontenttype, attributes.dataContentType)
         try check(.correlationid, attributes.correlationID)
         try check(.causationid, attributes.causationID)
@@ -203,6 +204,11 @@ public enum EnvelopeReader {
         if hasControlCharacter(text) {
             throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) has a control character")
         }
+    }
+
+    /// Whether a record's key can be told in the attribute `partitionkey`. Kafka takes any bytes for a key.
+    public static func canBePartitionKey(_ text: String) -> Bool {
+        text.utf8.count <= maxPartitionKeyBytes && !hasControlCharacter(text)
     }
 
     private static func hasControlCharacter(_ text: String) -> Bool {

@@ -23,7 +23,8 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
     /// Reads `2030-01-31T12:00:00Z`, with an optional fraction (cut to milliseconds) and any numeric offset.
-    /// A leap second (`:60`) counts as the first instant of the next minute. `nil` when the text is anything else.
+    /// A leap second (`:60`) counts as the first instant of the next minute. `nil` when the text is anything else, or
+    /// when its offset leads out of the years 0 to 9999, which are all that can be written.
     public init?(rfc3339 text: String) {
         var text = text
         guard let read = text.withUTF8({ Self.read(rfc3339: UnsafeRawBufferPointer($0)) }) else { return nil }
@@ -77,8 +78,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         }
         let days = daysSince1970(year, month, day)
         let minutes = (days * 24 + hour) * 60 + minute - offsetMinutes
-        return Timestamp(milliseconds: (minutes * 60 + second) * 1000 + fraction)
+        let milliseconds = (minutes * 60 + second) * 1000 + fraction
+        return writable.contains(milliseconds) ? Timestamp(milliseconds: milliseconds) : nil
     }
+
+    /// From the beginning of the year 0 to the end of 9999.
+    private static let writable: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
     /// The same, or a day, which stands for its beginning in UTC.
     public init?(rfc3339OrDay text: String) {

@@ -267,7 +267,7 @@ struct MessageWriter {
         attributes.partitionKey = key.flatMap { key in
             // Nearly always the command says it itself.
             if let named = command.partitionKey, named.utf8.elementsEqual(key) { return named }
-            return String(validating: key, as: UTF8.self)
+            return String(validating: key, as: UTF8.self).flatMap { EnvelopeReader.canBePartitionKey($0) ? $0 : nil }
         }
         var message = try message(
             role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)

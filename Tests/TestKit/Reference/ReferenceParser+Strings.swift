@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import WireJSON
+import WireJSON
 
 extension ReferenceParser {
     /// Parses a number by RFC 8259's grammar, without interpreting it.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import WireJSON
+public import WireJSON
 
 /// The decoder over a tree, of before there was a tape: what the present one is compared with.
-struct ReferenceDecoder {
-    func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
+public struct ReferenceDecoder {
+    public init() {}
+
+    public func decode<T: Decodable>(_ type: T.Type, from value: JSONValue) throws -> T {
         try ReferenceNode(value: value, parent: nil, key: nil).decodeSelf(type)
     }
 }
@@ -151,3 +153,6 @@ extension ReferenceNode {
         DecodingError.Context(codingPath: codingPath + (key.map { [$0] } ?? []), debugDescription: text)
     }
 }
+
+/// What `Double` and `Float` have in common here.
+typealias WireFloat = BinaryFloatingPoint & LosslessStringConvertible

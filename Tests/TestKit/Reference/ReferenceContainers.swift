@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import WireJSON
+import WireJSON
 
 /// Members of an object by key.
 struct ReferenceKeyed<Key: CodingKey>: KeyedDecodingContainerProtocol {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import WireJSON
-
-@testable import Contracts
+public import Contracts
+public import WireJSON
 
 /// The reader over a tree, of before there was a tape: what the present one is compared with.
-enum ReferenceEnvelopeReader {
+public enum ReferenceEnvelopeReader {
     private static let maxBytes = EnvelopeReader.maxBytes
     private static let maxDepth = EnvelopeReader.maxDepth
     private static let maxAttributeBytes = EnvelopeReader.maxAttributeBytes
@@ -13,7 +12,7 @@ enum ReferenceEnvelopeReader {
     private static let maxTraceStateBytes = EnvelopeReader.maxTraceStateBytes
 
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
-    static func read(value: [UInt8]?, headers: [Header]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
+    public static func read(value: [UInt8]?, headers: [Header]) throws(EnvelopeError) -> CloudEvent<JSONValue> {
         guard let value else {
             throw EnvelopeError(.emptyValue, "the record has no value; a command carries a CloudEvents envelope")
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import WireJSON
+public import WireJSON
 
 /// The parser that made a tree at once, of before there was a tape: what the present one is compared with.
 ///
 /// `base` is valid for `count` bytes for as long as the parser is used. Every read goes through `peek`, which
 /// checks its bound, or through a scan that is bounded by `count`.
-struct ReferenceParser {
+public struct ReferenceParser {
     let base: UnsafeRawPointer
     let count: Int
     let maxDepth: Int
@@ -17,7 +17,7 @@ struct ReferenceParser {
     var lastStringMark: UInt64 = 0
     private var depth = 0
 
-    init(base: UnsafeRawPointer, count: Int, maxDepth: Int) {
+    public init(base: UnsafeRawPointer, count: Int, maxDepth: Int) {
         self.base = base
         self.count = count
         self.maxDepth = maxDepth
@@ -36,7 +36,7 @@ struct ReferenceParser {
         index < count ? base.load(fromByteOffset: index, as: UInt8.self) : 0
     }
 
-    mutating func document() throws(JSONParseError) -> JSONValue {
+    public mutating func document() throws(JSONParseError) -> JSONValue {
         if byte(at: 0) == 0xEF, byte(at: 1) == 0xBB, byte(at: 2) == 0xBF {
             throw JSONParseError(
                 reason: .notJSON, offset: 0, expectation: "a value, not a byte order mark", found: .unspecified)
