@@ -7,6 +7,7 @@ KAFKA_STOP_COMMAND       a shell command that kills that broker, its data kept (
 KAFKA_START_COMMAND      starts it again on the same address; returns when it answers
 TEST_DATABASE_URL        the PostgreSQL server (default: a throw-away one)
 E2E_COMMANDS, E2E_SEED   size and seed of the chaos runs
+E2E_OLDER_BIN            folder of an earlier build's executables, to be replaced by these in a rolling upgrade
 
 They may run in several workers (`pytest -n 4 --no-loadscope-reorder`): each has its own embedded
 broker, every deployment its own topics and store. Tests marked `alone` need the machine or the broker for themselves;

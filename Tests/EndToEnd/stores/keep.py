@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the stores of all services as this version writes them, and what it was asked and answered, for
-`test_migration.py`: later versions must go on with them. To be run before a migration lands, with the executables and
-the test kit of the version to keep:
+`test_migration.py`: later versions must go on with them. To be run with the change that brings a migration, with the
+executables and the test kit of the version to keep:
 
     IDENTITYBUS_BIN=... python stores/keep.py NAME
 
