@@ -16,12 +16,16 @@ let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", packa
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
-let strict: [SwiftSetting] = [
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .treatAllWarnings(as: .error),
-]
+/// For scripts/fuzz alone: where libFuzzer is. Everything of ours is then built so that it sees what an input reaches.
+let fuzzer = Context.environment["IDENTITYBUS_LIBFUZZER"]
+
+let strict: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .treatAllWarnings(as: .error),
+    ] + (fuzzer == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])])
 
 /// A library of the system: a module map in Shared.
 func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
@@ -56,6 +60,25 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
 
 /// The services with a store of their own. scripts/generate makes the command line's list of them from this one.
 let services = ["Link", "User", "Sync", "Verification"]
+
+/// The tests of parsers: a program that looks for inputs, when it is asked for, or what was found.
+func fuzzing(_ dependencies: [Target.Dependency]) -> [Target] {
+    let path = "Tests/FuzzTests"
+    guard let fuzzer else {
+        return [
+            .testTarget(
+                name: "FuzzTests", dependencies: dependencies, path: path,
+                exclude: ["CLibFuzzer", "Corpus", "Main"], swiftSettings: strict)
+        ]
+    }
+    return [
+        .systemLibrary(name: "CLibFuzzer", path: "\(path)/CLibFuzzer"),
+        .executableTarget(
+            name: "fuzz", dependencies: dependencies + ["CLibFuzzer"], path: path,
+            exclude: ["CLibFuzzer", "Corpus", "CorpusTests.swift"], swiftSettings: strict,
+            linkerSettings: [.unsafeFlags([fuzzer, "-lstdc++"])]),
+    ]
+}
 
 /// What the tests of the services need.
 let running: [Target.Dependency] = ["Apps", "Contracts", "Runtime", "Storage", "TestKit", "WireJSON", crypto]
@@ -144,6 +167,7 @@ let package = Package(
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
     ]
+        + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])
         + service("Link", ["Storage"])
         + service("User", ["Storage", crypto])
         + service("Sync", ["Storage", metrics])
