@@ -3,6 +3,7 @@
 import Contracts
 import Foundation
 import Messaging
+import Observability
 import Storage
 import Synchronization
 import TestKit
@@ -57,9 +58,13 @@ import WireJSON
     @Test func aSuspectWaitsWhileAnotherLoopTriesOne() throws {
         let service = FakeService()
         try leaveTraces(of: 1)
-        try broker.send([put("deadly", id: "c0")])
         #expect(loop.trial.take())
         try withLoop(service) {
+            let deadline = ContinuousClock.now + .seconds(30)
+            while loop.health.report.ready.contains(where: { $0.name == "group" && !$0.ok }),
+                ContinuousClock.now < deadline
+            { Thread.sleep(forTimeInterval: 0.05) }
+            try broker.send([put("deadly", id: "c0")])
             Thread.sleep(forTimeInterval: 1.5)  // without the other one it would be decided long since
             #expect(service.log.loads.withLock { $0.isEmpty })
             loop.trial.giveBack()
