@@ -168,26 +168,6 @@ import WireJSON
         }
     }
 
-    /// Two replicas with a SQLite file each would keep two truths: the one that comes to the other decides nothing and
-    /// leaves.
-    @Test func aSecondReplicaWithAFileOfItsOwnLeaves() throws {
-        let first = try TestLoop(partitions: 4)
-        let second = try TestLoop(partitions: 4, broker: first.broker)
-        let other = FakeService()
-        func send(_ id: String, _ count: Int) throws {
-            try first.broker.send([put("v", id: id)])
-            let replies = try first.broker.readAll("identity.replies.v1", 4, distinct: count) { "\($0.offset)" }
-            #expect(replies.count == count)
-        }
-        try first.run(FakeService()) {
-            try send("c0", 1)
-            let problem = try second.end(of: other, within: 90)
-            #expect(problem?.contains("another replica of the fake service reads the same topics") == true)
-            try send("c1", 2)
-        }
-        #expect(other.log.loads.withLock { $0.isEmpty })
-    }
-
     /// The apps file that is in force is named with what is decided by it.
     @Test func aDecisionNamesTheAppsFileThatItWasMadeBy() throws {
         func send(_ id: String, _ count: Int) throws {

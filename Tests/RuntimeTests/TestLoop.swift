@@ -17,10 +17,9 @@ final class TestLoop {
     let trial = Trial()
     private let partitions: Int
 
-    /// - Parameter broker: another loop's; else one of its own.
-    init(partitions: Int = 1, broker: TestBroker? = nil) throws {
+    init(partitions: Int = 1) throws {
         self.partitions = partitions
-        self.broker = try broker ?? TestBroker(partitions: partitions)
+        broker = try TestBroker(partitions: partitions)
         folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-loop-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let apps =
@@ -42,54 +41,30 @@ final class TestLoop {
 
     /// Runs the loop while `body` runs.
     func run(_ service: FakeService, _ body: () throws -> Void) throws {
-        let running = try start(service)
-        defer { #expect(running.stop() == nil) }
-        try body()
-    }
-
-    /// Runs the loop until it ends by itself.
-    /// - Returns: why it did; `nil` when it had to be stopped.
-    func end(of service: FakeService, within limit: TimeInterval) throws -> String? {
-        let running = try start(service)
-        guard running.ended.wait(timeout: .now() + limit) == .success else {
-            running.stop()
-            return nil
-        }
-        return running.problem.value ?? "no problem"
-    }
-
-    private func start(_ service: FakeService) throws -> Running {
         let configuration = try configuration()
         let (health, trial) = (health, trial)
-        let running = Running()
+        let signals = LoopSignals()
+        let ended = DispatchSemaphore(value: 0)
+        let box = Box()
         let thread = Thread {
             do {
                 let start = try LoopStart.prepare(
-                    FakeService.self, configuration: configuration, health: health, signals: running.signals,
+                    FakeService.self, configuration: configuration, health: health, signals: signals,
                     trial: trial, logger: .quiet)
                 if let start { try ServiceLoop(service: service, start: start).run() }
             } catch {
-                running.problem.set("\(error)")
+                box.set("\(error)")
             }
-            running.ended.signal()
+            ended.signal()
         }
         thread.stackSize = 8 << 20
         thread.start()
-        return running
-    }
-
-    private struct Running: Sendable {
-        let signals = LoopSignals()
-        let ended = DispatchSemaphore(value: 0)
-        /// What ended it.
-        let problem = Box()
-
-        @discardableResult
-        func stop() -> String? {
+        defer {
             signals.stop()
             ended.wait()
-            return problem.value
+            #expect(box.value == nil)
         }
+        try body()
     }
 
     private final class Box: Sendable {
