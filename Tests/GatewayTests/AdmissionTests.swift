@@ -133,6 +133,31 @@ import Testing
         }
     }
 
+    /// A signature proves that somebody holds the key, and not that the key may do this, or do it from there.
+    @Test func whoSignsNeedsTheScopeAndTheOriginToo() throws {
+        let api = api()
+        func answer(_ key: String, _ origin: String? = nil) throws -> APIFailure? {
+            let code = HMAC<SHA256>.authenticationCode(
+                for: Array("POST\nx\n/v1/login{}".utf8),
+                using: SymmetricKey(data: Array("example-api-secret".utf8)))
+            var headers = ["x-mp-key": key, "Date": "x", "x-mp-signature": code.hex]
+            headers["Origin"] = origin
+            var signed = request(headers)
+            signed.body = Array("{}".utf8)
+            let call = try #require(testCall("POST /v1/login", signed))
+            var note = AccessNote()
+            do throws(APIFailure) {
+                _ = try api.confirm(try api.admit(call, &note), call, &note)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(try answer("web-key") == nil)
+        #expect(try answer("web-key", "https://evil.example") == .originNotAllowed)
+        #expect(try answer("backend-key")?.code == "INSUFFICIENT_SCOPE")
+    }
+
     // MARK: Limits
 
     private let secretOfLimited = ["Authorization": "Basic bGltaXRlZC1rZXk6ZXhhbXBsZS1hcGktc2VjcmV0"]

@@ -97,15 +97,16 @@ import WireJSON
 
     /// Who guesses an Idempotency-Key does not know the command's id: that takes the caller's secret.
     @Test func derivedIDsTakeTheCallersSecret() {
-        func id(secret: String) -> CommandID {
-            let key = APIKey(
-                id: "k", secret: SymmetricKey(data: Array(secret.utf8)), scopes: [], expires: nil, isRevoked: false)
-            let app = AppSettings(id: "demo", keys: ["k": key])
+        func id(secret: String, of key: KeyID = "k") -> CommandID {
+            let held = APIKey(
+                id: key, secret: SymmetricKey(data: Array(secret.utf8)), scopes: [], expires: nil, isRevoked: false)
+            let app = AppSettings(id: "demo", keys: [key: held])
             return CommandID.derived(
-                caller: Caller(app: app, principal: Principal(kind: .apiKey("k"), scopes: [])), idempotencyKey: "x")
+                caller: Caller(app: app, principal: Principal(kind: .apiKey(key), scopes: [])), idempotencyKey: "x")
         }
         #expect(id(secret: "one") == id(secret: "one"))
         #expect(id(secret: "one") != id(secret: "two"))
+        #expect(id(secret: "one") != id(secret: "one", of: "k2"), "two keys may have one secret")
         #expect(id(secret: "one") != CommandID.derived(caller: caller(), idempotencyKey: "x"))
     }
 

@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Crypto
+import Foundation
 import HTTPTypes
 import Runtime
 import Testing
@@ -59,6 +60,8 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
                     [
                         testKey("closed-key"), testKey("revoked", isRevoked: true),
                         testKey("old", expires: Timestamp(milliseconds: 1_700_000_000_000)),
+                        testKey("now", expires: Timestamp(milliseconds: 1_800_000_000_000)),
+                        testKey("soon", expires: Timestamp(milliseconds: 1_800_000_000_001)),
                     ]),
             ]), secrets: secrets, now: now)
     }
@@ -179,11 +182,28 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
             } == 401)
     }
 
+    /// Who may use one key cannot speak for another one, or have its call counted as that one's.
+    @Test func aRequestNamesOneKey() {
+        let basic = "Basic " + Data("closed-key:example-api-secret".utf8).base64EncodedString()
+        func status(_ headers: [String: String], pathKey: String? = nil) -> Int {
+            self.status { () throws(APIFailure) in
+                try caller(testRequest("/v1/identity/open-key/alias", headers), .alias, pathKey: pathKey)
+            }
+        }
+        #expect(status(["Authorization": basic]) == 200)
+        #expect(status(["Authorization": basic, "x-mp-key": "closed-key"]) == 200)
+        #expect(status(["Authorization": basic, "x-mp-key": "open-key"]) == 401)
+        #expect(status(["Authorization": basic], pathKey: "open-key") == 401)
+        #expect(status(["x-mp-key": "open-key"], pathKey: "open-key") == 200)
+        #expect(status(["x-mp-key": "closed-key"], pathKey: "open-key") == 401)
+    }
+
     @Test(arguments: [
         ("Bearer closed-key.example-api-secret", 200), ("bearer closed-key.example-api-secret", 200),
         ("Bearer closed-key.example-api-secre", 401), ("Bearer closed-key.", 401), ("Bearer .", 401),
         ("Bearer closed-key", 401), ("Bearer", 401), ("", 401), ("Basic Y2xvc2VkLWtleTpleGFtcGxlLWFwaS1zZWNyZXQ=", 401),
         ("Bearer old.example-api-secret", 401), ("Bearer revoked.example-api-secret", 401),
+        ("Bearer now.example-api-secret", 401), ("Bearer soon.example-api-secret", 200),
         ("Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln", 403),
     ])
     func bearer(_ row: (header: String, status: Int)) {

@@ -42,6 +42,19 @@ import WireJSON
         try Fixture.reply(try #require(message?.value))
     }
 
+    /// Rows are forgotten by the log's time, which a producer may have made up.
+    @Test func aRecordFromTheFutureIsForgottenAsOneOfNow() throws {
+        let now = Fixture.now.milliseconds
+        for (time, loggedAt) in [(-1, now), (now - 1, now - 1), (now + 1, now)] {
+            let record = KafkaRecord(
+                topicPartition: TopicPartition(topic: Fixture.topic, partition: 0), offset: 0, timestampMs: time,
+                key: nil, value: nil, headers: [])
+            let entry = Entry(record, incarnation: 0, type: "", outcome: .rejected, [])
+            let row = try entry.inboxRow(now: Fixture.now, decider: 0, vault: OutboxVault(Fixture.keys))
+            #expect(row.loggedAt == loggedAt)
+        }
+    }
+
     @Test func eachCommandSeesTheOnesBeforeIt() throws {
         let entries = try decide([put("a", id: "c1", offset: 0), put("b", id: "c2", offset: 1)])
         #expect(entries.map(\.outcome.rawValue) == ["succeeded", "succeeded"])

@@ -15,4 +15,16 @@ import Testing
         health.started()
         #expect(health.report.live.filter { !$0.ok }.map(\.name) == ["loop"])
     }
+
+    /// The loop's thread waits in one turn: for a database that keeps silent, say.
+    @Test func aLoopThatDoesNotTurnIsNotReady() {
+        func problems(_ waitsAfter: Duration) -> [String] {
+            let health = LoopHealth(waitsAfter: waitsAfter)
+            health.started()
+            health.group(nil)
+            return health.report.ready.filter { !$0.ok }.map(\.name)
+        }
+        #expect(problems(.seconds(60)).isEmpty)
+        #expect(problems(.zero) == ["turns"])
+    }
 }

@@ -171,6 +171,8 @@ import Testing
         ownership.add(claim(1, next: nil))
         ownership.add(claim(2, next: 10, published: 4)) { max($1, 9) }
         #expect(ownership.owing.isEmpty)
+        ownership.add(claim(3, next: 10, published: 8))
+        #expect(ownership.owing == [place(3)], "the last one is owed")
     }
 
     @Test func publishingNeverGoesBack() {

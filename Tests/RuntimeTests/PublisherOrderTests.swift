@@ -14,8 +14,12 @@ import Testing
         var fatalError: KafkaError?
         var sent: [(token: Int, value: [UInt8]?)] = []
         var reports: [DeliveryReport] = []
+        var hasRoom = true
 
-        func send(_ record: Record, token: Int) throws(KafkaError) { sent.append((token, record.value)) }
+        func send(_ record: Record, token: Int) throws(KafkaError) {
+            guard hasRoom else { throw KafkaError(code: KafkaError.Code.queueFull) }
+            sent.append((token, record.value))
+        }
 
         func report(_ place: Int, _ code: Int32? = nil, isFatal: Bool = false) {
             reports.append(
@@ -93,6 +97,17 @@ import Testing
         publishing.publish()
         // A probe with a producer of its own finds out that the topic accepts again; then the rest follows.
         #expect(publishing.drain().joined().filter { $0 != 1 } == [2, 3])
+    }
+
+    /// The producer has room again, and has not been given yet what it had no room for: what is new waits behind that.
+    @Test func whatIsNewStaysBehindWhatThereWasNoRoomFor() throws {
+        let publishing = try Publishing()
+        publishing.first.hasRoom = false
+        publishing.publish()
+        publishing.first.hasRoom = true
+        publishing.publish()
+        _ = publishing.publisher.poll(timeout: .zero)
+        #expect(publishing.first.sent.compactMap { $0.value?.first } == [1, 2])
     }
 
     /// Nobody who polls for deliveries goes round without a pause while there is no producer.

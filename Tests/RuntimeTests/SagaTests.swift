@@ -209,10 +209,13 @@ import WireJSON
             id: "e1", source: "identitybus/peer", type: "identity.peer.other.v1", appID: "demo")
         let known = EventAttributes(
             id: "e2", source: "identitybus/peer", type: "identity.peer.happened.v1", appID: "demo")
+        let command = EventAttributes(
+            id: "e3", source: "identitybus/peer", type: SagaService.Begin.type, appID: "demo")
         let topic = topics.events("peer")
         let entries = try decide([
             record(attributes, [:], topic, nil, 0), record(known, [:], topic, Signature.eventsKeyID, 1),
             record(known, [:], topic, Signature.eventsKeyID, 2), record(known, [:], topic, "demo-backend", 3),
+            record(command, [:], topic, Signature.eventsKeyID, 4),
         ])
         #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated", "dead-lettered"])
         #expect(entries[0].messages.isEmpty && entries[1].messages.isEmpty)

@@ -3,6 +3,7 @@
 import Contracts
 import Foundation
 import Messaging
+import Observability
 import Storage
 import Synchronization
 import TestKit
@@ -57,9 +58,13 @@ import WireJSON
     @Test func aSuspectWaitsWhileAnotherLoopTriesOne() throws {
         let service = FakeService()
         try leaveTraces(of: 1)
-        try broker.send([put("deadly", id: "c0")])
         #expect(loop.trial.take())
         try withLoop(service) {
+            let deadline = ContinuousClock.now + .seconds(30)
+            while loop.health.report.ready.contains(where: { $0.name == "group" && !$0.ok }),
+                ContinuousClock.now < deadline
+            { Thread.sleep(forTimeInterval: 0.05) }
+            try broker.send([put("deadly", id: "c0")])
             Thread.sleep(forTimeInterval: 1.5)  // without the other one it would be decided long since
             #expect(service.log.loads.withLock { $0.isEmpty })
             loop.trial.giveBack()
@@ -118,11 +123,8 @@ import WireJSON
         let admin = try KafkaAdmin(configuration: broker.configuration, logger: .quiet)
         let cluster = try admin.clusterID(timeout: .seconds(10)) ?? ""
         admin.close(timeout: .seconds(1))
-        let database = try loop.configuration().database.open(service: FakeService.name, logger: .quiet)
-        defer { database.close() }
-        try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
         for number in 1...(deaths + Int(Ownership.doubtfulClaims)) {
-            try database.transaction { (transaction) throws in
+            try withStore { transaction in
                 let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
                 let claims = try Storage.Progress.claim([request], clusterID: cluster, owner: "dead", in: transaction)
                 guard number > Ownership.doubtfulClaims, let claim = claims.first else { return }
@@ -143,5 +145,55 @@ import WireJSON
             #expect(replies.count == 2)
         }
         #expect(second.log.loads.withLock { $0.filter { !$0.isEmpty } } == [["v1"]])
+    }
+
+    /// A log that followed another one may hold again what that one held. What is older than what is remembered of it
+    /// may have been decided there.
+    @Test(arguments: [true, false]) func ofAnotherLogOnlyWhatWouldBeRememberedIsDecided(_ isTooOld: Bool) throws {
+        let now = Int64(Date.now.timeIntervalSince1970 * 1000)
+        try withStore { transaction in
+            let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
+            _ = try Storage.Progress.claim([request], clusterID: "another", owner: "before", in: transaction)
+            try transaction.execute(
+                "UPDATE progress SET forgotten_before = $1", [.integer(now + (isTooOld ? 3_600_000 : -3_600_000))])
+        }
+        try broker.send([put("v0", id: "c0")])
+        let service = FakeService()
+        try withLoop(service) {
+            let replies = try replies(broker.read("identity.replies.v1", 1))
+            #expect(replies["c0"]?.status == (isTooOld ? .rejected : .succeeded))
+            guard isTooOld else { return }
+            let letter = try #require(try broker.read("identity.fake.dlq.v1", 1).first)
+            #expect(letter.header("dlq_reason") == Array("TOO_OLD_TO_TELL".utf8))
+        }
+    }
+
+    /// The apps file that is in force is named with what is decided by it.
+    @Test func aDecisionNamesTheAppsFileThatItWasMadeBy() throws {
+        func send(_ id: String, _ count: Int) throws {
+            try broker.send([put("v", id: id)])
+            _ = try broker.read("identity.replies.v1", count)
+        }
+        try withLoop(FakeService()) {
+            try send("c0", 1)
+            let file = loop.folder.appending(path: "apps.yaml")
+            try (Data(contentsOf: file) + Data("\n# changed\n".utf8)).write(to: file)
+            Thread.sleep(forTimeInterval: 4)  // it is looked at every two seconds
+            try send("c1", 2)
+        }
+        try withStore { transaction in
+            let rows = try transaction.query(
+                "SELECT apps FROM inbox_1 JOIN decider ON decider.number = inbox_1.decider ORDER BY log_offset")
+            let digests = try rows.map { try $0.text(0) }
+            #expect(digests.count == 2 && Set(digests).count == 2)
+        }
+    }
+
+    /// The store, while no loop runs.
+    private func withStore(_ body: (any SQLTransaction) throws -> Void) throws {
+        let database = try loop.configuration().database.open(service: FakeService.name, logger: .quiet)
+        defer { database.close() }
+        try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
+        try database.transaction(body)
     }
 }

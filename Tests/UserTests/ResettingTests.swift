@@ -6,7 +6,7 @@ import Testing
 @testable import Runtime
 @testable import User
 
-/// A reset that the link service refuses.
+/// What the link service answers to a reset.
 @Suite struct ResettingTests {
     /// The reset is asked for, `news` come, and the link service refuses.
     private func refused(_ before: UserState, news: Linked?) throws -> (told: UserDecider.Decision, after: UserState) {
@@ -17,6 +17,16 @@ import Testing
             forward: try #require(begun.forwards.first?.id), outcome: .rejected(Rejection(.internalError)))
         let told = UserDecider.decide(.answered(answer), state, Fixture.context(id: "answer"))
         return (told, state.after(told))
+    }
+
+    @Test func aResetIsTold() throws {
+        let before = UserState(installs: [Fixture.present(Fixture.account())])
+        let begun = UserDecider.decide(Command.reset.value, before, Fixture.context(id: "r"))
+        #expect(begun.told == [])
+        let answer = LinkAnswer(forward: try #require(begun.forwards.first?.id), outcome: .facts(.nothing))
+        let told = UserDecider.decide(.answered(answer), before.after(begun), Fixture.context(id: "answer"))
+        #expect(told.settled == ["r": .reset])
+        #expect(told.told == [UserReset(installId: "i1", userId: Fixture.userID)])
     }
 
     @Test func whoWasThereStays() throws {

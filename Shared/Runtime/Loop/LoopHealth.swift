@@ -11,6 +11,7 @@ import Synchronization
 public final class LoopHealth: Sendable {
     fileprivate struct State {
         let stuckAfter: Duration
+        let waitsAfter: Duration
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
@@ -21,12 +22,15 @@ public final class LoopHealth: Sendable {
     }
 
     private let state: Mutex<State>
-    /// A loop that waits this long in one turn answers nobody. Below the 10 s in which readiness tells the truth.
-    private static let waitsAfter = Duration.seconds(7)
 
-    /// - Parameter stuckAfter: a loop that has begun and has not turned for this long is stuck: it turns at least four
-    ///   times a second, also while it waits for the database.
-    public init(stuckAfter: Duration = .seconds(60)) { state = Mutex(State(stuckAfter: stuckAfter)) }
+    /// - Parameters:
+    ///   - stuckAfter: a loop that has begun and has not turned for this long is stuck: it turns at least four times a
+    ///     second, also while it waits for the database.
+    ///   - waitsAfter: one that waits this long in one turn answers nobody. Below the 10 s in which readiness tells the
+    ///     truth.
+    public init(stuckAfter: Duration = .seconds(60), waitsAfter: Duration = .seconds(7)) {
+        state = Mutex(State(stuckAfter: stuckAfter, waitsAfter: waitsAfter))
+    }
 
     func turned() { state.withLock { $0.lastTurn = .now } }
     func started() {
@@ -51,7 +55,7 @@ public final class LoopHealth: Sendable {
     fileprivate static let ready: [Check] = [
         ("started", { $0.hasStarted ? nil : "still starting" }), ("group", \.group), ("database", \.database),
         ("broker", \.broker), ("publishing", \.publishing), ("partitions", \.partitions),
-        ("turns", { .now - $0.lastTurn < waitsAfter ? nil : "the loop waits: does the database answer?" }),
+        ("turns", { .now - $0.lastTurn < $0.waitsAfter ? nil : "the loop waits: does the database answer?" }),
     ]
     fileprivate typealias Check = (name: String, problem: @Sendable (State) -> String?)
     fileprivate var now: State { state.withLock { $0 } }
