@@ -4,8 +4,8 @@
 Each service drains a topic twice, the second time with more commands; the difference is what the commands take, and
 whatever happens once is gone. Counted in the services' own executables, with SQLite and the embedded broker: blocks of the
 loop's thread by Benchmarks/counts.c, instructions of all threads by valgrind's cachegrind. counts.json holds what is right; more
-than that by 5 % fails. Instructions depend on the C library's and the processor's ways to copy and hash: a baseline is
-good for one image and kind of machine.
+than that by 5 % fails, of a saga in a debug build by 30 %. Instructions depend on the C library's and the processor's ways
+to copy and hash: a baseline is good for one image and kind of machine.
 
 Of a debug build (--debug) only blocks are counted. They are several times those of a release, and valgrind would take
 minutes for what the optimiser leaves out anyway.
