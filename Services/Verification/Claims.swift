@@ -146,10 +146,6 @@ extension String {
     var hasOuterWhiteSpace: Bool {
         unicodeScalars.first?.properties.isWhitespace == true || unicodeScalars.last?.properties.isWhitespace == true
     }
-
-    var hasControlCharacter: Bool {
-        unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
-    }
 }
 
 /// Whether a text has the form of an e-mail address, such as `my@email.com`. A check of form only: quoted

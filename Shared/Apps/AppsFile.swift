@@ -29,15 +29,15 @@ public enum AppsFile {
         readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
         let file: Strict<File>
-        if let root = try? Yams.compose(yaml: text), size(of: root, upTo: largest) == largest {
-            throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
-        }
         do {
-            file = try YAMLDecoder().decode(Strict<File>.self, from: text)
-        } catch let error as DecodingError {
-            throw Problem(explain(error))
+            // With merge keys, as the decoder composes it by itself.
+            let root = try Yams.compose(yaml: text, .basic.appending(.merge)) ?? ""
+            guard size(of: root, upTo: largest) < largest else {
+                throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
+            }
+            file = try YAMLDecoder().decode(Strict<File>.self, from: root)
         } catch {
-            throw Problem("is not YAML: \(String(describing: error).prefix { $0 != "\n" })")
+            throw explain(error)
         }
         guard !file.apps.isEmpty else { throw Problem("has no apps; list at least one under apps:") }
         let secrets = SecretReader(readFile: readSecret)
@@ -113,7 +113,7 @@ public enum AppsFile {
 
     /// Whether it can stand in messages: as `appid`, as `authid`, in a signature.
     private static func canBeName(_ id: String) -> Bool {
-        (1...EnvelopeReader.maxAttributeBytes).contains(id.utf8.count) && !id.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+        !id.isEmpty && EnvelopeReader.canBeAttribute(id)
     }
 
     private static func check(replies: String, _ place: String) throws(Problem) {
@@ -169,23 +169,26 @@ public enum AppsFile {
         return linking
     }
 
-    private static func explain(_ error: DecodingError) -> String {
+    /// What is wrong with the file, of what composing and decoding it throw.
+    private static func explain(_ error: any Error) -> Problem {
         func path(_ context: DecodingError.Context) -> String {
             let members = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
             return members.isEmpty ? "the file" : String(members.joined().trimmingPrefix("."))
         }
-        return switch error {
-        case .keyNotFound(let key, let context): "\(path(context)): \(key.stringValue) is missing"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context):
-            "\(path(context)): has a value of another kind than expected"
-        case .dataCorrupted(let context):
+        switch error {
+        case let problem as Problem: return problem
+        case DecodingError.keyNotFound(let key, let context):
+            return Problem("\(path(context)): \(key.stringValue) is missing")
+        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+            return Problem("\(path(context)): has a value of another kind than expected")
+        case DecodingError.dataCorrupted(let context):
+            return Problem("\(path(context)): \(context.debugDescription)")
+        default:
             // A YAML error's own text quotes the line, which may hold a secret; its place is enough.
-            if let mark = (context.underlyingError as? YamlError)?.mark {
-                "is not YAML: line \(mark.line), column \(mark.column)"
-            } else {
-                "\(path(context)): \(context.debugDescription)"
+            guard let mark = (error as? YamlError)?.mark else {
+                return Problem("the file: The given data was not valid YAML.")
             }
-        @unknown default: "cannot be read"
+            return Problem("is not YAML: line \(mark.line), column \(mark.column)")
         }
     }
 }

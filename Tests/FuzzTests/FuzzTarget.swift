@@ -65,8 +65,3 @@ extension [UInt8] {
     /// The bytes as text; what is not UTF-8 is replaced.
     var text: String { String(decoding: self, as: UTF8.self) }
 }
-
-extension String {
-    /// Whether it is one line that steers no terminal.
-    var isOneLine: Bool { !unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) } }
-}

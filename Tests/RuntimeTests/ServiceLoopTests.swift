@@ -193,7 +193,7 @@ import WireJSON
     private func withStore(_ body: (any SQLTransaction) throws -> Void) throws {
         let database = try loop.configuration().database.open(service: FakeService.name, logger: .quiet)
         defer { database.close() }
-        try Migrator(StorageSchema.migrations + FakeService.migrations).run(on: database)
+        try FakeService.migrator.run(on: database)
         try database.transaction(body)
     }
 }

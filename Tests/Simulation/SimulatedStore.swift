@@ -31,7 +31,7 @@ final class SimulatedStore {
     static func template<Service: CommandService>(_: Service.Type, in folder: URL) throws -> Data {
         let path = folder.appending(path: "template-\(Service.name).sqlite").path
         let database = try SQLiteDatabase(path: path, synchronous: .normal)
-        try Migrator(StorageSchema.migrations + Service.migrations).run(on: database)
+        try Service.migrator.run(on: database)
         // A random salt would make every run another one: ids come from it, and from them partitions.
         try database.transaction {
             _ = try Salt.read(in: $0)

@@ -196,7 +196,7 @@ import WireJSON
                     """, [.blob(Array(value.utf8)), .text(value), .text(holders)])
             }
         }
-        try Migrator(StorageSchema.migrations + SyncService.migrations).run(on: store.database)
+        try SyncService.migrator.run(on: store.database)
         let values = try store.database.transaction {
             try $0.query("SELECT value FROM identities").map { try $0.text(0) }
         }
@@ -212,7 +212,7 @@ import WireJSON
             try transaction.execute(
                 "INSERT INTO forgotten_users (app, user_key) VALUES ('demo', $1)", [.blob(key.bytes)])
         }
-        try Migrator(StorageSchema.migrations + SyncService.migrations).run(on: store.database)
+        try SyncService.migrator.run(on: store.database)
         let other = LinkedUser(app: "demo", id: "other")
         let erased = try store.database.transaction { transaction in
             try LinkedUserRow.table.save([LinkedUserRow(other, isErased: false)], in: transaction)

@@ -266,7 +266,7 @@ import Testing
                 VALUES ('f', 'support', 's', 'c', 'verified1', 'login', 4, 'verified', 1)
                 """)
         }
-        try Migrator(StorageSchema.migrations + VerificationService.migrations).run(on: store.database)
+        try VerificationService.migrator.run(on: store.database)
         try store.database.transaction { (transaction) throws in
             let reader = VerificationStore(transaction: transaction)
             let keys = ["verified1", "unchecked1", "unverified1", "unverified0", "anonymous1"].map {

@@ -67,10 +67,7 @@ struct CommandWriter: Sendable {
     /// the command to refuse it.
     private static func subject(of command: OutgoingCommand) -> String? {
         command.type.partitionSubject(of: command.data).flatMap { subject in
-            let isLegal =
-                subject.utf8.count <= EnvelopeReader.maxSubjectBytes
-                && !subject.utf8.contains { $0 < 0x20 || $0 == 0x7F }
-            return isLegal ? subject : nil
+            EnvelopeReader.canBeAttribute(subject, atMost: EnvelopeReader.maxSubjectBytes) ? subject : nil
         }
     }
 }

@@ -50,7 +50,7 @@ enum IdentityCalls {
     /// A text of so many bytes that does nothing to a terminal; `nil` for anything else.
     private static func plain(_ value: JSONValue?, _ size: ClosedRange<Int>) -> JSONValue? {
         guard let text = value?.stringValue, size.contains(text.utf8.count),
-            !text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) })
+            !text.hasControlCharacter
         else { return nil }
         return value
     }

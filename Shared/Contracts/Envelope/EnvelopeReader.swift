@@ -12,7 +12,7 @@ public enum EnvelopeReader {
     public static let maxAttributeBytes = 255
     public static let maxSubjectBytes = 3000
     public static let maxTraceStateBytes = 512
-    private static let maxPartitionKeyBytes = 4000
+    public static let maxPartitionKeyBytes = 4000
 
     /// The attributes, and the data taken apart.
     /// - Throws: `EnvelopeError`; the record is then dead-lettered.
@@ -195,20 +195,18 @@ public enum EnvelopeReader {
     private static func check(
         _ attribute: Attribute, _ text: String?, atMost limit: Int = maxAttributeBytes
     ) throws(EnvelopeError) {
-        guard let text else { return }
+        guard let text, !canBeAttribute(text, atMost: limit) else { return }
         if text.utf8.count > limit {
             throw EnvelopeError(
                 .invalidEnvelope,
                 "attribute \(attribute.name) has \(text.utf8.count) bytes; at most \(limit) are allowed")
         }
-        if hasControlCharacter(text) {
-            throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) has a control character")
-        }
+        throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) has a control character")
     }
 
-    /// Whether a record's key can be told in the attribute `partitionkey`. Kafka takes any bytes for a key.
-    public static func canBePartitionKey(_ text: String) -> Bool {
-        text.utf8.count <= maxPartitionKeyBytes && !hasControlCharacter(text)
+    /// Whether an attribute can say this: of so many bytes of UTF-8 at most, and without control characters of ASCII.
+    public static func canBeAttribute(_ text: String, atMost limit: Int = maxAttributeBytes) -> Bool {
+        text.utf8.count <= limit && !hasControlCharacter(text)
     }
 
     private static func hasControlCharacter(_ text: String) -> Bool {

@@ -140,9 +140,15 @@ enum Validation {
     }
 
     static func noControlCharacters(_ text: String, _ member: String) throws(Rejection) {
-        // Unicode's category Cc, which will not grow; asking for a scalar's properties costs more than all else here.
-        guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }) else {
+        guard !text.hasControlCharacter else {
             throw Rejection(.invalidRequest, "data.\(member) has a control character.")
         }
+    }
+}
+
+extension String {
+    /// Of Unicode's category Cc, which will not grow; asking for a scalar's properties would cost more.
+    package var hasControlCharacter: Bool {
+        unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
     }
 }

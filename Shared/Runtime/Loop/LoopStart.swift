@@ -49,12 +49,11 @@ package struct LoopStart {
             logger.notice("the internal key is weak", metadata: ["problem": "\(problem)"])
         }
         let database = try configuration.database.open(service: Service.name, logger: logger)
-        let migrator = Migrator(StorageSchema.migrations + Service.migrations)
         let isMigrated: Void? = try wait(signals, logger, "database") { problem in
             health.turned()
             health.database(problem)
         } until: {
-            _ = try migrator.run(on: database)
+            _ = try Service.migrator.run(on: database)
         }
         guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
         else { return nil }

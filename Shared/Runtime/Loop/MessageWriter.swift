@@ -267,7 +267,11 @@ struct MessageWriter {
         attributes.partitionKey = key.flatMap { key in
             // Nearly always the command says it itself.
             if let named = command.partitionKey, named.utf8.elementsEqual(key) { return named }
-            return String(validating: key, as: UTF8.self).flatMap { EnvelopeReader.canBePartitionKey($0) ? $0 : nil }
+            // Kafka takes any bytes for a key.
+            guard let text = String(validating: key, as: UTF8.self),
+                EnvelopeReader.canBeAttribute(text, atMost: EnvelopeReader.maxPartitionKeyBytes)
+            else { return nil }
+            return text
         }
         var message = try message(
             role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)

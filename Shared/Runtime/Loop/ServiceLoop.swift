@@ -58,7 +58,7 @@ package final class ServiceLoop<Service: CommandService> {
     var isDecidingFailing = false
     /// The database connection that everything owned was claimed on.
     var claimedConnection = 0
-    let migrator = Migrator(StorageSchema.migrations + Service.migrations)
+    let migrator = Service.migrator
     /// A later version has migrated the store: this replica has to go.
     var mismatch: SchemaMismatch?
 

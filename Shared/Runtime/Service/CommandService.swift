@@ -45,6 +45,9 @@ public protocol CommandService: Sendable {
 }
 
 extension CommandService {
+    /// Of the runtime's tables and its own.
+    package static var migrator: Migrator { Migrator(StorageSchema.migrations + migrations) }
+
     public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
 

@@ -19,7 +19,7 @@ enum EnvelopeTarget {
             event = try EnvelopeReader.read(value: record.value, headers: record.headers)
         } catch {
             // The detail goes to dead letters and logs.
-            return try hold(error.detail.isOneLine && !error.detail.isEmpty, "refused with: \(error.detail)")
+            return try hold(!error.detail.hasControlCharacter && !error.detail.isEmpty, "refused with: \(error.detail)")
         }
         // In binary mode the data may be one level deeper than an envelope can hold.
         guard !record.headers.contains(where: { $0.name == "ce_specversion" }) else { return }

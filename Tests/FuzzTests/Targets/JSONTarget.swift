@@ -21,7 +21,8 @@ enum JSONTarget {
         do throws(JSONParseError) {
             value = try JSONValue(parsing: bytes)
         } catch {
-            return try hold(error.offset <= bytes.count && error.description.isOneLine, "refused with: \(error)")
+            return try hold(
+                error.offset <= bytes.count && !error.description.hasControlCharacter, "refused with: \(error)")
         }
         try written(value)
         try hold(try RawJSON(validating: bytes).bytes == bytes, "raw JSON is changed")

@@ -91,7 +91,9 @@ enum MessagesTarget {
             message = try WireJSONDecoder().decode(Message.self, from: data)
         } catch {
             let line = WireJSONError.explain(error)
-            try hold(line.isOneLine && !line.isEmpty && line.count <= 400, "\(Message.self) is refused with: \(line)")
+            try hold(
+                !line.hasControlCharacter && !line.isEmpty && line.count <= 400,
+                "\(Message.self) is refused with: \(line)")
             return nil
         }
         let again: Message

@@ -58,7 +58,8 @@ enum RecordTarget {
         case .refused(let refusal):
             try hold(refusal.deadLetter != nil || refusal.answer != nil, "nobody is told")
             if let cause = refusal.deadLetter {
-                try hold(cause.detail.isOneLine && !cause.detail.isEmpty, "a dead letter says: \(cause.detail)")
+                try hold(
+                    !cause.detail.hasControlCharacter && !cause.detail.isEmpty, "a dead letter says: \(cause.detail)")
                 messages.append(writer.deadLetter(refusal.record, cause, now: FuzzWorld.now))
             }
             let log = MessageWriter.Log(cluster: "cluster", incarnation: 0)

@@ -31,7 +31,7 @@ enum TextsTarget {
                 "keys are written as others")
         }
         let harmless = text.harmless
-        try hold(harmless.isOneLine && harmless.harmless == harmless, "what is harmless is not")
+        try hold(!harmless.hasControlCharacter && harmless.harmless == harmless, "what is harmless is not")
     }
 
     private static func names(_ text: String) throws {

@@ -30,11 +30,10 @@ enum TokensTarget {
         try hold(readings.count <= 64, "\(readings.count) readings of one token")
         guard let code = AuthToken.code(of: text) else { return }
         try hold(code.count == 32, "a code of \(code.count) bytes")
-        let hex = code.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         let standard = text.replacing("-", with: "+").replacing("_", with: "/")
         let base64 = Data(code).base64EncodedString()
         try hold(
-            text.lowercased() == hex || standard == base64 || standard + "=" == base64,
+            text.lowercased() == code.hex || standard == base64 || standard + "=" == base64,
             "\(text) is read as \(base64)")
     }
 
