@@ -31,11 +31,6 @@ final class ChaosGround {
     }
     var storeName: String { isPostgreSQL ? "PostgreSQL" : "SQLite (no DATABASE_URL)" }
 
-    /// After how many seconds a broker takes a silent member's partitions away.
-    var sessionSeconds: Double {
-        Double(kafka.consumer["session.timeout.ms"] ?? "").map { $0 / 1000 } ?? 10
-    }
-
     /// Why a run cannot begin, in one line.
     struct CannotStart: Error, CustomStringConvertible {
         var description: String
@@ -187,7 +182,7 @@ final class ChaosGround {
         let mine = try admin.existingTopics(timeout: .seconds(10)).keys.filter { $0.hasPrefix(topics.prefix) }
         try admin.deleteTopics(mine.sorted(), timeout: .seconds(30))
         // Members that were killed count as members until their session is over.
-        let deadline = ContinuousClock.now + .seconds(sessionSeconds + 10)
+        let deadline = ContinuousClock.now + kafka.sessionTimeout + .seconds(10)
         while ContinuousClock.now < deadline {
             if (try? admin.deleteGroups(prefix: topics.prefix, timeout: .seconds(10))) != nil { return }
             usleep(500_000)

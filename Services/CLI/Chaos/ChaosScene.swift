@@ -128,7 +128,7 @@ final class ChaosScene {
         var injury = ChaosHistory.Injury(kind: kind, service: victim.service, what: "", begin: now)
         var hurt = [victim]
         var duration = Double.random(in: 0...3, using: &random)
-        let session = ground.sessionSeconds
+        let session = ground.kafka.sessionTimeout.inSeconds
         switch kind {
         case .kill:
             injury.what = "kill -9 of \(victim.child.name)"

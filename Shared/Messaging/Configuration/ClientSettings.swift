@@ -72,10 +72,11 @@ enum ClientRole: CaseIterable {
     ]
 
     /// One 8 MiB message must fit through; librdkafka wants the receive limit above the fetch limit. The session is
-    /// short because being thrown out is harmless (the database says who owns a partition) and a killed replica's
-    /// partitions wait for its end.
+    /// as short as a broker allows by default, because being thrown out is harmless (the database says who owns a
+    /// partition) and because its end is waited for: by the partitions of a killed replica, and by a whole group after
+    /// a broker was away for longer, since the broker still counts its members of before.
     private static let consumerDefaults = [
-        "session.timeout.ms": "10000",
+        "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "fetch.wait.max.ms": "500",
         "queued.min.messages": "10000",
@@ -104,6 +105,13 @@ enum ClientRole: CaseIterable {
 }
 
 extension KafkaConfiguration {
+    /// After how long a broker takes a silent member's partitions away.
+    public var sessionTimeout: Duration {
+        let name = "session.timeout.ms"
+        let given = consumer[name] ?? common[name] ?? ClientRole.consumer.defaults[name]
+        return .milliseconds(given.flatMap { Int($0) } ?? 0)
+    }
+
     /// Every setting of one client, sorted by key.
     ///
     /// - Throws: when a setting was given that this library keeps to itself.

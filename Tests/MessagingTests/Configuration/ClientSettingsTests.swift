@@ -43,10 +43,14 @@ import Testing
         #expect(tail["enable.auto.commit"] == "false")
     }
 
-    /// A killed replica's partitions wait for the end of its session.
+    /// A killed replica's partitions wait for the end of its session. A broker allows no shorter one by default.
     @Test func theSessionIsShort() throws {
-        let consumer = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .consumer)
-        #expect(consumer["session.timeout.ms"] == "10000")
+        let configuration = KafkaConfiguration(bootstrapServers: "a:1")
+        let consumer = try settings(configuration, .consumer)
+        #expect(consumer["session.timeout.ms"] == "6000")
+        #expect(configuration.sessionTimeout == .seconds(6))
+        let given = KafkaConfiguration(bootstrapServers: "a:1", consumer: ["session.timeout.ms": "9500"])
+        #expect(given.sessionTimeout == .milliseconds(9500))
         #expect(consumer["heartbeat.interval.ms"] == "1000")
     }
 
