@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
 import Glibc
+import Messaging
 import Runtime
 
 /// The replicas of a run, and what is done to them: one injury after the other, so that each can be told by its effect.
