@@ -2,14 +2,12 @@
 
 import Apps
 import Contracts
-import Storage
 
 @testable import Link
-@testable import Runtime
 @testable import User
 
-/// The user service as one synchronous program over the platform's one record of links: no sagas, no messages, no
-/// memory of what the platform said. What a device is told is looked up on the spot.
+/// The user service as one synchronous program over the platform's one record of links (``NaiveLinks``): no sagas, no
+/// messages, no memory of what the platform said, no decider. What a device is told is looked up on the spot.
 struct NaiveUserModel {
     enum Device: Equatable {
         case none
@@ -24,12 +22,11 @@ struct NaiveUserModel {
         var isUsed = false
     }
 
-    private(set) var platform = LinkState()
+    private(set) var platform = NaiveLinks()
     private(set) var devices: [String: Device] = [:]
     private(set) var codes: [String: Code] = [:]
     /// Per device and purpose, the code that the same command may come again with.
     private var redeemed: [String: String] = [:]
-    private var count = 0
 
     struct Told {
         var answer: Answer
@@ -44,25 +41,21 @@ struct NaiveUserModel {
 
     // MARK: The platform
 
+    /// - Returns: why the platform refused it.
     @discardableResult
-    mutating func ask(_ command: LinkCommand, _ app: AppSettings, id: CommandID? = nil) -> Outcome {
-        count += 1
-        let context = Fixture.context(app, id: id ?? CommandID("m\(count)"), source: id == nil ? "model" : "test")
-        let decision = LinkDecider(platform, context).decide(command)
-        decision.changes.forEach { platform.apply($0) }
-        return decision.outcome
-    }
+    mutating func ask(_ command: LinkCommand, _ app: AppSettings) -> ReasonCode? { platform.run(command, app) }
 
-    private func install(_ id: InstallID) -> Install? { platform.install(id) }
+    private func install(_ id: InstallID) -> NaiveLinks.InstallRow? { platform.installs[id] }
 
     private func isLinked(_ id: InstallID) -> Bool {
-        install(id)?.userID.flatMap { platform.person(userID: $0)?.externalID } != nil
+        install(id)?.user.flatMap { platform.persons[$0]?.externalID } != nil
     }
 
     private func user(_ id: InstallID) -> Answer {
-        guard let install = install(id), let user = install.userID else { return .rejected(.noUser) }
+        guard let install = install(id), let user = install.user else { return .rejected(.noUser) }
         return .user(
-            user.text, isLinked: isLinked(id), isRemoteEnabled: install.isActive && install.status == .enabled)
+            user.text, isLinked: isLinked(id),
+            isRemoteEnabled: install.activity == .active && install.status == .enabled)
     }
 
     // MARK: Commands
@@ -112,7 +105,7 @@ struct NaiveUserModel {
     private mutating func forgetLost(_ device: String, _ installID: InstallID) {
         guard let state = devices[device] else { return }
         switch state {
-        case .present where install(installID)?.userID == nil: devices[device] = nil
+        case .present where install(installID)?.user == nil: devices[device] = nil
         default: break
         }
     }
@@ -141,20 +134,20 @@ struct NaiveUserModel {
     ) -> Told {
         let detach = LinkCommand.detachInstall(DetachInstall(installId: command.installId))
         if let text = command.authCode {
-            if let refusal = refusal(text, app, now) { return .no(refusal) }
+            if let refusal = self.refusal(text, app, now) { return .no(refusal) }
             let establish = LinkCommand.establish(
                 EstablishLink(
                     installId: command.installId, device: command.device, externalId: codes[text]?.externalID ?? "",
                     mode: .create))
-            var outcome = ask(establish, app)
+            var refusal = ask(establish, app)
             let leftovers: [ReasonCode] = [
                 .installLinkedToOtherUser, .installDeactivated, .cannotLinkExistingPersonToOtherPerson,
             ]
-            if case .rejected(let rejection) = outcome, leftovers.contains(rejection.reason) {
+            if let first = refusal, leftovers.contains(first) {
                 ask(detach, app)
-                outcome = ask(establish, app)
+                refusal = ask(establish, app)
             }
-            if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+            if let refusal { return .no(refusal) }
             codes[text]?.isUsed = true
             redeemed["\(device) create"] = text
         } else {
@@ -164,10 +157,9 @@ struct NaiveUserModel {
                 RegisterInstall(
                     installId: command.installId, device: command.device,
                     user: command.linking == .linker ? .none : .new))
-            var outcome = ask(register, app)
-            if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+            if let refusal = ask(register, app) { return .no(refusal) }
             if command.linking == .linker {
-                if install(command.installId)?.userID != nil {
+                if install(command.installId)?.user != nil {
                     ask(detach, app)
                     ask(register, app)
                 }
@@ -178,7 +170,7 @@ struct NaiveUserModel {
             }
             if isLinked(command.installId) {
                 ask(detach, app)
-                outcome = ask(register, app)
+                ask(register, app)
             }
             redeemed["\(device) create"] = nil
         }
@@ -192,7 +184,7 @@ struct NaiveUserModel {
     ) -> Told {
         if let text = command.authCode, redeemed["\(device) link"] == text { return Told(user(command.installId)) }
         if isLinked(command.installId) { return .no(.userAlreadyLinked) }
-        guard let install = install(command.installId), install.isActive, install.status == .enabled else {
+        guard let install = install(command.installId), install.activity == .active, install.status == .enabled else {
             return .no(.userDisabledRemotely)
         }
         if !app.linking.isEnabled { return .no(.userLinkingNotConfigured) }
@@ -201,12 +193,11 @@ struct NaiveUserModel {
             return Told(.pending(.linker))
         }
         if let refusal = refusal(text, app, now) { return .no(refusal) }
-        let outcome = ask(
-            .establish(
-                EstablishLink(
-                    installId: command.installId, device: install.device, externalId: codes[text]?.externalID ?? "",
-                    mode: .linkExistingUser)), app)
-        if case .rejected(let rejection) = outcome { return .no(rejection.reason) }
+        let establish = LinkCommand.establish(
+            EstablishLink(
+                installId: command.installId, device: install.device, externalId: codes[text]?.externalID ?? "",
+                mode: .linkExistingUser))
+        if let refusal = ask(establish, app) { return .no(refusal) }
         codes[text]?.isUsed = true
         redeemed["\(device) link"] = text
         redeemed["\(device) create"] = nil
@@ -219,9 +210,8 @@ struct NaiveUserModel {
         devices[device] = nil
         var settled: [CommandID: Answer] = [:]
         if case .awaiting(let waiting, _, _) = state { settled[waiting] = .rejected(.sdkResetInProgress) }
-        let outcome = ask(.detachInstall(DetachInstall(installId: installID)), app)
-        if case .rejected(let rejection) = outcome, rejection.reason == .installDoesNotBelongToApp {
-            return Told(.rejected(rejection.reason), settled: settled)
+        if ask(.detachInstall(DetachInstall(installId: installID)), app) == .installDoesNotBelongToApp {
+            return Told(.rejected(.installDoesNotBelongToApp), settled: settled)
         }
         return Told(.reset, settled: settled)
     }
@@ -246,18 +236,17 @@ struct NaiveUserModel {
     }
 
     /// A user was erased: who waits with it is told.
-    mutating func erase(_ userID: UserID, _ id: CommandID, _ app: AppSettings) -> (Outcome, [CommandID: Answer]) {
-        let installs = platform.installs(of: userID).map(\.id)
-        let externalID = platform.person(userID: userID)?.externalID
-        let outcome = ask(.eraseUser(EraseUser(userId: userID)), app, id: id)
-        var settled: [CommandID: Answer] = [:]
-        guard case .pending = outcome else { return (outcome, settled) }
+    mutating func erase(_ user: UserID, _ app: AppSettings) -> [CommandID: Answer] {
+        let installs = platform.installs.filter { $0.value.user == user }.keys
+        let externalID = platform.persons[user]?.externalID
+        if ask(.eraseUser(EraseUser(userId: user)), app) != nil { return [:] }
         codes = codes.filter { $0.value.app != app.id || $0.value.externalID != externalID }
+        var settled: [CommandID: Answer] = [:]
         for install in installs {
             let device = "\(app.id)/\(install)"
             if case .awaiting(let waiting, _, _) = devices[device] { settled[waiting] = .rejected(.userErased) }
             devices[device] = nil
         }
-        return (outcome, settled)
+        return settled
     }
 }

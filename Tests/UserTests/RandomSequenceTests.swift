@@ -67,14 +67,14 @@ import Testing
             case .link(let command):
                 world.send(command, id, app)
                 world.drain()
-                model.ask(command, app, id: id)
+                model.ask(command, app)
             case .erase(let place):
                 let users = model.platform.persons.keys.sorted()
                 guard !users.isEmpty else { continue }
                 let user = users[place % users.count]
                 world.send(.eraseUser(EraseUser(userId: UserID(names.real(user.text)))), id, app)
                 world.drain()
-                expected = model.erase(user, id, app).1
+                expected = model.erase(user, app)
             }
             for (id, answer) in expected {
                 try #require(
@@ -110,13 +110,13 @@ import Testing
         for app in [Fixture.app, Fixture.otherApp, Fixture.unlinkedApp] {
             for install in (1...4).map({ "i\($0)" }) {
                 let real = world.links.install(InstallID(install))
-                let expected = model.platform.install(InstallID(install))
+                let expected = model.platform.installs[InstallID(install)]
                 try #require(real?.status == expected?.status, trace)
                 try #require(real?.activity == expected?.activity, trace)
-                if let user = real?.userID { try #require(names.same(user.text, expected?.userID?.text), trace) }
+                if let user = real?.userID { try #require(names.same(user.text, expected?.user?.text), trace) }
                 let row = world.users.install(app.id, InstallID(install))
                 var state = model.devices["\(app.id)/\(install)"] ?? .none
-                if state == .present, expected?.userID == nil { state = .none }
+                if state == .present, expected?.user == nil { state = .none }
                 switch state {
                 case .none: try #require(row == nil, trace)
                 case .present: try #require(row?.phase == .present, trace)
