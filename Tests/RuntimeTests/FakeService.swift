@@ -62,6 +62,8 @@ struct FakeService: CommandService {
     let log = Log()
     /// How many of the first loads do not get a lock.
     var lockTimeouts = 0
+    /// How many of the first loads find the database away.
+    var unavailable = 0
 
     func load(_ commands: [(Put, DecisionContext)], in transaction: any SQLTransaction) throws -> State {
         let count = log.loads.withLock { loads in
@@ -69,6 +71,7 @@ struct FakeService: CommandService {
             return loads.count
         }
         if count <= lockTimeouts { throw StorageError(kind: .conflict, message: "locked", sqlState: "55P03") }
+        if count <= unavailable { throw StorageError(kind: .unavailable, message: "away") }
         if commands.contains(where: { $0.0.value == "poison" }) { throw Poison() }
         var state = State()
         for (command, _) in commands {

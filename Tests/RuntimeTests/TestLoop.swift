@@ -11,6 +11,9 @@ import Testing
 
 /// A loop on a thread of its own, against an embedded broker and a SQLite file.
 final class TestLoop {
+    static let apps =
+        "apps: [{id: demo, keys: [{id: demo-backend, secret: demo-secret-demo-backend, scopes: [user.link]}]}]"
+
     let broker: TestBroker
     let folder: URL
     let health = LoopHealth()
@@ -22,9 +25,7 @@ final class TestLoop {
         broker = try TestBroker(partitions: partitions)
         folder = FileManager.default.temporaryDirectory.appending(path: "identitybus-loop-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let apps =
-            "apps: [{id: demo, keys: [{id: demo-backend, secret: demo-secret-demo-backend, scopes: [user.link]}]}]"
-        try Data(apps.utf8).write(to: folder.appending(path: "apps.yaml"))
+        try Data(Self.apps.utf8).write(to: folder.appending(path: "apps.yaml"))
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Messaging
+import Storage
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Runtime
+
+/// What the loop does between two records, turn by turn.
+@Suite struct LoopTurnTests {
+    private func decided(_ service: FakeService) -> [String] { service.log.loads.withLock { $0.flatMap { $0 } } }
+
+    /// Two stores would keep two truths: the newcomer leaves, and leaves what it was given as it is.
+    @Test(arguments: [(0, 1), (1, 2), (11, 12)])
+    func withASQLiteFileAPartOfThePartitionsIsNotDecided(_ assigned: Int, _ partitions: Int) throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service, partitions: partitions, assigned: assigned)
+        try loop.log(["v0"])
+        #expect(throws: ConfigurationProblem.self) { try loop.turn(30) }
+        #expect(decided(service) == [])
+        #expect(loop.producer.sent.isEmpty)
+    }
+
+    /// It reads on while topics get more partitions.
+    @Test func whoHadAllPartitionsMayWaitForNewOnes() throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service)
+        try loop.turn()
+        loop.watch.tell(cluster: nil, partitions: [Fixture.topic: 2])
+        try loop.turn(60)
+        loop.assign(2)
+        try loop.log(["v0"])
+        try loop.turn(240)
+        #expect(decided(service) == ["v0"])
+    }
+
+    @Test func withAllPartitionsItGoesOn() throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service)
+        try loop.log(["v0"])
+        try loop.turn(30)
+        #expect(decided(service) == ["v0"])
+    }
+
+    /// A replica takes over what another one decided and did not publish, and is shut out itself before it has done so.
+    @Test func whoIsShutOutHandsNothingOverAndJoinsAnew() throws {
+        let before = try ManualLoop(FakeService())
+        before.producer.isSilent = true
+        try before.log(["v0"])
+        try before.turn(2)
+        #expect(before.replies == 1)
+        before.crash()
+
+        let service = FakeService()
+        let loop = try ManualLoop(service, on: before.store)
+        try loop.turn()
+        try loop.database.transaction { try $0.execute("UPDATE progress SET epoch = epoch + 1") }
+        try loop.turn()
+        #expect(loop.producer.sent.isEmpty, "it belongs to another one")
+        try loop.turn(5)
+        #expect(loop.joins == 2)
+        #expect(loop.replies == 1, "it is its own again")
+        #expect(decided(service) == [])
+    }
+
+    /// The store behind a new connection may be an earlier copy: where to read on is what that says.
+    @Test func behindANewConnectionAllIsClaimedAgain() throws {
+        let loop = try ManualLoop(FakeService())
+        try loop.log(["v0", "v1"])
+        try loop.turn(8)
+        #expect(loop.starts == [KafkaOffset.beginning])
+        loop.database.added = 1
+        try loop.database.transaction {
+            try $0.execute("UPDATE progress SET next_offset = 1, published_through = 0, last_time = NULL")
+        }
+        try loop.turn(5)
+        #expect(loop.starts == [KafkaOffset.beginning, 1])
+        #expect(loop.replies == 3, "v1 is decided again")
+    }
+
+    /// A log that was made anew has grown past the position when it is asked where it ends.
+    @Test func aLogThatDoesNotHaveThePositionIsReadFromItsBeginning() throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service)
+        try loop.log(["v0", "v1", "v2"])
+        try loop.turn(2)
+        try loop.log(["n0", "n1", "n2", "n3", "n4"])
+        loop.loseThePosition()
+        try loop.turn(2)
+        loop.watch.tell([ManualLoop.place: (low: 0, high: 5)])
+        try loop.turn(5)
+        #expect(decided(service) == ["v0", "v1", "v2", "n0", "n1", "n2", "n3", "n4"])
+    }
+
+    /// Looking at the store goes on meanwhile, and finds nothing wrong.
+    @Test func whileNothingIsDecidedTheReplicaIsNotReady() throws {
+        var service = FakeService()
+        service.unavailable = .max
+        let loop = try ManualLoop(service)
+        try loop.log(["v0"])
+        try loop.turn()
+        for _ in 0..<30 {
+            #expect(!loop.isDatabaseWell)
+            try loop.turn()
+        }
+        #expect(decided(service).count > 5, "it was tried again and again")
+    }
+
+    /// A process ended at this record. That the database is away for a while is not the record's fault.
+    @Test func aSuspectIsNotChargedWithTheDatabasesFaults() throws {
+        var service = FakeService()
+        service.unavailable = 5
+        let store = try TestStore(.sqlite)
+        do {
+            let database = try store.open(.normal)
+            defer { database.close() }
+            try FakeService.migrator.run(on: database)
+            try database.transaction { transaction in
+                let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
+                let claims = try Storage.Progress.claim(
+                    [request], clusterID: ManualLoop.cluster, owner: "dead", in: transaction)
+                _ = try Storage.Progress.markSuspect(
+                    topic: Fixture.topic, partition: 0, epoch: try #require(claims.first).epoch, offset: 0,
+                    in: transaction)
+            }
+        }
+        let loop = try ManualLoop(service, on: store)
+        try loop.log(["v0"])
+        try loop.turn(20)
+        #expect(decided(service).count == 6)
+        #expect(loop.producer.sent.allSatisfy { $0.topic != "identity.fake.dlq.v1" })
+        #expect(loop.replies == 1)
+    }
+}

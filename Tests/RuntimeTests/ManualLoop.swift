@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Foundation
+import Logging
+import Messaging
+import Observability
+import Storage
+import TestKit
+import WireJSON
+
+@testable import Runtime
+
+/// A loop on a SQLite file that a test turns by hand, on the test's own thread: the group, the log, the producer and the
+/// clock do what the test says, and nothing else happens.
+final class ManualLoop {
+    static let place = TopicPartition(topic: Fixture.topic, partition: 0)
+    static let cluster = "cluster-1"
+
+    let store: TestStore
+    let database: RenumberedDatabase
+    let health = LoopHealth()
+    let signals = LoopSignals()
+    let watch: BrokerWatch
+    let producer = HandProducer()
+    private let group: HandGroup
+    private let folder = FileManager.default.temporaryDirectory
+        .appending(path: "identitybus-manual-\(UUID().uuidString)")
+    private var now = ContinuousClock.now
+    private var loop: ServiceLoop<FakeService>?
+
+    /// - Parameters:
+    ///   - store: of a process before, which is over.
+    ///   - partitions: how many the commands topic has.
+    ///   - assigned: how many of them this replica is given.
+    init(
+        _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1
+    ) throws {
+        self.store = try store ?? TestStore(.sqlite)
+        database = RenumberedDatabase(try self.store.open(.normal))
+        try FakeService.migrator.run(on: database)
+        watch = BrokerWatch(cluster: Self.cluster, partitions: [Fixture.topic: partitions])
+        group = HandGroup(assigned: assigned)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let file = folder.appending(path: "apps.yaml")
+        try Data(TestLoop.apps.utf8).write(to: file)
+        var environment = KafkaConfiguration.embeddedEnvironment
+        environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:9"
+        environment["IDENTITYBUS_INTERNAL_KEY"] = "the-internal-key-of-the-tests"
+        environment["IDENTITYBUS_APPS"] = file.path
+        environment["DATA_DIR"] = folder.path
+        let configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
+        let apps = try AppsSource(
+            path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
+            logger: .quiet)
+        let clock = LoopClock(
+            now: { [unowned self] in now }, time: { Fixture.now },
+            sleep: { [unowned self] in now += $0 }, pause: { [unowned self] in now += $0 },
+            random: SplitMix64(seed: testSeed))
+        let seams = LoopSeams(
+            makeConsumer: { [group] _, handler in group.join(handler) },
+            waitForRecords: { [unowned self] in now += $0 }, makeProducer: { [producer] _ in producer },
+            clock: clock)
+        loop = try ServiceLoop(
+            service: service,
+            start: LoopStart(
+                configuration: configuration, health: health, signals: signals, logger: .quiet, database: database,
+                apps: apps, watch: watch, seams: seams, trial: Trial()))
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    /// The process is gone, and has done nothing for its end.
+    func crash() {
+        loop = nil
+        database.close()
+    }
+
+    /// An idle turn takes a quarter of a second.
+    func turn(_ count: Int = 1) throws {
+        for _ in 0..<count { _ = try loop?.step() }
+    }
+
+    /// What stands in the log, from offset 0.
+    func log(_ values: [String]) throws {
+        group.log = try values.enumerated().map { offset, value in
+            try Fixture.record(
+                Fixture.attributes(id: "of-\(value)"), ["key": .string(value), "value": .string(value)],
+                offset: Int64(offset))
+        }
+    }
+
+    /// The group says that the log does not have the position.
+    func loseThePosition() { group.members.last?.loseThePosition() }
+
+    /// The group gives this replica so many partitions from now on.
+    func assign(_ count: Int) { group.assigned = HandGroup.places(count) }
+
+    /// How often the group was joined.
+    var joins: Int { group.members.count }
+    /// Where the loop had partitions read from, in order.
+    var starts: [Int64] { group.members.flatMap(\.starts) }
+    var replies: Int { producer.sent.count { $0.topic == "identity.replies.v1" } }
+    var isDatabaseWell: Bool { health.report.ready.contains { $0.name == "database" && $0.ok } }
+}
+
+/// Gives whoever is a member partitions of the commands topic, and takes none away.
+final class HandGroup {
+    var assigned: [TopicPartition]
+    var log: [KafkaRecord] = []
+    private(set) var members: [HandConsumer] = []
+
+    init(assigned: Int) { self.assigned = Self.places(assigned) }
+
+    static func places(_ count: Int) -> [TopicPartition] {
+        (0..<Int32(count)).map { TopicPartition(topic: Fixture.topic, partition: $0) }
+    }
+
+    func join(_ handler: any RebalanceHandler) -> HandConsumer {
+        let member = HandConsumer(self, handler)
+        members.append(member)
+        return member
+    }
+}
+
+final class HandConsumer: RecordConsumer {
+    private unowned let group: HandGroup
+    private weak var handler: (any RebalanceHandler)?
+    private var positions: [TopicPartition: Int64] = [:]
+    private var paused: Set<TopicPartition> = []
+    private var outOfRange: [TopicPartition] = []
+    private(set) var starts: [Int64] = []
+    private(set) var assignment: Set<TopicPartition> = []
+    private(set) var isJoined = false
+    var lastError: KafkaError? { nil }
+
+    init(_ group: HandGroup, _ handler: any RebalanceHandler) { (self.group, self.handler) = (group, handler) }
+
+    func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
+        isJoined = true
+        let added = group.assigned.filter { !assignment.contains($0) }
+        if !added.isEmpty { read(handler?.partitionsAssigned(added) ?? [:]) }
+        assignment.formUnion(added)
+        let records = group.log.filter { record in
+            guard let position = positions[record.topicPartition] else { return false }
+            return !paused.contains(record.topicPartition) && record.offset >= position
+        }
+        for record in records { positions[record.topicPartition] = record.offset + 1 }
+        return records
+    }
+
+    private func read(_ starts: [TopicPartition: Int64]) {
+        for (place, start) in starts.sorted(by: { $0.key < $1.key }) {
+            self.starts.append(start)
+            positions[place] = start == KafkaOffset.beginning ? 0 : start
+        }
+    }
+
+    func loseThePosition() {
+        outOfRange = Array(assignment)
+        positions = [:]
+    }
+
+    func takeOutOfRange() -> [TopicPartition] {
+        defer { outOfRange = [] }
+        return outOfRange
+    }
+
+    func takeVanished() -> Set<String> { [] }
+    func restart(_ starts: [TopicPartition: Int64]) throws(KafkaError) { read(starts) }
+    func pause(_ partitions: [TopicPartition]) throws(KafkaError) { paused.formUnion(partitions) }
+    func resume(_ partitions: [TopicPartition]) throws(KafkaError) { paused.subtract(partitions) }
+    func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool { true }
+
+    func close(timeout: Duration) -> Bool {
+        handler?.partitionsRevoked(assignment.sorted())
+        (assignment, positions) = ([], [:])
+        return true
+    }
+}
+
+/// Delivers what it is given, unless it is told to keep quiet about it.
+final class HandProducer: RecordProducer {
+    private(set) var sent: [Record] = []
+    private var reports: [DeliveryReport] = []
+    var isSilent = false
+    var fatalError: KafkaError? { nil }
+
+    func send(_ record: Record, token: Int) throws(KafkaError) {
+        sent.append(record)
+        if isSilent { return }
+        reports.append(
+            DeliveryReport(
+                token: token, error: nil, topicPartition: TopicPartition(topic: record.topic, partition: 0), offset: 0))
+    }
+
+    func poll(timeout: Duration) -> [DeliveryReport] {
+        defer { reports = [] }
+        return reports
+    }
+
+    func close(timeout: Duration) -> [DeliveryReport] { poll(timeout: timeout) }
+}
+
+/// A store whose connection can be said to be another one.
+final class RenumberedDatabase: SQLDatabase {
+    private let inner: any SQLDatabase
+    var added = 0
+
+    init(_ inner: any SQLDatabase) { self.inner = inner }
+
+    var engine: SQLEngine { inner.engine }
+    var connectionNumber: Int { inner.connectionNumber + added }
+    @discardableResult
+    func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T { try inner.transaction(body) }
+    @discardableResult
+    func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
+        try inner.exclusiveTransaction(body)
+    }
+    func close() { inner.close() }
+}
