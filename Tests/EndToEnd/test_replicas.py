@@ -3,12 +3,13 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from identitybus_testkit import commands as c
+from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import Platform, Traffic
@@ -45,26 +46,60 @@ def test_a_killed_replicas_partitions_are_taken_over_within_12_s(
     print(f"{time.monotonic() - killed:.1f} s")
 
 
-@pytest.mark.slow
-def test_two_sqlite_stores_in_one_group_are_refused(
-    make_deployment: Callable[..., Deployment], tmp_path: Path
-) -> None:
-    """Each would decide a part of the commands on a part of the state."""
-    deployment = make_deployment("sqlite")
-    first = deployment.service().start().wait_ready()
-    second = deployment.service(DATA_DIR=str(tmp_path)).start()
-    both = [first, second]
-    until(lambda: not all(service.is_running for service in both), 30, lambda: f"one to end\n{second.tail()}")
-    [ended] = [service for service in both if not service.is_running]
-    [kept] = [service for service in both if service.is_running]
-    assert ended.process.returncode == 64, ended.tail()
-    [last] = [line for line in ended.text.splitlines() if line.startswith("identitybus-link: ")]
+@pytest.fixture(params=[12, 1])
+def partitions(request: pytest.FixtureRequest) -> int:
+    """With one partition, whoever has it has all of them."""
+    return request.param
+
+
+@pytest.fixture
+def lone(make_deployment: Callable[..., Deployment], partitions: int, tmp_path: Path) -> Iterator[Deployment]:
+    """Nothing runs yet; on topics with so many partitions."""
+    prefix = f"{fresh('stores')}."
+    broker = Broker.for_tests(tmp_path / "broker", prefix, partitions)
+    deployment = make_deployment("sqlite", on=broker, prefix=prefix)
+    yield deployment
+    for service in deployment.services:
+        service.kill()
+    broker.close()
+
+
+def is_refused(newcomer: Service) -> None:
+    until(lambda: not newcomer.is_running, 30, lambda: f"it to end\n{newcomer.tail()}")
+    assert newcomer.process.returncode == 64, newcomer.tail()
+    [last] = [line for line in newcomer.text.splitlines() if line.startswith("identitybus-link: ")]
     assert "SQLite" in last and "PostgreSQL" in last, last
-    kept.wait_ready()
-    for partition in deployment.broker.partitions(deployment.bus.commands):
-        command = c.register(fresh("install"))
-        deployment.bus.send(command, partition=partition)
-        assert deployment.bus.reply(command.id)["status"] == "succeeded"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goes", [False, True])
+def test_two_sqlite_stores_in_one_group_are_refused(
+    lone: Deployment, partitions: int, goes: bool, tmp_path: Path
+) -> None:
+    """Each would decide a part of the commands on a part of the state. The newcomer goes, also when the other one has gone
+    before: it would decide all that stands in the log once more."""
+    settings = {"TOPIC_PARTITIONS": str(partitions)}
+    first = lone.service(**settings).start().wait_ready()
+    assert len(lone.broker.partitions(lone.bus.commands)) == partitions
+    install = fresh("install")
+    command = c.register(install, user="new")
+    lone.bus.send(command)
+    user = lone.bus.reply(command.id)["result"]["userId"]
+    second = lone.service(DATA_DIR=str(tmp_path), **settings).start()
+    if goes:
+        until(lambda: second.port and "group" not in second.failed_checks(), 30, second.tail)
+        assert first.stop() == 0
+    is_refused(second)
+    if goes:
+        first.start()
+    first.wait_ready()
+    for partition in range(partitions):
+        command = c.query(install)
+        lone.bus.send(command, partition=partition)
+        assert lone.bus.reply(command.id)["result"]["userId"] == user
+    # Were there two truths, both would have answered.
+    lone.bus.collector.catch_up()
+    assert lone.bus.collector.answered == 1 + partitions
 
 
 @pytest.mark.slow

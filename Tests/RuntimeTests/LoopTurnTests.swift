@@ -24,6 +24,17 @@ import Testing
         #expect(loop.producer.sent.isEmpty)
     }
 
+    /// The other one has gone: what it decided is in its store, which this one has not got.
+    @Test(arguments: [0, 1]) func whatWasAnothersIsNotTakenOver(_ assigned: Int) throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service, partitions: 2, assigned: assigned)
+        try loop.log(["v0"])
+        try loop.turn()
+        loop.assign(2)
+        #expect(throws: ConfigurationProblem.self) { try loop.turn(30) }
+        #expect(decided(service) == [])
+    }
+
     /// It reads on while topics get more partitions.
     @Test func whoHadAllPartitionsMayWaitForNewOnes() throws {
         let service = FakeService()

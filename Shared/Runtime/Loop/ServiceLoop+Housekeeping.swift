@@ -11,6 +11,7 @@ extension ServiceLoop {
     func housekeep(_ consumers: Consumers) throws {
         let now = clock.now()
         if hasMoreToPrune { prune() }
+        try checkCompleteness(consumers, now)
         guard now - lastHousekeeping >= .seconds(1) else { return }
         lastHousekeeping = now
         metrics.outbox(publisher.pending)
@@ -27,7 +28,6 @@ extension ServiceLoop {
             consumers.commit(ownership.uncommitted, wait: false)
             ownership.committed()
         }
-        try checkCompleteness(consumers, now)
         if isKeeper { sendDue() }
         if now - lastReload >= .seconds(2) {
             lastReload = now
@@ -67,10 +67,11 @@ extension ServiceLoop {
     var decider: Decider { Decider(apps: apps.digest, code: CodeVersion.current) }
 
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
-    /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back.
+    /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back. If that one goes
+    /// meanwhile, the newcomer leaves all the same: it has not got what was decided.
     private func checkCompleteness(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
         guard !configuration.database.isShared, consumers.problem == nil else { return }
-        if hasAllPartitions {
+        if isComplete {
             partialSince = nil
             wasComplete = true
             return
@@ -84,9 +85,9 @@ extension ServiceLoop {
                 + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
     }
 
-    /// Whether everything that the service reads is assigned to this replica.
-    private var hasAllPartitions: Bool {
-        guard let consumers else { return false }
+    /// Whether everything that the service reads is assigned to this replica, and was before if it ever was another's.
+    private var isComplete: Bool {
+        guard let consumers, wasComplete || partialSince == nil else { return false }
         return consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
     }
 
@@ -96,7 +97,7 @@ extension ServiceLoop {
         guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
             displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
         else { return false }
-        return configuration.database.isShared || wasComplete || hasAllPartitions
+        return configuration.database.isShared || wasComplete || isComplete
     }
 
     /// Writes down how far publishing came. What cannot be written now is written later.

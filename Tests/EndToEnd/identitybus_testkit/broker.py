@@ -59,17 +59,17 @@ class Broker:
         return self.process is not None
 
     @classmethod
-    def for_tests(cls, directory: Path, prefix: str = "") -> "Broker":
+    def for_tests(cls, directory: Path, prefix: str = "", partitions: int = 12) -> "Broker":
         servers = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-        return cls(servers) if servers else cls.embedded(directory, prefix)
+        return cls(servers) if servers else cls.embedded(directory, prefix, partitions)
 
     @classmethod
-    def embedded(cls, directory: Path, prefix: str = "") -> "Broker":
-        """The broker makes topics with `prefix` with 12 partitions, every other one that is asked for with 4.
-        """
+    def embedded(cls, directory: Path, prefix: str = "", partitions: int = 12) -> "Broker":
+        """The broker makes topics with `prefix` with so many partitions, every other one that is asked for with 4."""
         directory.mkdir(parents=True, exist_ok=True)
         data = directory / "data"
         environment = clean_environment() | ({"TOPIC_PREFIX": prefix} if prefix else {})
+        environment["TOPIC_PARTITIONS"] = str(partitions)
         log = (directory / "up.log").open("wb")
         process = subprocess.Popen(
             [binary("identitybus"), "up", "--broker-only", "--data-dir", data], env=environment, stdout=log, stderr=log)
