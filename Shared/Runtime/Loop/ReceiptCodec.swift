@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CZstd
 import Contracts
+import Glibc
 import Storage
 import WireJSON
 
-/// The inbox's `receipt` column. Its first byte says what follows: 3 a receipt, packed (``ReceiptPacking``); 4 the same, with the reply's value (a secret) encrypted behind it; 1 and 2 all messages of the
-/// command, as the journal of earlier versions kept them (``OutboxCodec``).
+/// The inbox's `receipt` column. Its first byte says what follows: 3 a receipt, packed (``ReceiptPacking``); 4 the same,
+/// with the reply's value (a secret) encrypted behind it; 1 and 2 all messages of the command, as the journal of earlier
+/// versions kept them (``OutboxCodec``).
 enum ReceiptCodec {
     private static let plain: UInt8 = 3
     private static let confidential: UInt8 = 4
@@ -201,5 +204,133 @@ enum ReceiptCodec {
             guard let text = try text() else { throw OutboxCodec.Corrupted() }
             return text
         }
+    }
+}
+
+/// What a receipt leaves out of the reply, because it follows from the command and the inbox row. Where it is not all
+/// known (``Receipt`` for people), it is left empty.
+struct ReplyParts {
+    /// What stands for what: control characters, which stand in no JSON text.
+    private let parts: [(mark: UInt8, text: [UInt8])]
+
+    init(key: CommandKey? = nil, index: Int = 0, subject: String?, digest: String, decidedAt: Int64, id: String) {
+        let replyID = key.map {
+            DerivedID.message(app: $0.app, source: $0.source, commandID: $0.id, index: index)
+        }
+        let time = Timestamp(milliseconds: decidedAt).rfc3339
+        parts = [(1, replyID ?? ""), (2, digest), (3, time), (4, id), (5, subject ?? "")].map {
+            ($0.0, Array($0.1.utf8))
+        }
+    }
+
+    /// - Returns: `nil` when the value is no JSON text of ours.
+    func removed(from value: [UInt8]) -> [UInt8]? {
+        // What is short is not worth a mark.
+        let sought = parts.filter { $0.text.count >= 8 }
+        // Most bytes begin none of them: a bit for each first byte, of its lower six bits.
+        let begins = sought.reduce(into: UInt64(0)) { $0 |= 1 << UInt64($1.text[0] & 63) }
+        var result: [UInt8] = []
+        result.reserveCapacity(value.count)
+        let isText = value.withUnsafeBytes { value in
+            var (copied, index) = (0, 0)
+            while index < value.count {
+                let byte = value[index]
+                guard byte > 5 else { return false }
+                let start = index
+                index += 1
+                guard begins >> UInt64(byte & 63) & 1 == 1 else { continue }
+                for part in sought where Self.stands(part.text, in: value, at: start) {
+                    result.append(contentsOf: value[copied..<start])
+                    result.append(part.mark)
+                    index = start + part.text.count
+                    copied = index
+                    break
+                }
+            }
+            result.append(contentsOf: value[copied...])
+            return true
+        }
+        return isText ? result : nil
+    }
+
+    private static func stands(_ text: [UInt8], in value: UnsafeRawBufferPointer, at index: Int) -> Bool {
+        guard text.count <= value.count - index, let start = value.baseAddress else { return false }
+        return memcmp(text, start + index, text.count) == 0
+    }
+
+    func restored(in value: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(2 * value.count)
+        for byte in value {
+            if byte <= 5, let part = parts.first(where: { $0.mark == byte }) {
+                result.append(contentsOf: part.text)
+            } else {
+                result.append(byte)
+            }
+        }
+        return result
+    }
+}
+
+/// Receipts are short and much alike: zstd with a dictionary packs them to a fifth, in a few microseconds. Confined to
+/// its thread, as the loop is.
+public final class ReceiptPacking {
+    /// A receipt is not larger: a reply is at most some KiB.
+    private static let limit = 64 << 20
+    private static let level: Int32 = 3
+
+    private let compression: OpaquePointer
+    private let decompression: OpaquePointer
+
+    public init() {
+        let dictionary = ReceiptDictionary.bytes
+        guard let compression = ZSTD_createCCtx(), let decompression = ZSTD_createDCtx() else {
+            preconditionFailure("zstd cannot be used: out of memory")
+        }
+        (self.compression, self.decompression) = (compression, decompression)
+        // The contexts keep copies. One dictionary for all, so no receipt names it.
+        Self.check(ZSTD_CCtx_setParameter(compression, ZSTD_c_compressionLevel, Self.level))
+        Self.check(ZSTD_CCtx_setParameter(compression, ZSTD_c_dictIDFlag, 0))
+        Self.check(ZSTD_CCtx_loadDictionary(compression, dictionary, dictionary.count))
+        Self.check(ZSTD_DCtx_loadDictionary(decompression, dictionary, dictionary.count))
+    }
+
+    deinit {
+        ZSTD_freeCCtx(compression)
+        ZSTD_freeDCtx(decompression)
+    }
+
+    /// The prefix, and behind it the text packed.
+    func packed(_ text: [UInt8], after prefix: [UInt8]) -> [UInt8] {
+        // There is room for all of it, so it cannot fail.
+        let bound = ZSTD_compressBound(text.count)
+        return [UInt8](unsafeUninitializedCapacity: prefix.count + bound) { buffer, count in
+            _ = buffer.update(fromContentsOf: prefix)
+            let place = buffer.baseAddress.map { $0 + prefix.count }
+            count = prefix.count + Self.check(ZSTD_compress2(compression, place, bound, text, text.count))
+        }
+    }
+
+    /// - Throws: `OutboxCodec.Corrupted` for bytes that ``packed(_:after:)`` did not write.
+    func unpacked(_ packed: ArraySlice<UInt8>) throws(OutboxCodec.Corrupted) -> [UInt8] {
+        let text = packed.withUnsafeBufferPointer { packed -> [UInt8]? in
+            let size = ZSTD_getFrameContentSize(packed.baseAddress, packed.count)
+            guard size <= UInt64(Self.limit) else { return nil }
+            var result = 0
+            let text = [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
+                result = ZSTD_decompressDCtx(
+                    decompression, buffer.baseAddress, Int(size), packed.baseAddress, packed.count)
+                count = ZSTD_isError(result) == 0 ? result : 0
+            }
+            return ZSTD_isError(result) == 0 ? text : nil
+        }
+        guard let text else { throw OutboxCodec.Corrupted() }
+        return text
+    }
+
+    @discardableResult
+    private static func check(_ result: Int) -> Int {
+        precondition(ZSTD_isError(result) == 0, "zstd: \(String(cString: ZSTD_getErrorName(result)))")
+        return result
     }
 }

@@ -78,6 +78,41 @@ public enum Outcome: Sendable {
     case noted
 }
 
+extension Outcome {
+    /// As it stands in the inbox and in metrics.
+    var verdict: Verdict {
+        switch self {
+        case .succeeded: .succeeded
+        case .rejected: .rejected
+        case .expired: .expired
+        case .pending, .begun: .pending
+        case .noted: .noted
+        }
+    }
+
+    /// What a reply says. Nobody is told of `noted`, but who tries such a command without effect.
+    var status: ReplyStatus {
+        switch self {
+        case .succeeded, .noted: .succeeded
+        case .rejected: .rejected
+        case .expired: .expired
+        case .pending, .begun: .pending
+        }
+    }
+
+    var isFinal: Bool {
+        switch self {
+        case .succeeded, .rejected, .expired: true
+        case .pending, .begun, .noted: false
+        }
+    }
+
+    /// Why it was rejected.
+    var reason: String? {
+        if case .rejected(let rejection) = self { rejection.reason.rawValue } else { nil }
+    }
+}
+
 /// Everything a decider may know that is not in the command or the state: no clock, randomness or I/O is reachable
 /// from it, so deciding twice gives the same answer.
 public struct DecisionContext: Sendable {
