@@ -4,6 +4,25 @@ internal import CLibrdkafka
 public import Contracts
 public import Logging
 
+/// What a service's loop needs of a member of a consumer group. ``KafkaConsumer`` is one, the simulation has another
+/// (docs/simulation.md). Every requirement is described there.
+public protocol RecordConsumer: AnyObject {
+    var assignment: Set<TopicPartition> { get }
+    var isJoined: Bool { get }
+    var lastError: KafkaError? { get }
+
+    func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord]
+    func takeOutOfRange() -> [TopicPartition]
+    func takeVanished() -> Set<String>
+    func restart(_ starts: [TopicPartition: Int64]) throws(KafkaError)
+    func pause(_ partitions: [TopicPartition]) throws(KafkaError)
+    func resume(_ partitions: [TopicPartition]) throws(KafkaError)
+    @discardableResult
+    func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool
+    @discardableResult
+    func close(timeout: Duration) -> Bool
+}
+
 /// A member of a consumer group.
 ///
 /// **Threading.** Confined to one thread: all calls, and all calls of the ``RebalanceHandler``, happen there. Nothing
@@ -13,9 +32,9 @@ public import Logging
 /// **Ordering.** Records of one partition come in the order of their offsets. Between partitions there is no order.
 ///
 /// **Offsets.** Nothing is committed unless ``commit(_:wait:)`` is called.
-public final class KafkaConsumer {
+public final class KafkaConsumer: RecordConsumer {
     /// The most bytes of keys and values that one poll collects before it returns what it has.
-    public static let defaultMaxBytes = 16 << 20
+    public var maxBytes = 16 << 20
 
     let handle: ClientHandle
     let logger: Logger
@@ -86,7 +105,7 @@ public final class KafkaConsumer {
 
     /// Waits for the first record, at most `timeout`, then takes what is there without waiting.
     ///
-    /// Returns early with fewer records when `maxBytes` is reached. Records of a partition that is no longer ours when
+    /// Returns early with fewer records when ``maxBytes`` are reached. Records of a partition that is no longer ours when
     /// `poll` returns are not among them. An empty answer means that nothing came in time.
     ///
     /// - Throws: an error whose disposition is `.fatal`: close this consumer and make another one (librdkafka is beyond
@@ -94,11 +113,7 @@ public final class KafkaConsumer {
     ///   from inside the handler. All other errors are logged (not more than once in ten seconds each) and kept in
     ///   ``lastError``, while waiting goes on; those that are usual while a group or a topic comes into being are
     ///   logged as warnings only when they last for ten seconds.
-    public func poll(
-        maxRecords: Int,
-        maxBytes: Int = KafkaConsumer.defaultMaxBytes,
-        timeout: Duration
-    ) throws(KafkaError) -> [KafkaRecord] {
+    public func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
         try checkUsable()
         let deadline = Deadline(after: timeout)
         var records: [KafkaRecord] = []

@@ -4,6 +4,16 @@ import CLibrdkafka
 public import Contracts
 public import Logging
 
+/// What a service's loop needs of a producer. ``KafkaProducer`` is one, the simulation has another.
+public protocol RecordProducer: AnyObject {
+    var fatalError: KafkaError? { get }
+
+    func send(_ record: Record, token: Int) throws(KafkaError)
+    func poll(timeout: Duration) -> [DeliveryReport]
+    @discardableResult
+    func close(timeout: Duration) -> [DeliveryReport]
+}
+
 /// An idempotent producer.
 ///
 /// **Threading.** Confined to one thread. Reports come only out of ``poll(timeout:)``, ``flush(timeout:)`` and
@@ -19,7 +29,7 @@ public import Logging
 /// **Durability.** A report without an error means that all in-sync replicas have the message, in the words of a broker.
 /// Waiting for that never ends by itself. After the loss of an acknowledgement a real broker recognises the repeated
 /// message and drops it; the embedded broker does not.
-public final class KafkaProducer {
+public final class KafkaProducer: RecordProducer {
     /// Messages sent whose report the caller has not been given yet.
     public private(set) var outstanding = 0
 

@@ -103,8 +103,9 @@ import Testing
         }
         #expect(sizes.allSatisfy { $0 <= 7 })
         sizes = []
+        consumer.maxBytes = 2500
         try wait(until: total >= 50) {
-            let count = try consumer.poll(maxRecords: 500, maxBytes: 2500, timeout: .milliseconds(100)).count
+            let count = try consumer.poll(maxRecords: 500, timeout: .milliseconds(100)).count
             sizes.append(count)
             total += count
         }
