@@ -41,3 +41,99 @@ public enum SQLEngine: String, Sendable, Hashable, CaseIterable {
     case sqlite
     case postgresql
 }
+
+/// The statements of one running transaction.
+///
+/// Statements carry their parameters as `$1`, `$2`, … on both engines, and are prepared once per connection: keep
+/// their text constant and put everything that varies into parameters.
+///
+/// A transaction is used on the thread it was started on, inside the closure it was handed to. After a statement has
+/// failed the transaction is lost: every later statement throws the same error, and the transaction is rolled back
+/// even if the closure swallows the error. (PostgreSQL works like that; SQLite is held to it, so that a service that
+/// was tested on one engine does not commit halves on the other.)
+public protocol SQLTransaction: AnyObject {
+    /// The engine that runs the statements.
+    var engine: SQLEngine { get }
+
+    /// Runs the same statement `count` times, in order; each run sees what those before it changed. One round trip on
+    /// PostgreSQL, however many runs there are.
+    ///
+    /// - Parameters:
+    ///   - bind: binds the values of run number n.
+    ///   - row: looks at one row of the answer to run number n. What it wants to keep, it reads.
+    func queryEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        row: (Int, any SQLCursor) throws(StorageError) -> Void
+    ) throws(StorageError)
+
+    /// Like ``queryEach(_:count:bind:row:)``, but returns how many rows each run inserted, updated or deleted (0 for
+    /// other statements).
+    @discardableResult
+    func executeEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> [Int]
+}
+
+/// Takes the values of one run of a statement, straight into the engine's own buffers: the first one is `$1`.
+public protocol SQLBinder: AnyObject {
+    func bindNull() throws(StorageError)
+    func bind(_ integer: Int64) throws(StorageError)
+    func bind(_ text: String) throws(StorageError)
+    func bind(_ bytes: [UInt8]) throws(StorageError)
+}
+
+/// The row of an answer that is being looked at. Columns are read by their place, counted from 0.
+///
+/// Reading a column as something it is not throws ``StorageError/Kind/invalid``.
+public protocol SQLCursor: AnyObject {
+    var columnCount: Int { get }
+    /// The value, whatever its type.
+    func value(_ column: Int) throws(StorageError) -> SQLValue
+    func isNull(_ column: Int) throws(StorageError) -> Bool
+    func integer(_ column: Int) throws(StorageError) -> Int64
+    func text(_ column: Int) throws(StorageError) -> String
+    func blob(_ column: Int) throws(StorageError) -> [UInt8]
+}
+
+extension SQLCursor {
+    /// All of it, to keep.
+    func row() throws(StorageError) -> SQLRow {
+        var values: [SQLValue] = []
+        values.reserveCapacity(columnCount)
+        for column in 0..<columnCount { values.append(try value(column)) }
+        return SQLRow(values)
+    }
+}
+
+/// Statements whose values stand in arrays: for the few that run once for a batch.
+extension SQLTransaction {
+    /// Runs one statement and returns its rows.
+    public func query(_ sql: String, _ parameters: [SQLValue] = []) throws(StorageError) -> [SQLRow] {
+        try queryEach(sql, [parameters]).first ?? []
+    }
+
+    /// Runs the statement once for every parameter set: the answers stand in the order of the sets.
+    public func queryEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [[SQLRow]] {
+        var answers = [[SQLRow]](repeating: [], count: parameterSets.count)
+        try queryEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        } row: { (index, cursor) throws(StorageError) in
+            answers[index].append(try cursor.row())
+        }
+        return answers
+    }
+
+    /// Runs one statement and returns how many rows it inserted, updated or deleted (0 for other statements).
+    @discardableResult
+    public func execute(_ sql: String, _ parameters: [SQLValue] = []) throws(StorageError) -> Int {
+        try executeEach(sql, [parameters]).first ?? 0
+    }
+
+    /// Like ``queryEach(_:_:)``, but returns how many rows each run inserted, updated or deleted.
+    @discardableResult
+    public func executeEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [Int] {
+        try executeEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        }
+    }
+}
