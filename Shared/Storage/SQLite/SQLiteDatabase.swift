@@ -189,3 +189,84 @@ public final class SQLiteDatabase: SQLDatabase {
         return StorageError(kind: reason.kind, message: "\(what): \(reason.message)", sqlState: reason.sqlState)
     }
 }
+
+/// A running transaction on SQLite. See ``SQLTransaction`` for the rules that both engines keep.
+final class SQLiteTransaction: SQLTransaction {
+    let engine = SQLEngine.sqlite
+    private let database: Database
+    private let statements: SQLiteStatementCache
+    /// The first failure; nothing more is run after it.
+    private(set) var failure: StorageError?
+
+    init(_ database: Database, statements: SQLiteStatementCache) {
+        self.database = database
+        self.statements = statements
+    }
+
+    /// Makes later use of an escaped reference an error instead of a statement outside of any transaction.
+    func end() {
+        failure = failure ?? .invalid("the transaction has ended")
+    }
+
+    func queryEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void,
+        row: (Int, any SQLCursor) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try guarded { () throws(StorageError) in
+            let statement = try statements.statement(sql, in: database)
+            for index in 0..<count {
+                try statement.run { (binder) throws(StorageError) in
+                    try bind(index, binder)
+                } row: { (cursor) throws(StorageError) in
+                    try row(index, cursor)
+                }
+            }
+        }
+    }
+
+    func executeEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> [Int] {
+        try guarded { () throws(StorageError) in
+            let statement = try statements.statement(sql, in: database)
+            var counts: [Int] = []
+            counts.reserveCapacity(count)
+            for index in 0..<count {
+                counts.append(
+                    try statement.runCounting { (binder) throws(StorageError) in
+                        try bind(index, binder)
+                    })
+            }
+            return counts
+        }
+    }
+
+    private func guarded<T>(_ work: () throws(StorageError) -> T) throws(StorageError) -> T {
+        if let failure { throw failure }
+        do {
+            return try work()
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+}
+
+/// The compiled statements of one connection, by their text.
+final class SQLiteStatementCache {
+    /// Far above what a service writes by hand; only keeps generated texts from filling the memory.
+    private static let limit = 256
+    private var statements: [String: SQLiteStatement] = [:]
+
+    func statement(_ sql: String, in database: Database) throws(StorageError) -> SQLiteStatement {
+        if let known = statements[sql] { return known }
+        let statement = try SQLiteStatement(sql, in: database)
+        if statements.count >= Self.limit { removeAll() }
+        statements[sql] = statement
+        return statement
+    }
+
+    func removeAll() {
+        statements.removeAll(keepingCapacity: true)
+    }
+}
