@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 public import Crypto
-import Foundation
 public import WireJSON
 
 /// JSON Web Tokens (RFC 7519) in the compact form, signed with HMAC-SHA256 and nothing else.
@@ -33,7 +33,7 @@ public enum HS256 {
             let bytes = Array(text.utf8)
             let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
             guard parts.count == 3, bytes.starts(with: header.utf8),
-                let payload = HS256.bytes(base64URL: parts[1]), let signature = HS256.bytes(base64URL: parts[2]),
+                let payload = Base64.bytes(parts[1], .url), let signature = Base64.bytes(parts[2], .url),
                 let claims = try? JSONValue(parsing: payload, limits: JSONLimits(maxDepth: 8)).objectValue
             else { return nil }
             (self.claims, self.signature) = (claims, signature)
@@ -46,14 +46,8 @@ public enum HS256 {
     }
 
     private static func base64URL(_ bytes: some Sequence<UInt8>) -> String {
-        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
-
-    private static func bytes(base64URL text: some Sequence<UInt8>) -> [UInt8]? {
-        let text = String(decoding: Array(text), as: UTF8.self)
-        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
-        let padding = String(repeating: "=", count: (4 - standard.utf8.count % 4) % 4)
-        guard let data = Data(base64Encoded: standard + padding), base64URL(data) == text else { return nil }
-        return Array(data)
+        var text: [UInt8] = []
+        Array(bytes).withUnsafeBytes { Base64.append($0, to: &text, .url) }
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -151,7 +151,7 @@ import Testing
         let hex = "00112233445566778899aabbccddeeff"
         let settings = Fixture.settings(keys: [Fixture.key("k", hex)])
         #expect(verify(Fixture.token("anna", hex), "anna", nil, settings) == .valid(keyID: "k"))
-        let decoded = SymmetricKey(data: AuthToken.hexDecoded(Array(hex.utf8)) ?? [])
+        let decoded = SymmetricKey(data: [UInt8](hex: hex) ?? [])
         let token = Data(HMAC<SHA256>.authenticationCode(for: Data("anna".utf8), using: decoded)).base64EncodedString()
         #expect(verify(token, "anna", nil, settings) == .invalid)
     }

@@ -56,7 +56,7 @@ import Testing
             base64(
                 HMAC<SHA256>.authenticationCode(
                     for: Data(text.utf8),
-                    using: SymmetricKey(data: AuthToken.hexDecoded(Array(hexSecret.utf8)) ?? []))),
+                    using: SymmetricKey(data: [UInt8](hex: hexSecret) ?? []))),
             "hex-decoded secret (key hex)"
         ),
         (

@@ -108,8 +108,8 @@ struct KeyGuess {
         let text = key.secret.withUnsafeBytes { Array($0) }
         let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
         let readings: [([UInt8]?, String)] = [
-            (AuthToken.hexDecoded(text), "signed with the hex-decoded secret"),
-            (AuthToken.base64Decoded(unpadded), "signed with the base64-decoded secret"),
+            ([UInt8](hex: String(decoding: text, as: UTF8.self)), "signed with the hex-decoded secret"),
+            (Base64.bytes(unpadded, .either), "signed with the base64-decoded secret"),
             (text + [UInt8(ascii: "\n")], "the secret had a line feed at its end"),
             (Array(Data(text).base64EncodedString().utf8), "signed with the base64-encoded secret"),
             (Array(SHA256.hash(data: text)), "signed with the SHA-256 of the secret"),

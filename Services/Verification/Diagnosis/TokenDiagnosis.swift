@@ -98,16 +98,16 @@ struct TokenSpelling {
             }
         }
         let unpadded = token.utf8.prefix { $0 != UInt8(ascii: "=") }
-        if let bytes = AuthToken.base64Decoded(unpadded), !bytes.isEmpty {
+        if let bytes = Base64.bytes(unpadded, .either), !bytes.isEmpty {
             readings.append(TokenSpelling(code: bytes))
-            if let code = AuthToken.hexDecoded(bytes) {
+            if let code = [UInt8](hex: String(decoding: bytes, as: UTF8.self)) {
                 readings.append(
                     TokenSpelling(
                         code: code,
                         mistake: "wrong encoding: base64 of the hex text; encode the 32 bytes themselves"))
             }
         }
-        if let code = AuthToken.hexDecoded(Array(token.utf8)), !code.isEmpty {
+        if let code = [UInt8](hex: token), !code.isEmpty {
             readings.append(TokenSpelling(code: code))
         }
         return readings

@@ -45,63 +45,15 @@ public enum AuthToken {
 
     private static let noCode = [UInt8](repeating: 0, count: SHA256.byteCount)
 
-    /// The 32 bytes that a token stands for: base64 with either alphabet, padded or not, or hex of either case.
-    /// `nil` for everything else, white space around it included (V10).
+    /// The 32 bytes that a token stands for: base64 with either alphabet, padded or not, or hex of either case. `nil` for
+    /// everything else, white space around it and a second spelling included (V10).
     static func code(of token: String) -> [UInt8]? {
         let text = Array(token.utf8)
         switch text.count {
-        case 64: return hexDecoded(text)
-        case 43: return base64Decoded(text)
-        case 44 where text[43] == UInt8(ascii: "="): return base64Decoded(Array(text.dropLast()))
+        case 64: return [UInt8](hex: token)
+        case 43: return Base64.bytes(text, .either)
+        case 44 where text[43] == UInt8(ascii: "="): return Base64.bytes(text.dropLast(), .either)
         default: return nil
-        }
-    }
-
-    static func hexDecoded(_ text: [UInt8]) -> [UInt8]? {
-        guard text.count.isMultiple(of: 2) else { return nil }
-        let digits = text.compactMap(hexValue)
-        guard digits.count == text.count else { return nil }
-        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-    }
-
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-
-    /// Base64 of either alphabet without its padding. The bits of the last character that stand for nothing must be 0:
-    /// a token has one spelling per alphabet.
-    static func base64Decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count * 3 / 4)
-        // The bits that are no whole byte yet.
-        var pending: UInt32 = 0
-        var count = 0
-        for character in text {
-            guard let value = base64Value(character) else { return nil }
-            pending = pending << 6 | UInt32(value)
-            count += 6
-            guard count >= 8 else { continue }
-            count -= 8
-            bytes.append(UInt8(pending >> count))
-            pending &= 1 << count - 1
-        }
-        // Six are a character too many.
-        return count < 6 && pending == 0 ? bytes : nil
-    }
-
-    private static func base64Value(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): byte - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "+"), UInt8(ascii: "-"): 62
-        case UInt8(ascii: "/"), UInt8(ascii: "_"): 63
-        default: nil
         }
     }
 }

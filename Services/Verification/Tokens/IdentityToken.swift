@@ -27,7 +27,7 @@ public struct IdentityToken: Sendable {
         }
         guard header["crit"] == nil else { throw Self.malformed("has critical extensions") }
         payload = try Self.object(parts[1], "payload")
-        guard let signature = AuthToken.base64Decoded(parts[2]), signature.count == SHA256.byteCount else {
+        guard let signature = Base64.bytes(parts[2], .either), signature.count == SHA256.byteCount else {
             throw Self.malformed("has a signature that is not HS256's")
         }
         input = Array(text.utf8.prefix(upTo: parts[2].startIndex).dropLast())
@@ -94,9 +94,7 @@ public struct IdentityToken: Sendable {
     static let allowedSkew: Int64 = 5 * 60
 
     private static func object(_ part: Substring.UTF8View, _ name: String) throws(Rejection) -> JSONObject {
-        guard !part.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }),
-            let bytes = AuthToken.base64Decoded(part)
-        else { throw malformed("has a \(name) that is not base64url") }
+        guard let bytes = Base64.bytes(part, .url) else { throw malformed("has a \(name) that is not base64url") }
         guard let value = try? JSONValue(parsing: bytes, limits: JSONLimits(maxDepth: 8)),
             let object = value.objectValue
         else { throw malformed("has a \(name) that is not a JSON object") }

@@ -21,7 +21,7 @@ public struct Signature: Sendable, Hashable {
     public init?(header: [UInt8]) {
         let lead = Self.lead.count
         guard header.starts(with: Self.lead), let end = header[lead...].firstIndex(of: UInt8(ascii: ";")),
-            end > lead, end - lead <= 255, let code = Base64.code(header[(end + 1)...]),
+            end > lead, end - lead <= 255, let code = Self.code(header[(end + 1)...]),
             let keyID = String(validating: header[lead..<end], as: UTF8.self)
         else { return nil }
         self.keyID = keyID
@@ -44,6 +44,12 @@ public struct Signature: Sendable, Hashable {
     }
 
     private static let lead = Array("v1;kid=".utf8)
+
+    /// The 32 bytes of 43 digits and one `=`; `nil` for any other text.
+    private static func code(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.count == 44, text.last == UInt8(ascii: "=") else { return nil }
+        return Base64.read(text.dropLast(), .standard)?.bytes
+    }
 
     fileprivate static func header(keyID: String, code: UnsafeRawBufferPointer) -> [UInt8] {
         var text: [UInt8] = []
@@ -103,20 +109,48 @@ public struct SigningKey: Sendable {
     }
 }
 
-/// Base64 with padding (RFC 4648), of codes of 32 bytes.
-private enum Base64 {
-    private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    /// The value of each digit; 64 for any other byte.
-    private static let values: [UInt8] = {
-        var values = [UInt8](repeating: 64, count: 256)
-        for (value, digit) in digits.enumerated() { values[Int(digit)] = UInt8(value) }
-        return values
-    }()
+/// Base64 (RFC 4648) of few bytes. By hand, because every record has a signature to read and to write.
+public enum Base64 {
+    public enum Alphabet: Sendable {
+        case standard, url
+        /// To be read only.
+        case either
 
-    static func append(_ code: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+        fileprivate var digits: [UInt8] { self == .url ? Base64.urlDigits : Base64.standardDigits }
+
+        /// The value of each digit; 64 for any other byte.
+        fileprivate var values: [UInt8] {
+            switch self {
+            case .standard: Base64.standardValues
+            case .url: Base64.urlValues
+            case .either: Base64.eitherValues
+            }
+        }
+    }
+
+    private static let common = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    fileprivate static let standardDigits = Array("\(common)+/".utf8)
+    fileprivate static let urlDigits = Array("\(common)-_".utf8)
+    fileprivate static let standardValues = values(of: [standardDigits])
+    fileprivate static let urlValues = values(of: [urlDigits])
+    fileprivate static let eitherValues = values(of: [standardDigits, urlDigits])
+
+    private static func values(of alphabets: [[UInt8]]) -> [UInt8] {
+        var values = [UInt8](repeating: 64, count: 256)
+        for alphabet in alphabets {
+            for (value, digit) in alphabet.enumerated() { values[Int(digit)] = UInt8(value) }
+        }
+        return values
+    }
+
+    /// The standard alphabet is written with padding, the other without.
+    public static func append(
+        _ bytes: UnsafeRawBufferPointer, to text: inout [UInt8], _ alphabet: Alphabet = .standard
+    ) {
+        let digits = alphabet.digits
         var bits: UInt32 = 0
         var count = 0
-        for byte in code {
+        for byte in bytes {
             bits = bits << 8 | UInt32(byte)
             count += 8
             while count >= 6 {
@@ -124,33 +158,36 @@ private enum Base64 {
                 text.append(digits[Int(bits >> UInt32(count) & 63)])
             }
         }
-        if count == 2 {
-            text.append(digits[Int(bits << 4 & 63)])
-            text.append(contentsOf: "==".utf8)
-        } else if count == 4 {
-            text.append(digits[Int(bits << 2 & 63)])
-            text.append(UInt8(ascii: "="))
-        }
+        guard count > 0 else { return }
+        text.append(digits[Int(bits << UInt32(6 - count) & 63)])
+        if alphabet != .url { text.append(contentsOf: count == 2 ? "==".utf8 : "=".utf8) }
     }
 
-    /// The 32 bytes of a text of 43 digits and one `=`; `nil` for any other.
-    static func code(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        guard text.count == 44, text.last == UInt8(ascii: "=") else { return nil }
-        var code: [UInt8] = []
-        code.reserveCapacity(32)
+    /// What digits without padding stand for: `nil` unless these are the only ones of their alphabet that do.
+    public static func bytes(_ digits: some Collection<UInt8>, _ alphabet: Alphabet) -> [UInt8]? {
+        guard let read = Self.read(Array(digits)[...], alphabet), read.rest == 0 else { return nil }
+        return read.bytes
+    }
+
+    /// What digits without padding stand for, and the bits of the last one that are no whole byte.
+    fileprivate static func read(_ digits: ArraySlice<UInt8>, _ alphabet: Alphabet) -> (bytes: [UInt8], rest: UInt32)? {
+        let values = alphabet.values
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digits.count * 3 / 4)
         var bits: UInt32 = 0
         var count = 0
-        for digit in text.dropLast() {
+        for digit in digits {
             let value = values[Int(digit)]
             guard value < 64 else { return nil }
             bits = bits << 6 | UInt32(value)
             count += 6
-            if count >= 8 {
-                count -= 8
-                code.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            bits &= 1 << UInt32(count) - 1
         }
-        return code
+        // Six are a digit too many.
+        return count < 6 ? (bytes, bits) : nil
     }
 }
 
