@@ -88,30 +88,16 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     /// Begins an object with all attributes, and leaves it open.
     fileprivate func write(to bytes: inout [UInt8]) {
         let encoder = WireJSONEncoder()
-        func member(_ name: StaticString, _ text: String?) {
-            guard let text else { return }
-            bytes.append(name)
+        for (attribute, lead) in Self.leads {
+            guard let text = self[attribute] else { continue }
+            bytes.append(contentsOf: lead)
             encoder.append(text, to: &bytes)
         }
-        member("{\"specversion\":", specVersion)
-        member(",\"id\":", id)
-        member(",\"source\":", source)
-        member(",\"type\":", type)
-        member(",\"subject\":", subject)
-        member(",\"time\":", time)
-        member(",\"datacontenttype\":", dataContentType)
-        member(",\"appid\":", appID)
-        member(",\"partitionkey\":", partitionKey)
-        member(",\"correlationid\":", correlationID)
-        member(",\"causationid\":", causationID)
-        member(",\"sequence\":", sequence)
-        member(",\"replyto\":", replyTo)
-        member(",\"expirytime\":", expiryTime)
-        member(",\"traceparent\":", traceParent)
-        member(",\"tracestate\":", traceState)
-        member(",\"authtype\":", authType)
-        member(",\"authid\":", authID)
-        member(",\"dryrun\":", dryRun)
+    }
+
+    /// What stands in front of each attribute.
+    private static let leads = CodingKeys.allCases.map { attribute in
+        (attribute, Array("\(attribute == .specVersion ? "{" : ",")\"\(attribute.rawValue)\":".utf8))
     }
 
     /// The wire names, in the order in which they are written.
@@ -131,5 +117,55 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         case authType = "authtype"
         case authID = "authid"
         case dryRun = "dryrun"
+    }
+
+    /// Those that are required have an empty text for none.
+    subscript(attribute: CodingKeys) -> String? {
+        get {
+            switch attribute {
+            case .specVersion: specVersion
+            case .id: id
+            case .source: source
+            case .type: type
+            case .subject: subject
+            case .time: time
+            case .dataContentType: dataContentType
+            case .appID: appID
+            case .partitionKey: partitionKey
+            case .correlationID: correlationID
+            case .causationID: causationID
+            case .sequence: sequence
+            case .replyTo: replyTo
+            case .expiryTime: expiryTime
+            case .traceParent: traceParent
+            case .traceState: traceState
+            case .authType: authType
+            case .authID: authID
+            case .dryRun: dryRun
+            }
+        }
+        set {
+            switch attribute {
+            case .specVersion: specVersion = newValue ?? ""
+            case .id: id = newValue ?? ""
+            case .source: source = newValue ?? ""
+            case .type: type = newValue ?? ""
+            case .subject: subject = newValue
+            case .time: time = newValue
+            case .dataContentType: dataContentType = newValue
+            case .appID: appID = newValue
+            case .partitionKey: partitionKey = newValue
+            case .correlationID: correlationID = newValue
+            case .causationID: causationID = newValue
+            case .sequence: sequence = newValue
+            case .replyTo: replyTo = newValue
+            case .expiryTime: expiryTime = newValue
+            case .traceParent: traceParent = newValue
+            case .traceState: traceState = newValue
+            case .authType: authType = newValue
+            case .authID: authID = newValue
+            case .dryRun: dryRun = newValue
+            }
+        }
     }
 }

@@ -58,10 +58,23 @@ public enum EnvelopeReader {
         }
     }
 
+    private typealias Attribute = EventAttributes.CodingKeys
+
+    /// Without these there is no envelope, so they are asked for first.
+    private static let required: [Attribute] = [.specVersion, .id, .source, .type, .appID]
+    /// What is read. `sequence` is for whoever reads events from outside.
+    private static let attributes =
+        required + Attribute.allCases.filter { !required.contains($0) && $0 != .sequence }
+    /// In this order, because of two that are wrong the first is named.
+    private static let checked: [Attribute] = {
+        let (first, last): ([Attribute], [Attribute]) = (required + [.subject, .partitionKey], [.expiryTime, .time])
+        return first + attributes.filter { !(first + last).contains($0) } + last
+    }()
+
     // MARK: Structured mode
 
-    private static let names = JSONNames(Attribute.names + ["data", "data_base64"])
-    private static let data = Attribute.names.count
+    private static let names = JSONNames(attributes.map(\.rawValue) + ["data", "data_base64"])
+    private static let data = attributes.count
     private static let dataBase64 = data + 1
 
     private static func structured(_ json: JSONView) throws(EnvelopeError) -> CloudEvent<JSONView> {
@@ -72,17 +85,17 @@ public enum EnvelopeReader {
         if members[dataBase64] != nil {
             throw EnvelopeError(.invalidEnvelope, "data_base64 is not supported; put JSON into data")
         }
-        let attributes = try readAttributes { (attribute) throws(EnvelopeError) in
-            guard let value = members[attribute.rawValue], !value.isNull else { return nil }
+        let attributes = try readAttributes { (attribute, index) throws(EnvelopeError) in
+            guard let value = members[index], !value.isNull else { return nil }
             // Nearly all messages say this, which then needs no memory of its own.
-            if attribute == .datacontenttype, value.isString(jsonType) { return jsonType }
+            if attribute == .dataContentType, value.isString(jsonType) { return jsonType }
             if let text = value.stringValue { return text }
-            if attribute == .dryrun {
+            if attribute == .dryRun {
                 // CloudEvents' JSON format writes attributes that are true or false without quotes. Anything else is read
                 // as something that is refused with an answer: who wants a dry run waits for one.
                 return value.boolValue.map { $0 ? "true" : "false" } ?? ""
             }
-            throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) is not a string")
+            throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.rawValue) is not a string")
         }
         return CloudEvent(attributes: attributes, data: members[data] ?? JSONView(.null))
     }
@@ -90,8 +103,8 @@ public enum EnvelopeReader {
     // MARK: Binary mode
 
     private static func binaryAttributes(_ headers: [Header]) throws(EnvelopeError) -> EventAttributes {
-        var attributes = try readAttributes { (attribute) throws(EnvelopeError) in
-            let name = "\(HeaderName.attributePrefix)\(attribute.name)"
+        var attributes = try readAttributes { (attribute, _) throws(EnvelopeError) in
+            let name = "\(HeaderName.attributePrefix)\(attribute.rawValue)"
             guard let bytes = headers.last(where: { $0.name == name })?.value else { return nil }
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 throw EnvelopeError(.notUTF8, "header \(name) is not UTF-8")
@@ -123,43 +136,20 @@ public enum EnvelopeReader {
 
     // MARK: Both
 
-    /// What is read of an envelope: the cases are the wire names.
-    private enum Attribute: Int, CaseIterable {
-        case specversion, id, source, type, appid, subject, time, datacontenttype, partitionkey, correlationid
-        case causationid, replyto, expirytime, traceparent, tracestate, authtype, authid, dryrun
-
-        static let names = allCases.map { "\($0)" }
-        var name: String { Self.names[rawValue] }
-    }
-
+    /// - Parameter read: one attribute, and its place among ``attributes``.
     private static func readAttributes(
-        _ read: (Attribute) throws(EnvelopeError) -> String?
+        _ read: (Attribute, Int) throws(EnvelopeError) -> String?
     ) throws(EnvelopeError) -> EventAttributes {
-        func required(_ attribute: Attribute) throws(EnvelopeError) -> String {
-            guard let text = try read(attribute), !text.isEmpty else {
-                throw EnvelopeError(.missingAttribute, "attribute \(attribute.name) is missing or empty")
+        var event = EventAttributes(id: "", source: "", type: "")
+        for index in attributes.indices {
+            let attribute = attributes[index]
+            let text = try read(attribute, index)
+            guard text?.isEmpty == false || index >= required.count else {
+                throw EnvelopeError(.missingAttribute, "attribute \(attribute.rawValue) is missing or empty")
             }
-            return text
+            event[attribute] = text
         }
-        let specVersion = try required(.specversion)
-        var attributes = EventAttributes(
-            id: try required(.id), source: try required(.source), type: try required(.type),
-            appID: try required(.appid))
-        attributes.specVersion = specVersion
-        attributes.subject = try read(.subject)
-        attributes.time = try read(.time)
-        attributes.dataContentType = try read(.datacontenttype)
-        attributes.partitionKey = try read(.partitionkey)
-        attributes.correlationID = try read(.correlationid)
-        attributes.causationID = try read(.causationid)
-        attributes.replyTo = try read(.replyto)
-        attributes.expiryTime = try read(.expirytime)
-        attributes.traceParent = try read(.traceparent)
-        attributes.traceState = try read(.tracestate)
-        attributes.authType = try read(.authtype)
-        attributes.authID = try read(.authid)
-        attributes.dryRun = try read(.dryrun)
-        return attributes
+        return event
     }
 
     private static func check(_ attributes: EventAttributes) throws(EnvelopeError) {
@@ -169,39 +159,30 @@ public enum EnvelopeReader {
         if let contentType = attributes.dataContentType, !isJSON(contentType) {
             throw EnvelopeError(.invalidEnvelope, "datacontenttype is not application/json")
         }
-        try check(.id, attributes.id)
-        try check(.source, attributes.source)
-        try check(.type, attributes.type)
-        try check(.appid, attributes.appID)
-        try check(.subject, attributes.subject, atMost: maxSubjectBytes)
-        try check(.partitionkey, attributes.partitionKey, atMost: maxPartitionKeyBytes)
-        try check(.datacontenttype, attributes.dataContentType)
-        try check(.correlationid, attributes.correlationID)
-        try check(.causationid, attributes.causationID)
-        try check(.replyto, attributes.replyTo)
-        try check(.traceparent, attributes.traceParent)
-        try check(.tracestate, attributes.traceState, atMost: maxTraceStateBytes)
-        try check(.authtype, attributes.authType)
-        try check(.authid, attributes.authID)
-        try check(.dryrun, attributes.dryRun)
-        if let expiry = attributes.expiryTime, Timestamp(rfc3339: expiry) == nil {
-            throw EnvelopeError(.invalidEnvelope, "expirytime is not an RFC 3339 time such as 2030-01-31T12:00:00Z")
-        }
-        if let time = attributes.time, Timestamp(rfc3339: time) == nil {
-            throw EnvelopeError(.invalidEnvelope, "time is not an RFC 3339 time such as 2030-01-31T12:00:00Z")
+        for attribute in checked {
+            if let text = attributes[attribute] { try check(attribute, text) }
         }
     }
 
-    private static func check(
-        _ attribute: Attribute, _ text: String?, atMost limit: Int = maxAttributeBytes
-    ) throws(EnvelopeError) {
-        guard let text, !canBeAttribute(text, atMost: limit) else { return }
+    private static func check(_ attribute: Attribute, _ text: String) throws(EnvelopeError) {
+        let limit: Int
+        switch attribute {
+        case .time, .expiryTime:
+            guard Timestamp(rfc3339: text) == nil else { return }
+            throw EnvelopeError(
+                .invalidEnvelope, "\(attribute.rawValue) is not an RFC 3339 time such as 2030-01-31T12:00:00Z")
+        case .subject: limit = maxSubjectBytes
+        case .partitionKey: limit = maxPartitionKeyBytes
+        case .traceState: limit = maxTraceStateBytes
+        default: limit = maxAttributeBytes
+        }
+        guard !canBeAttribute(text, atMost: limit) else { return }
         if text.utf8.count > limit {
             throw EnvelopeError(
                 .invalidEnvelope,
-                "attribute \(attribute.name) has \(text.utf8.count) bytes; at most \(limit) are allowed")
+                "attribute \(attribute.rawValue) has \(text.utf8.count) bytes; at most \(limit) are allowed")
         }
-        throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.name) has a control character")
+        throw EnvelopeError(.invalidEnvelope, "attribute \(attribute.rawValue) has a control character")
     }
 
     /// Whether an attribute can say this: of so many bytes of UTF-8 at most, and without control characters of ASCII.
