@@ -3,7 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
-public import Storage
+import Storage
 
 /// An erasure that waits for other services to erase their part.
 public struct Erasure: Sendable, Hashable {

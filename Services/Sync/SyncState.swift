@@ -2,7 +2,7 @@
 
 public import Contracts
 public import Runtime
-public import Storage
+import Storage
 
 /// The rows that a batch touches. With an identity come the profiles that hold it; with a device its current user and
 /// its anonymous one.

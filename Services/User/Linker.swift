@@ -149,6 +149,6 @@ extension DerivedID {
     /// The id of the command that the linker has taken too long, by the command that waits for it. Numbered far behind
     /// what that command sends on, so that it is none of those.
     static func linkerExpiry(app: AppID, _ waiting: Waiting) -> CommandID {
-        forward(app: app, source: waiting.source, commandID: waiting.id, number: 1_000_000)
+        forward(of: CommandKey(app: app, source: waiting.source, id: waiting.id), number: 1_000_000)
     }
 }

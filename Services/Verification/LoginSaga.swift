@@ -3,7 +3,7 @@
 import Apps
 public import Contracts
 import Runtime
-public import Storage
+import Storage
 
 /// A login or logout that waits for the sync service, and what it will come to.
 public struct LoginSaga: Sendable, Hashable {

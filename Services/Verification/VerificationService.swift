@@ -97,7 +97,8 @@ public struct VerificationService: CommandService {
                 app: key.app,
                 // Each asking is a command of its own: what ended nothing yesterday may end something today.
                 id: DerivedID.forward(
-                    app: key.app, source: "review", commandID: CommandID(key.id.text), number: Int(now.milliseconds)),
+                    of: CommandKey(app: key.app, source: "review", id: CommandID(key.id.text)),
+                    number: Int(now.milliseconds)),
                 command: ReviewSession(deviceId: key.id))
         }
     }

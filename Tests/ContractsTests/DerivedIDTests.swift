@@ -11,7 +11,7 @@ import Testing
     private let salt = SymmetricKey(data: (0..<32).map { UInt8($0) })
 
     private func user(_ app: AppID, _ source: String, _ id: String) -> String {
-        DerivedID.user(salt: salt, app: app, source: SourceID(source), commandID: CommandID(id)).text
+        DerivedID.user(salt: salt, of: CommandKey(app: app, source: SourceID(source), id: CommandID(id))).text
     }
 
     @Test func userIDs() {
@@ -21,28 +21,28 @@ import Testing
     }
 
     @Test func profilesAndAliases() {
-        let mpid = DerivedID.mpid(salt: salt, app: "demo", source: "backend", commandID: "c1", counter: 0)
+        let mpid = DerivedID.mpid(salt: salt, of: CommandKey(app: "demo", source: "backend", id: "c1"), counter: 0)
         #expect(mpid.value == -6_291_490_560_419_665_083)
         #expect(
-            DerivedID.alias(salt: salt, app: "demo", source: "backend", commandID: "c1")
+            DerivedID.alias(salt: salt, of: CommandKey(app: "demo", source: "backend", id: "c1"))
                 == "f2906668-10ae-86fc-82e4-ecd6ee5fe537")
     }
 
     /// Who knows the command and not the salt cannot tell what it makes.
     @Test func everySaltGivesOtherIDs() {
         let salts = [salt] + (0..<50).map { _ in SymmetricKey(size: .bits256) }
-        let users = salts.map { DerivedID.user(salt: $0, app: "a", source: "s", commandID: "c") }
-        let mpids = salts.map { DerivedID.mpid(salt: $0, app: "a", source: "s", commandID: "c", counter: 0) }
-        let aliases = salts.map { DerivedID.alias(salt: $0, app: "a", source: "s", commandID: "c") }
+        let users = salts.map { DerivedID.user(salt: $0, of: CommandKey(app: "a", source: "s", id: "c")) }
+        let mpids = salts.map { DerivedID.mpid(salt: $0, of: CommandKey(app: "a", source: "s", id: "c"), counter: 0) }
+        let aliases = salts.map { DerivedID.alias(salt: $0, of: CommandKey(app: "a", source: "s", id: "c")) }
         #expect(Set(users).count == 51 && Set(mpids).count == 51 && Set(aliases).count == 51)
     }
 
     @Test func messageIDs() {
         #expect(
-            DerivedID.message(app: "demo", source: "backend", commandID: "c1", index: 0)
+            DerivedID.message(of: CommandKey(app: "demo", source: "backend", id: "c1"), index: 0)
                 == "cf7a9ede-87f1-55d8-87e6-53547b9cd7e1")
         #expect(
-            DerivedID.message(app: "demo", source: "backend", commandID: "c1", index: 1)
+            DerivedID.message(of: CommandKey(app: "demo", source: "backend", id: "c1"), index: 1)
                 == "525db6b9-156f-502a-83af-8b6cc0ecdecc")
         #expect(
             DerivedID.message(
@@ -53,7 +53,7 @@ import Testing
 
     @Test func messageIDsAreUUIDsOfVersion5() throws {
         for index in 0..<200 {
-            let id = DerivedID.message(app: "demo", source: "s", commandID: "c", index: index)
+            let id = DerivedID.message(of: CommandKey(app: "demo", source: "s", id: "c"), index: index)
             let parts = id.split(separator: "-")
             #expect(parts.map(\.count) == [8, 4, 4, 4, 12])
             #expect(parts[2].first == "5")
@@ -69,7 +69,7 @@ import Testing
         ]
         #expect(Set(triples.map { user(AppID($0), $1, $2) }).count == triples.count)
         let ids = triples.map {
-            DerivedID.message(app: AppID($0), source: SourceID($1), commandID: CommandID($2), index: 0)
+            DerivedID.message(of: CommandKey(app: AppID($0), source: SourceID($1), id: CommandID($2)), index: 0)
         }
         #expect(Set(ids).count == triples.count)
     }
@@ -79,7 +79,7 @@ import Testing
         let record = DerivedID.message(
             cluster: "c", topic: "t", partition: 0, incarnation: 0, offset: 1, index: 0)
         for id in ["0", "0\n1:1", "0\n1:1\n1:0"] {
-            #expect(DerivedID.message(app: "c", source: "t", commandID: CommandID(id), index: 0) != record)
+            #expect(DerivedID.message(of: CommandKey(app: "c", source: "t", id: CommandID(id)), index: 0) != record)
         }
     }
 

@@ -211,15 +211,15 @@ extension ValidationTests {
     @Test func derivedMPIDsAreWellMixed() {
         let salt = SymmetricKey(data: [UInt8](repeating: 7, count: 32))
         let ids = (0..<20_000).map {
-            DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: CommandID("c\($0)"), counter: 0)
+            DerivedID.mpid(salt: salt, of: CommandKey(app: "a", source: "s", id: CommandID("c\($0)")), counter: 0)
         }
         #expect(Set(ids).count == ids.count)
         // Clients compare the low 32 bits only (F26); each half looks random, signs are balanced.
         #expect(Set(ids.map { Int32(truncatingIfNeeded: $0.value) }).count > ids.count - 10)
         #expect(Set(ids.map { Int32(truncatingIfNeeded: $0.value >> 32) }).count > ids.count - 10)
         #expect((9_500...10_500).contains(ids.count { $0.value < 0 }))
-        #expect(DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: "c1", counter: 0) == ids[1])
-        #expect(DerivedID.mpid(salt: salt, app: "a", source: "s", commandID: "c1", counter: 1) != ids[1])
-        #expect(DerivedID.mpid(salt: salt, app: "b", source: "s", commandID: "c1", counter: 0) != ids[1])
+        #expect(DerivedID.mpid(salt: salt, of: CommandKey(app: "a", source: "s", id: "c1"), counter: 0) == ids[1])
+        #expect(DerivedID.mpid(salt: salt, of: CommandKey(app: "a", source: "s", id: "c1"), counter: 1) != ids[1])
+        #expect(DerivedID.mpid(salt: salt, of: CommandKey(app: "b", source: "s", id: "c1"), counter: 0) != ids[1])
     }
 }

@@ -78,7 +78,7 @@ import WireJSON
             ])
         for (index, message) in entry.messages.enumerated() {
             let read = try EnvelopeReader.read(value: message.value, headers: message.headers).attributes
-            #expect(read.id == DerivedID.message(app: "demo", source: "test", commandID: "c1", index: index))
+            #expect(read.id == DerivedID.message(of: CommandKey(app: "demo", source: "test", id: "c1"), index: index))
             #expect(read.correlationID == "c0")
             #expect(read.causationID == "c1")
             #expect(read.source == "identitybus/fake")

@@ -26,7 +26,7 @@ import WireJSON
 
     /// A reply as the link service writes it.
     private func linkReceipt() -> Receipt {
-        let id = DerivedID.message(app: key.app, source: key.source, commandID: key.id, index: 1)
+        let id = DerivedID.message(of: key, index: 1)
         let user = "6f1d2c3b4a5968778695a4b3"
         let value = """
             {"specversion":"1.0","id":"\(id)","source":"identitybus/link","type":"identity.reply.v1",\

@@ -53,7 +53,7 @@ import WireJSON
         var attributes = EventAttributes(
             id: replyID, source: "identitybus/peer", type: "identity.reply.v1", appID: "demo")
         attributes.correlationID = "root"
-        let forward = DerivedID.forward(app: "demo", source: "test", commandID: CommandID(id), number: 0)
+        let forward = DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: CommandID(id)), number: 0)
         let data: JSONValue = [
             "commandId": .string(forward.text), "commandType": "identity.peer.ask.v1", "status": .string(status),
         ]
@@ -88,7 +88,8 @@ import WireJSON
         #expect(first.messages[0].topic == "identity.peer.commands.v1")
         #expect(first.messages[0].key == Array("demo/why".utf8))
         #expect(
-            command.attributes.id == DerivedID.forward(app: "demo", source: "test", commandID: "c1", number: 0).text)
+            command.attributes.id
+                == DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: "c1"), number: 0).text)
         #expect(command.attributes.type == "identity.peer.ask.v1")
         #expect(command.attributes.source == "identitybus/saga")
         #expect(command.attributes.replyTo == "identity.replies.saga.v1")
@@ -102,7 +103,7 @@ import WireJSON
         #expect(settled.messages.map(\.role) == [.confidentialReply])
         #expect(settled.messages[0].topic == "identity.replies.mine")
         let final = try reply(settled.messages[0])
-        #expect(final.attributes.id == DerivedID.settlement(app: "demo", source: "test", commandID: "c1"))
+        #expect(final.attributes.id == DerivedID.settlement(of: CommandKey(app: "demo", source: "test", id: "c1")))
         #expect(final.attributes.causationID == "c1" && final.attributes.correlationID == "root")
         #expect(final.data.commandId == "c1" && final.data.status == .succeeded)
         #expect(final.data.result == ["secret": "final"])

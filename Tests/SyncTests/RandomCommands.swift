@@ -67,7 +67,7 @@ struct RandomCommands {
 
     /// An MPID that no profile has.
     private static let nobody = DerivedID.mpid(
-        salt: SymmetricKey(data: [1]), app: "none", source: "none", commandID: "none", counter: 0)
+        salt: SymmetricKey(data: [1]), of: CommandKey(app: "none", source: "none", id: "none"), counter: 0)
 
     var random: SplitMix64
     let settings: SyncSettings

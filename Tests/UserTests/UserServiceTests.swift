@@ -170,7 +170,7 @@ import WireJSON
                 == ExpireLinker(installId: "i1", commandSource: "test", commandId: "c 0"))
         #expect(
             found.first?.id
-                == DerivedID.forward(app: "demo", source: "test", commandID: "c 0", number: 1_000_000),
+                == DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: "c 0"), number: 1_000_000),
             "the same as every version before gave")
         #expect(try due(10).isEmpty, "put off")
         #expect(try due(11).map(\.id) == found.map(\.id))

@@ -122,3 +122,20 @@ public enum CommandDigest {
 
     public static func text(_ digest: [UInt8]) -> String { digest.hex }
 }
+
+/// What makes a command the same command: the app it was authenticated for, its source and its id.
+public struct CommandKey: Sendable, Hashable, Comparable {
+    public var app: AppID
+    public var source: SourceID
+    public var id: CommandID
+
+    public init(app: AppID, source: SourceID, id: CommandID) {
+        self.app = app
+        self.source = source
+        self.id = id
+    }
+
+    public static func < (left: CommandKey, right: CommandKey) -> Bool {
+        (left.app, left.source, left.id) < (right.app, right.source, right.id)
+    }
+}

@@ -9,41 +9,40 @@ public import Crypto
 /// find them for a command that stands in a log.
 public enum DerivedID {
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
-    public static func user(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> UserID {
-        UserID(code(salt, ["user-id", app.text, source.text, commandID.text]).prefix(12).hex)
+    public static func user(salt: SymmetricKey, of command: CommandKey) -> UserID {
+        UserID(code(salt, ["user-id", command.app.text, command.source.text, command.id.text]).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
-    public static func message(app: AppID, source: SourceID, commandID: CommandID, index: Int) -> String {
-        uuid5(["message", app.text, source.text, commandID.text, String(index)])
+    public static func message(of command: CommandKey, index: Int) -> String {
+        uuid5(["message", command.app.text, command.source.text, command.id.text, String(index)])
     }
 
     /// The id of forward number `number` of a command.
-    public static func forward(app: AppID, source: SourceID, commandID: CommandID, number: Int) -> CommandID {
-        CommandID(uuid5(["forward", app.text, source.text, commandID.text, String(number)]))
+    public static func forward(of command: CommandKey, number: Int) -> CommandID {
+        CommandID(uuid5(["forward", command.app.text, command.source.text, command.id.text, String(number)]))
     }
 
     /// The id of a later answer to a command: the final one, or one that is `pending` still.
-    public static func settlement(app: AppID, source: SourceID, commandID: CommandID, isFinal: Bool = true) -> String {
-        uuid5([isFinal ? "settlement" : "interim", app.text, source.text, commandID.text])
+    public static func settlement(of command: CommandKey, isFinal: Bool = true) -> String {
+        uuid5([isFinal ? "settlement" : "interim", command.app.text, command.source.text, command.id.text])
     }
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
     /// them. `counter` numbers the attempts, for the day that a number is taken already (S2).
-    public static func mpid(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID, counter: Int)
-        -> MPID
-    {
+    public static func mpid(salt: SymmetricKey, of command: CommandKey, counter: Int) -> MPID {
         var counter = counter
         while true {
-            let digest = code(salt, ["mpid", app.text, source.text, commandID.text, String(counter)])
+            let digest = code(salt, ["mpid", command.app.text, command.source.text, command.id.text, String(counter)])
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
     }
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
-    public static func alias(salt: SymmetricKey, app: AppID, source: SourceID, commandID: CommandID) -> AliasID {
-        AliasID(uuid(code(salt, ["alias", app.text, source.text, commandID.text]).prefix(16), version: 8))
+    public static func alias(salt: SymmetricKey, of command: CommandKey) -> AliasID {
+        AliasID(
+            uuid(code(salt, ["alias", command.app.text, command.source.text, command.id.text]).prefix(16), version: 8))
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be

@@ -71,7 +71,7 @@ struct MessageWriter {
     ) throws -> OutboxRecord {
         func write<Event: EventMessage>(_ event: Event) throws -> OutboxRecord {
             var attributes = follow(command.attributes, type: Event.type, now: now)
-            attributes.id = id(command.key, index)
+            attributes.id = DerivedID.message(of: command.key, index: index)
             attributes.subject = event.subject
             attributes.sequence = sequence(command.record, incarnation, index)
             attributes.partitionKey = partitionKey(app: command.key.app, subject: event.subject)
@@ -126,7 +126,7 @@ struct MessageWriter {
         case .succeeded, .rejected, .expired, .pending: break
         }
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
-        attributes.id = id(command.key, index)
+        attributes.id = DerivedID.message(of: command.key, index: index)
         return try reply(
             outcome, attributes, to: command.attributes, digest: CommandDigest.text(command.digest),
             key: command.record.key)
@@ -146,8 +146,7 @@ struct MessageWriter {
     func settlement(_ outcome: Outcome, of saga: Saga, now: Timestamp) throws -> OutboxRecord {
         let origin = try WireJSONDecoder().decode(SagaOrigin.self, from: saga.origin)
         var attributes = follow(origin.attributes, type: ReceivedReply.type, now: now)
-        attributes.id = DerivedID.settlement(
-            app: saga.key.app, source: saga.key.source, commandID: saga.key.id, isFinal: outcome.isFinal)
+        attributes.id = DerivedID.settlement(of: saga.key, isFinal: outcome.isFinal)
         return try reply(outcome, attributes, to: origin.attributes, digest: origin.digest, key: saga.recordKey)
     }
 
@@ -209,10 +208,6 @@ struct MessageWriter {
     }
 
     // MARK: Parts
-
-    private func id(_ key: CommandKey, _ index: Int) -> String {
-        DerivedID.message(app: key.app, source: key.source, commandID: key.id, index: index)
-    }
 
     private func follow(_ command: EventAttributes, type: String, now: Timestamp) -> EventAttributes {
         var attributes = EventAttributes(id: "", source: source, type: type, appID: command.appID)

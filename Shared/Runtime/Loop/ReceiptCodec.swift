@@ -214,9 +214,7 @@ struct ReplyParts {
     private let parts: [(mark: UInt8, text: [UInt8])]
 
     init(key: CommandKey? = nil, index: Int = 0, subject: String?, digest: String, decidedAt: Int64, id: String) {
-        let replyID = key.map {
-            DerivedID.message(app: $0.app, source: $0.source, commandID: $0.id, index: index)
-        }
+        let replyID = key.map { DerivedID.message(of: $0, index: index) }
         let time = Timestamp(milliseconds: decidedAt).rfc3339
         parts = [(1, replyID ?? ""), (2, digest), (3, time), (4, id), (5, subject ?? "")].map {
             ($0.0, Array($0.1.utf8))

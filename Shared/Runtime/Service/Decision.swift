@@ -2,7 +2,7 @@
 
 public import Apps
 public import Contracts
-public import Storage
+import Storage
 
 /// What a decider answers: the outcome, the changes to the service's state, and what to tell others.
 /// Published in this order: `events`, `forwards`, `settlements`, the reply.
@@ -141,23 +141,22 @@ public struct DecisionContext: Sendable {
 
     /// The id of the person that this command would create.
     public var newUserID: UserID {
-        DerivedID.user(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
+        DerivedID.user(salt: secrets.salt, of: command)
     }
 
     /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.
     public func newMPID(_ counter: Int) -> MPID {
-        DerivedID.mpid(
-            salt: secrets.salt, app: command.app, source: command.source, commandID: command.id, counter: counter)
+        DerivedID.mpid(salt: secrets.salt, of: command, counter: counter)
     }
 
     /// The id of the alias that this command asks for.
     public var newAliasID: AliasID {
-        DerivedID.alias(salt: secrets.salt, app: command.app, source: command.source, commandID: command.id)
+        DerivedID.alias(salt: secrets.salt, of: command)
     }
 
     /// The id of the command's forward number `number`, counted by the decider.
     public func forwardID(_ number: Int) -> CommandID {
-        DerivedID.forward(app: command.app, source: command.source, commandID: command.id, number: number)
+        DerivedID.forward(of: command, number: number)
     }
 
     /// 64 bytes that nobody without the store's salt can guess, and the same when the command is decided again.

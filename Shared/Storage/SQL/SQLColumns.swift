@@ -171,6 +171,15 @@ public final class SQLColumns {
         }
     }
 
+    /// A command's key, in three columns.
+    public func command(
+        _ app: StaticString, _ source: StaticString, _ id: StaticString, _ key: inout CommandKey, _ role: Role = .latest
+    ) throws(StorageError) {
+        try column(app, &key.app, role)
+        try column(source, &key.source, role)
+        try column(id, &key.id, role)
+    }
+
     /// A column that is only written, because it follows from others: what the row is looked up by.
     public func written(
         _ name: StaticString, _ value: (some SQLStorable)?, _ role: Role = .latest
@@ -273,6 +282,15 @@ extension MPID: SQLStorable {
 extension Scoped: SQLBindable where ID: SQLBindable {
     public func bind(to binder: any SQLBinder) throws(StorageError) {
         try app.bind(to: binder)
+        try id.bind(to: binder)
+    }
+}
+
+/// The app, then the source, then the id.
+extension CommandKey: SQLBindable {
+    public func bind(to binder: any SQLBinder) throws(StorageError) {
+        try app.bind(to: binder)
+        try source.bind(to: binder)
         try id.bind(to: binder)
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+public import Contracts
 
 /// A command whose final answer comes later: what that answer is written from, and the answer once it is there.
 public struct Saga: Sendable, Hashable {
