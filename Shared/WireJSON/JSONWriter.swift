@@ -9,11 +9,6 @@ extension JSONValue {
         return bytes
     }
 
-    /// Appends what `serialized()` returns.
-    public func appendSerialized(to bytes: inout [UInt8]) {
-        JSONWriter.append(self, style: .asIs, to: &bytes)
-    }
-
     /// The value as JSON text that is equal for equal content, for digests and signatures.
     ///
     /// Two documents give the same bytes when they differ only in white space, in the order of members or in

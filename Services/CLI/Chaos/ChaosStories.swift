@@ -50,8 +50,6 @@ struct ChaosStories {
         random = SeededGenerator(seed: seed)
     }
 
-    var seenDevices: [DeviceID] { devices }
-
     /// The next command of a story that has begun, if one is due.
     mutating func nextDue() -> ChaosMessage? { due.isEmpty ? nil : due.removeFirst() }
 

@@ -93,8 +93,6 @@ extension KafkaError {
         public static let wrongState = RD_KAFKA_RESP_ERR__STATE.rawValue
         public static let purgedFromQueue = RD_KAFKA_RESP_ERR__PURGE_QUEUE.rawValue
         public static let purgedInFlight = RD_KAFKA_RESP_ERR__PURGE_INFLIGHT.rawValue
-        public static let autoOffsetReset = RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET.rawValue
-        public static let maxPollExceeded = RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED.rawValue
         public static let unknownTopic = RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC.rawValue
         public static let unknownPartition = RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION.rawValue
         public static let unknownTopicOrPartition = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART.rawValue
@@ -109,7 +107,6 @@ extension KafkaError {
         public static let policyViolation = RD_KAFKA_RESP_ERR_POLICY_VIOLATION.rawValue
         public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
         public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
-        public static let illegalGeneration = RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION.rawValue
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
         public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
     }

@@ -106,11 +106,6 @@ public struct SQLRow: Sendable, Hashable {
         return try text(column)
     }
 
-    public func optionalBlob(_ column: Int) throws(StorageError) -> [UInt8]? {
-        if case .null = try value(column) { return nil }
-        return try blob(column)
-    }
-
     /// The value as it was read, whatever its type.
     public func value(_ column: Int) throws(StorageError) -> SQLValue {
         guard values.indices.contains(column) else {
