@@ -4,6 +4,7 @@ import Contracts
 import Logging
 import Messaging
 import Storage
+import Synchronization
 
 extension ServiceLoop {
     /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
@@ -238,4 +239,17 @@ extension ServiceLoop {
 
 extension StorageError {
     var isFenced: Bool { if case .fenced = kind { true } else { false } }
+}
+
+/// The turn to try records that may end the process. It belongs to one loop of a process at a time: else an end would
+/// be charged to what another loop was trying, too. Usable from any thread.
+package final class Trial: Sendable {
+    private let isTaken = Atomic(false)
+
+    package init() {}
+
+    /// - Returns: whether the turn is the caller's now, who gives it back.
+    func take() -> Bool { !isTaken.exchange(true, ordering: .acquiring) }
+
+    func giveBack() { isTaken.store(false, ordering: .releasing) }
 }

@@ -64,7 +64,11 @@ extension ServiceLoop {
         }
     }
 
-    var decider: Decider { Decider(apps: apps.digest, code: CodeVersion.current) }
+    var decider: Decider { Decider(apps: apps.digest, code: Self.codeVersion) }
+
+    /// The version of the code that stands beside each decision in the inbox. To be raised when anything is decided
+    /// differently than before.
+    private static var codeVersion: String { "1" }
 
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
     /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back. If that one goes
@@ -86,18 +90,9 @@ extension ServiceLoop {
     }
 
     /// Whether everything that the service reads is assigned to this replica, and was before if it ever was another's.
-    private var isComplete: Bool {
+    var isComplete: Bool {
         guard let consumers, wasComplete || partialSince == nil else { return false }
         return consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
-    }
-
-    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
-    /// another store reads along.
-    func isLive(_ partition: TopicPartition) -> Bool {
-        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
-            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
-        else { return false }
-        return configuration.database.isShared || wasComplete || isComplete
     }
 
     /// Writes down how far publishing came. What cannot be written now is written later.

@@ -10,6 +10,15 @@ extension ServiceLoop {
     /// Rows of the outbox that are handed over at a time.
     private static var slice: Int { 500 }
 
+    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
+    /// another store reads along.
+    func isLive(_ partition: TopicPartition) -> Bool {
+        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
+            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
+        else { return false }
+        return configuration.database.isShared || wasComplete || isComplete
+    }
+
     var hasOwedToHandOver: Bool {
         ownership.owing.contains { partition in
             ownership[partition]?.owed.first.map {
