@@ -88,7 +88,10 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     /// Begins an object with all attributes, and leaves it open.
     fileprivate func write(to bytes: inout [UInt8]) {
         let encoder = WireJSONEncoder()
-        for (attribute, lead) in Self.leads {
+        let leads = Self.leads
+        // By index: without the optimiser, an iterator takes a block of the heap for each element.
+        for index in leads.indices {
+            let (attribute, lead) = leads[index]
             guard let text = self[attribute] else { continue }
             bytes.append(contentsOf: lead)
             encoder.append(text, to: &bytes)

@@ -159,8 +159,8 @@ public enum EnvelopeReader {
         if let contentType = attributes.dataContentType, !isJSON(contentType) {
             throw EnvelopeError(.invalidEnvelope, "datacontenttype is not application/json")
         }
-        for attribute in checked {
-            if let text = attributes[attribute] { try check(attribute, text) }
+        for index in checked.indices {
+            if let text = attributes[checked[index]] { try check(checked[index], text) }
         }
     }
 
