@@ -40,7 +40,7 @@ def progress(workload: Workload, more: int) -> None:
 def conclude(deployment: Deployment, service: Service, workload: Workload) -> None:
     workload.finish(60)
     history = History(workload.sent, deployment.bus, deployment.database)
-    history.wait_until_answered(30)
+    history.wait_until_answered(120)
     assert service.wait_ready(10).stop() == 0
     print(f"E2E_SEED={SEED}: {history.check()}")
 
