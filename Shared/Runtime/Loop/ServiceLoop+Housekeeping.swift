@@ -11,7 +11,8 @@ extension ServiceLoop {
     func housekeep(_ consumers: Consumers) throws {
         let now = clock.now()
         if hasMoreToPrune { prune() }
-        try checkCompleteness(consumers, now)
+        // A newcomer must not miss the moment in which it shares the topics; an idle service is to cost nothing.
+        if !wasComplete { try checkCompleteness(consumers, now) }
         guard now - lastHousekeeping >= .seconds(1) else { return }
         lastHousekeeping = now
         metrics.outbox(publisher.pending)
@@ -28,6 +29,7 @@ extension ServiceLoop {
             consumers.commit(ownership.uncommitted, wait: false)
             ownership.committed()
         }
+        if wasComplete { try checkCompleteness(consumers, now) }
         if isKeeper { sendDue() }
         if now - lastReload >= .seconds(2) {
             lastReload = now
