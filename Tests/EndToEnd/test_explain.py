@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`identitybus explain`: from any id to all others, beside running services, on both engines."""
 
-import os
 import subprocess
 
 import pytest

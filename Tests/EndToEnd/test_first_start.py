@@ -11,7 +11,7 @@ import pytest
 from identitybus_testkit.broker import Broker
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import SERVICES, Platform, one
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 # What each service reads.
 READS = {
@@ -40,13 +40,13 @@ def test_all_services_own_all_partitions_within_10_s_and_have_nothing_to_complai
 ) -> None:
     prefix = f"first-{uuid.uuid4().hex[:8]}."
     platform = make_deployment(engine, on=empty_broker(prefix), prefix=prefix, kind=Platform)
-    started = time.monotonic()
+    started, in_time = time.monotonic(), Deadline(10)
     services = [platform.service(name, **platform.broker.usual_settings()).start() for name in SERVICES]
     expected = {
         name: {f"{prefix}identity.{topic}.v1": set(range(12)) for topic in topics} for name, topics in READS.items()}
     until(
         lambda: all(service.is_ready and service.owned() == expected[service.name] for service in services),
-        started + 10 - time.monotonic(),
+        in_time.left,
         lambda: "all ready with all partitions: "
         + str([(service.name, service.is_ready, service.owned()) for service in services]))
     print(f"{time.monotonic() - started:.1f} s")

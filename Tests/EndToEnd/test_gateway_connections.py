@@ -18,7 +18,7 @@ from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, bearer, compressed, read_all
 from identitybus_testkit.secrets import INTERNAL_KEY
 from identitybus_testkit.standin import StandIn, succeeded
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 PATH = "/v2/users/an-install/link"
 BODY = b'{"external_id":"ada"}'
@@ -130,7 +130,9 @@ def test_a_connection_that_is_told_to_close_is_closed_whatever_comes(client: Cli
         connection.sendall(head(LIMIT + 1))
         assert b" 413 " in connection.recv(65536)
         connection.sendall(b"x" * (LIMIT + 1) + head(len(BODY)) + BODY)
-        assert closed_after(connection) < 2
+        in_time = Deadline(2)
+        closed_after(connection)
+        assert in_time.left
 
 
 def test_500_slow_clients_do_not_stop_the_others(client: Client) -> None:
@@ -138,9 +140,9 @@ def test_500_slow_clients_do_not_stop_the_others(client: Client) -> None:
     try:
         for number, connection in enumerate(slow):
             connection.sendall(head(1000)[: 20 + number % 40])
-        start = time.monotonic()
+        in_time = Deadline(5)
         assert all(is_served(client) for _ in range(20))
-        assert time.monotonic() - start < 5
+        assert in_time.left
     finally:
         for connection in slow:
             connection.close()
@@ -158,10 +160,10 @@ def test_a_body_at_the_limit_and_over_it(client: Client) -> None:
 
 
 def test_a_length_over_the_limit_is_refused_before_the_body(client: Client) -> None:
-    start = time.monotonic()
+    in_time = Deadline(2)
     answer = client.raw(head(10**12))
     assert answer.startswith(b"HTTP/1.1 413 ") and b"connection: close" in answer.lower()
-    assert time.monotonic() - start < 2
+    assert in_time.left
 
 
 def test_an_endless_chunked_body_is_refused(client: Client) -> None:

@@ -2,7 +2,6 @@
 """Our own calls for devices and for verification. Behind the gateway is a stand-in, which shows the command that a
 request became and gives any reply; test_gateway_services.py has the real services."""
 
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from identitybus_testkit.gateway import TOKEN_SECRET, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, bearer
 from identitybus_testkit.standin import StandIn, pending, rejected, succeeded
 from identitybus_testkit.tokens import install_token, shown, user_token
+from identitybus_testkit.waiting import Deadline
 
 SDK = "demo-sdk"
 DEVICE = {"kind": "phone", "platform": "ios"}
@@ -136,10 +136,10 @@ def test_while_the_linker_has_its_turn_the_device_is_told(
 ) -> None:
     waiting = {"installId": "i-1", "awaiting": "linker", "installToken": INSTALL_TOKEN}
     script.replies = [pending(waiting)]
-    start = time.monotonic()
+    at_once = Deadline(1)
     answer = ask(client, path, body)
     assert answer.status == 202 and answer.json == waiting
-    assert time.monotonic() - start < 1
+    assert at_once.left
     assert "expirytime" not in user.last, "the linker may take its time"
     script.replies = [pending({"installId": "i-1", "awaiting": "platform"}), rejected("USER_ALREADY_EXISTS")]
     assert ask(client, path, body).status == 409

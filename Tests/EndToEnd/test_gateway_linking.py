@@ -15,7 +15,7 @@ from identitybus_testkit.commands import PHONE, TABLET, fresh
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer
 from identitybus_testkit.standin import StandIn, succeeded
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 BACKEND = "demo-backend"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -295,9 +295,9 @@ def test_without_a_service_the_request_times_out_and_says_which(running: Gateway
         link_service.resume()
     # Without a key nobody can ask again, so the command has expired; with one it is decided, as soon as the service is
     # back in its groups.
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     while (answer := link(gateway.client, install, external_id, Idempotency_Key=key)).status == 504:
-        assert time.monotonic() < deadline, "the service is back, and its answer does not come"
+        assert deadline.left, "the service is back, and its answer does not come"
     assert answer.status == 200
     gateway.stop()
 

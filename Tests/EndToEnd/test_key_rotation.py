@@ -20,6 +20,7 @@ from identitybus_testkit.platform import SERVICES, Platform, Traffic
 from identitybus_testkit.secrets import INTERNAL_KEY, gateway_keys
 from identitybus_testkit.service import Service
 from identitybus_testkit.verification import verification_apps
+from identitybus_testkit.waiting import Deadline
 
 OLD, NEW = INTERNAL_KEY, "e2e-next-internal-key-Qv40-not-for-logs"
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -87,7 +88,7 @@ class Web:
     def until_answered(self, path: str, body: Any, key: str | None, headers: dict[str, str] | None = None,
                        method: str = "POST", timeout: float = 60) -> Answer:
         sent = {"Idempotency-Key": fresh("key")} | (headers or {})
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout)
         while True:
             try:
                 clients = self.platform.gateways()
@@ -97,7 +98,7 @@ class Web:
                     return answer
             except (OSError, IndexError, AssertionError):
                 pass  # a gateway that was stopped meanwhile
-            assert time.monotonic() < deadline, f"no answer to {path} within {timeout} s"
+            assert deadline.left, f"no answer to {path} {deadline}"
             time.sleep(0.1)
 
     def _run(self, number: int) -> None:

@@ -18,7 +18,7 @@ from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.platform import SERVICES, Platform, Traffic, one
 from identitybus_testkit.service import Service
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 pytestmark = pytest.mark.chaos
 # The embedded broker deletes neither topics nor records.
@@ -72,13 +72,13 @@ def test_the_broker_is_killed_under_load_and_comes_back(platform: Platform, away
     away.go_away()
     wait_until_told(services, "broker", NOTICED)
     away.come_back()
-    back = time.monotonic()
+    recovered = Deadline(RECOVERED)
     asked = [one(name) for name in SERVICES]
     for command in asked:
         traffic.send(command)
     # The first answer, behind all that came meanwhile. When a saga ends is a matter of how much that is.
     for command in asked:
-        platform.bus.reply(command.id, max(0.1, back + RECOVERED - time.monotonic()))
+        platform.bus.reply(command.id, recovered.left)
     for command in asked:
         platform.bus.final(command.id, 30)
     traffic.finish()

@@ -3,7 +3,6 @@
 
 import json
 import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -13,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from .broker import Broker
 from .commands import Command
 from .secrets import Headers, leaks, signature
+from .waiting import Deadline
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class Collector:
 
     def wait(self, condition: Callable[[], Any], timeout: float, what: Callable[[], str]) -> Any:
         """The first true value of `condition`, which is asked again whenever something came."""
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout)
         with self._changed:
             while not (value := condition()):
-                left = deadline - time.monotonic()
-                assert left > 0, f"not within {timeout:.0f} s: {what()}"
+                left = deadline.left
+                assert left, f"{deadline}: {what()}"
                 self._changed.wait(min(left, 0.5))
             return value
 

@@ -17,7 +17,7 @@ from .databases import Database
 from .deployment import Deployment
 from .service import Service
 from .verification import verification_apps, vouched
-from .waiting import until
+from .waiting import Deadline, until
 
 
 class Platform(Deployment):
@@ -74,9 +74,9 @@ class Traffic:
         self.bus.flush(timeout)
         if self._problem is not None:
             raise self._problem
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout)
         for id in list(self.sent):
-            self.bus.final(id, max(0.1, deadline - time.monotonic()))
+            self.bus.final(id, deadline.left)
 
     def wait_for_answers(self, more: int, timeout: float = 30) -> None:
         goal = self.answered() + more

@@ -52,10 +52,9 @@ class Service:
         return self.wait(timeout)
 
     def wait(self, timeout: float) -> int:
-        try:
-            return self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not end within {timeout} s\n{self.tail()}") from None
+        process = self.process
+        until(lambda: process.poll() is not None, timeout, lambda: f"{self.name} to end\n{self.tail()}")
+        return process.returncode
 
     def kill(self) -> None:
         if self.is_running:
