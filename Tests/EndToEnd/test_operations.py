@@ -467,9 +467,11 @@ def test_operations_up_chooses_no_port_and_tells_where_its_children_are(up: Up) 
 
     os.kill(children["sync"], signal.SIGKILL)
     os.kill(children["gateway"], signal.SIGKILL)
-    until(
-        lambda: set(up.health) == set(children) and not {up.health["sync"], up.health["gateway"]} & set(first.values()),
-        30, lambda: f"new lines for what was killed: {up.health}")
+    def renewed() -> bool:
+        health = up.health
+        return set(health) == set(children) and not {health["sync"], health["gateway"]} & set(first.values())
+
+    until(renewed, 30, lambda: f"new lines for what was killed: {up.health}")
     for name, address in up.health.items():
         assert address == first[name] or name in ("sync", "gateway"), name
         until(lambda: answers(f"{address}/readyz"), 60, f"{name} ready")

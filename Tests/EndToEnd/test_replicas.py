@@ -2,6 +2,7 @@
 """Replicas of a service: one that is killed, and two that cannot be replicas of each other."""
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +102,25 @@ def test_two_sqlite_stores_in_one_group_are_refused(
     # Were there two truths, both would have answered.
     lone.bus.collector.catch_up()
     assert lone.bus.collector.answered == 1 + partitions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sqlite_service_is_killed_while_it_joins_and_comes_back(
+    make_deployment: Callable[..., Deployment], seed: int
+) -> None:
+    """A member that was killed right after it had joined has its share until its session ends."""
+    deployment = make_deployment("sqlite")
+    service = deployment.service(**deployment.broker.usual_settings()).start().wait_ready()
+    assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+    chance = random.Random(seed)
+    for _ in range(6):
+        service.kill()
+        service.start()
+        time.sleep(chance.uniform(0.5, 3))
+        assert service.is_running, service.tail()
+    service.wait_ready()
+    assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
 
 
 @pytest.mark.slow

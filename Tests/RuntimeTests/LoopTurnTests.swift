@@ -35,6 +35,35 @@ import Testing
         #expect(decided(service) == [])
     }
 
+    /// A replica that was killed counts as a member until its session ends. Who has decided before goes on then.
+    @Test func whatAKilledPredecessorHadIsTakenOver() throws {
+        let before = try ManualLoop(FakeService(), partitions: 2, assigned: 2)
+        try before.log(["v0"])
+        try before.turn(8)
+        before.crash()
+        let service = FakeService()
+        let loop = try ManualLoop(service, on: before.store, partitions: 2, assigned: 1)
+        try loop.log(["v0", "v1"])
+        try loop.turn(20)
+        #expect(decided(service) == [])
+        loop.assign(2)
+        try loop.turn(8)
+        #expect(decided(service) == ["v1"])
+    }
+
+    /// Nor does it share with the living.
+    @Test func whoHasDecidedBeforeWaitsForTheDeadAlone() throws {
+        let before = try ManualLoop(FakeService(), partitions: 2, assigned: 2)
+        try before.log(["v0"])
+        try before.turn(8)
+        before.crash()
+        let service = FakeService()
+        let loop = try ManualLoop(service, on: before.store, partitions: 2, assigned: 1)
+        try loop.log(["v0", "v1"])
+        #expect(throws: ConfigurationProblem.self) { try loop.turn(40) }
+        #expect(decided(service) == [])
+    }
+
     /// It reads on while topics get more partitions.
     @Test func whoHadAllPartitionsMayWaitForNewOnes() throws {
         let service = FakeService()

@@ -74,7 +74,8 @@ extension ServiceLoop {
 
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
     /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back. If that one goes
-    /// meanwhile, the newcomer leaves all the same: it has not got what was decided.
+    /// meanwhile, the newcomer leaves all the same: it has not got what was decided. Who has decided before may have been
+    /// killed, and shares with itself until that session has ended.
     private func checkCompleteness(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
         guard !configuration.database.isShared, consumers.problem == nil else { return }
         if isComplete {
@@ -84,16 +85,24 @@ extension ServiceLoop {
         }
         let since = partialSince ?? now
         partialSince = since
-        guard now - since > (wasComplete ? .seconds(40) : .seconds(3)) else { return }
+        if !hasBegun {
+            do {
+                hasBegun = try database.transaction { try Storage.Progress.hasBegun(in: $0) }
+            } catch {
+                return note(error)
+            }
+        }
+        let dead = hasBegun ? configuration.kafka.sessionTimeout * 2 : .seconds(3)
+        guard now - since > (wasComplete ? .seconds(40) : dead) else { return }
         throw ConfigurationProblem(
             "DATABASE_URL",
             "is not set, and another replica of the \(Service.name) service reads the same topics. With SQLite there can be "
                 + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
     }
 
-    /// Whether everything that the service reads is assigned to this replica, and was before if it ever was another's.
+    /// Whether everything that the service reads is assigned to this replica, and what was ever another's is in its store.
     var isComplete: Bool {
-        guard let consumers, wasComplete || partialSince == nil else { return false }
+        guard let consumers, wasComplete || partialSince == nil || hasBegun else { return false }
         return consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
     }
 

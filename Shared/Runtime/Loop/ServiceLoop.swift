@@ -79,6 +79,8 @@ package final class ServiceLoop<Service: CommandService> {
     /// Since when this SQLite replica has had less than all partitions.
     var partialSince: ContinuousClock.Instant?
     var wasComplete = false
+    /// Whether this replica has decided in its store before, which it looks up when it shares the topics.
+    var hasBegun = false
 
     /// - Precondition: storage is migrated and the topics exist (`LoopStart`).
     package init(service: Service, start: LoopStart) throws {

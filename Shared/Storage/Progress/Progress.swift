@@ -158,6 +158,13 @@ public enum Progress {
         try checkFence([partition], [rows.count])
     }
 
+    /// Whether any record was ever decided in this store.
+    public static func hasBegun(in transaction: any SQLTransaction) throws(StorageError) -> Bool {
+        try !transaction.query(
+            "SELECT 1 FROM progress WHERE next_offset <> $1 LIMIT 1", [.integer(ProgressRow.earliest)]
+        ).isEmpty
+    }
+
     static func checkFence(
         _ partitions: [TopicPartition], _ counts: [Int]
     ) throws(StorageError) {
