@@ -75,17 +75,18 @@ def current(bus: Bus, install: str) -> dict[str, Any]:
 
 def remote_enabled(bus: Bus, install: str, expected: bool) -> None:
     """What another install did reaches the user service as an event."""
-    until(lambda: current(bus, install)["isRemoteEnabled"] is expected, 10, f"isRemoteEnabled {expected} on {install}")
+    until(lambda: current(bus, install)["isRemoteEnabled"] is expected, 30, f"isRemoteEnabled {expected} on {install}")
 
 
-def told(bus: Bus, install: str, kind: str, timeout: float = 10) -> dict[str, Any]:
+def told(bus: Bus, install: str, kind: str, timeout: float = 30) -> dict[str, Any]:
     """The one event of this kind about the install that the user service publishes."""
     def found() -> list[dict[str, Any]]:
-        records = [record for records in bus.collector.events.values() for record in records]
-        return [
-            record.data for record in records
+        records = [record for records in list(bus.collector.events.values()) for record in records]
+        # One that stands there twice has one id.
+        return list({
+            record.envelope["id"]: record.data for record in records
             if record.envelope["type"] == f"identity.user.{kind}.v1" and record.data["installId"] == install
-        ]
+        }.values())
 
     until(found, timeout, f"an event user.{kind} about {install}")
     assert len(found()) == 1
@@ -227,7 +228,7 @@ def test_the_tokens_of_an_erased_user_open_nothing(bus: Bus) -> None:
     """U40."""
     install, result = created(bus, fresh("ext"))
     assert bus.ask(c.erase(result["userId"]))["status"] in ("pending", "succeeded")
-    until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 10, "the user is gone")
+    until(lambda: bus.ask(c.get(install)).get("reason") == "NO_USER", 30, "the user is gone")
     for kind, id in [("app_install", life(result)), ("app_user", result["userId"])]:
         for command in (c.get(install), c.reset(install), c.confirm(install)):
             rejected(bus.ask(by(command, kind, id)), "USER_TOKEN_NOT_ALLOWED")
@@ -496,18 +497,22 @@ def test_unknown_and_foreign_codes_are_invalid_and_tell_nothing_more(bus: Bus) -
 def test_an_expired_code_is_refused(bus: Bus) -> None:
     """U3."""
     code = code_for(bus, fresh("ext"), app="hasty")
-    time.sleep(2.2)
+    time.sleep(8.2)
     rejected(bus.ask(c.create(fresh("install"), app="hasty", authCode=code)), "AUTH_CODE_EXPIRED")
 
 
 def test_codes_of_one_external_id_are_limited(bus: Bus) -> None:
     """U10."""
     external_id = fresh("ext")
-    for _ in range(3):
-        code_for(bus, external_id, app="hasty")
-    rejected(bus.ask(c.request_code(external_id, app="hasty")), "AUTH_CODE_LIMIT_REACHED")
+    # At once, so that no code is over before the last is asked for.
+    requests = [c.request_code(external_id, app="hasty") for _ in range(4)]
+    bus.send_all(requests)
+    *replies, last = [bus.reply(request.id) for request in requests]
+    for reply in replies:
+        succeeded(reply)
+    rejected(last, "AUTH_CODE_LIMIT_REACHED")
     code_for(bus, fresh("ext"), app="hasty")
-    time.sleep(2.2)
+    time.sleep(8.2)
     code_for(bus, external_id, app="hasty")
 
 
@@ -618,7 +623,7 @@ def test_a_link_by_the_backend_reaches_an_unlinked_user(bus: Bus) -> None:
     """U28."""
     install, result = created_unlinked(bus)
     succeeded(bus.ask(c.request(install, fresh("ext"))))
-    until(lambda: current(bus, install)["isLinked"], 10, "the link")
+    until(lambda: current(bus, install)["isLinked"], 30, "the link")
     assert told(bus, install, "linked")["userId"] == result["userId"]
 
 
@@ -627,7 +632,7 @@ def test_a_linker_that_takes_too_long_expires_and_leaves_nothing_half_linked(bus
     install, external_id = fresh("install"), fresh("ext")
     creation = begin_linker(bus, install, app="hasty")
     succeeded(bus.ask(c.request(install, external_id, app="hasty")))
-    assert bus.final(creation.id, timeout=15)["status"] == "expired"
+    assert bus.final(creation.id)["status"] == "expired"
     rejected(bus.ask(c.confirm(install, app="hasty")), "NO_USER")
     assert "userId" not in succeeded(bus.ask(c.query(install, app="hasty")))
     assert told(bus, install, "creation-failed") == {"installId": install}
@@ -637,7 +642,7 @@ def test_a_link_that_comes_too_late_does_not_spoil_the_next_creation(bus: Bus) -
     """U20. The backend links after the linker expired; the device's next user has another external id."""
     install = fresh("install")
     creation = begin_linker(bus, install, app="hasty")
-    assert bus.final(creation.id, timeout=15)["status"] == "expired"
+    assert bus.final(creation.id)["status"] == "expired"
     external_id = fresh("ext")
     phone = fresh("install")
     owner = succeeded(bus.settle(c.create(phone, app="hasty", authCode=code_for(bus, external_id, app="hasty"))))
@@ -666,7 +671,7 @@ def test_what_an_earlier_life_left_does_not_spoil_the_next_linker(bus: Bus) -> N
 def test_the_expirytime_of_a_creation_ends_its_linker_sooner(bus: Bus) -> None:
     """U20."""
     install = fresh("install")
-    expiry = (datetime.now(timezone.utc) + timedelta(seconds=3)).isoformat()
+    expiry = (datetime.now(timezone.utc) + timedelta(seconds=10)).isoformat()
     command = c.create(install, appSecret=APP_SECRET, linking="linker").but(attributes={"expirytime": expiry})
     assert bus.ask(command)["status"] == "pending"
-    assert bus.final(command.id, timeout=15)["status"] == "expired"
+    assert bus.final(command.id)["status"] == "expired"

@@ -36,11 +36,11 @@ def apps() -> list[dict[str, object]]:
             ],
             "sdk": {"keysOpenInstalls": True},
         },
-        # Everything of the user service that takes time, in seconds.
+        # Everything of the user service that takes time, in seconds: enough for what must be done within it.
         {
             "id": "hasty",
             "keys": [key("hasty-backend", "user.link"), key("hasty-sdk", "sdk")],
-            "sdk": {"appSecret": APP_SECRET, "authCodeLifetimeSeconds": 2, "linkerTimeoutSeconds": 2,
+            "sdk": {"appSecret": APP_SECRET, "authCodeLifetimeSeconds": 8, "linkerTimeoutSeconds": 8,
                     "maxOutstandingCodes": 3, "keysOpenInstalls": True},
         },
         # Installs are opened by tokens alone, as is the default.
