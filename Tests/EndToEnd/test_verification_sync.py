@@ -26,11 +26,15 @@ class Sync:
         self.login: list[dict[str, Any]] | None = None
         self.logout: list[dict[str, Any]] | None = None
         self.held: list[dict[str, Any]] = []
-        self.kinds: list[str] = []
+        self.asked: dict[str, str] = {}
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of the commands, each once: what waits long for its answer is asked again, under the same id."""
+        return list(self.asked.values())
 
     def __call__(self, command: dict[str, Any]) -> list[dict[str, Any]]:
-        kind = command["type"].split(".")[2]
-        self.kinds.append(kind)
+        kind = self.asked[command["id"]] = command["type"].split(".")[2]
         answers: list[dict[str, Any]] | None = getattr(self, kind)
         if answers is None:
             return [found("17") if kind == "login" else found("-4")]
@@ -90,7 +94,7 @@ def test_a_logout_that_is_refused_is_not_announced(
     sync.logout = [rejected(reason)]
     assert bus.settle(leave(device))["reason"] == reason
     assert session(bus, device)["mpid"] == "17" and session(bus, device)["state"] == "verified"
-    assert bus.sessions(device) == ["login verified 17"]
+    assert bus.wait_sessions(device, 1) == ["login verified 17"]
     sync.logout = None
     # Also without identifiers: that is a logout as long as somebody is there.
     assert bus.settle(login(device))["status"] == "succeeded"
@@ -109,7 +113,7 @@ def test_a_logout_is_told_when_it_is_true(bus: ServiceBus, sync: Sync) -> None:
     bus.collector.wait(lambda: sync.held, 20, lambda: "the logout at the sync service")
     assert "expirytime" not in sync.held[0]
     assert session(bus, device)["mpid"] == "17"
-    assert bus.sessions(device) == ["login verified 17"]
+    assert bus.wait_sessions(device, 1) == ["login verified 17"]
     sync.answer(sync.held[0], found("-4"))  # type: ignore[attr-defined]
     assert bus.final(command)["result"]["mpid"] == "-4"
     assert bus.wait_sessions(device, 2)[-1] == "logout anonymous 17"

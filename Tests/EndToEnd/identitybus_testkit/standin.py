@@ -42,7 +42,7 @@ class StandIn:
             "allow.auto.create.topics": broker.is_embedded, "log_level": 2}))
         partitions = [TopicPartition(self.topic, number) for number in broker.partitions(self.topic)]
         for partition in partitions:
-            partition.offset = self._consumer.get_watermark_offsets(partition, timeout=10)[1]
+            partition.offset = self._consumer.get_watermark_offsets(partition, timeout=60)[1]
         self._consumer.assign(partitions)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
