@@ -204,7 +204,7 @@ def test_rotation(
     write(deployment, (old, new))
     until(lambda: bus.settle(enter("user", new))["status"] == "succeeded", 15, "the new key")
 
-    sent: list[tuple[float, str, Command]] = []
+    sent: list[tuple[str, Command]] = []
     stop = threading.Event()
 
     def traffic() -> None:
@@ -212,44 +212,49 @@ def test_rotation(
         while not stop.is_set():
             key_id = (old, new)[turn % 2]
             command = enter(f"user-{turn % 7}", key_id)
-            sent.append((time.monotonic(), key_id, command))
+            sent.append((key_id, command))
             bus.send(command)
             turn += 1
             time.sleep(0.02)
 
+    def one_is_refused() -> bool:
+        return any(
+            record.data["status"] == "rejected" for _, command in sent[early:]
+            for record in list(bus.collector.replies.get(command.id, ())))
+
     worker = threading.Thread(target=traffic)
     worker.start()
     try:
-        time.sleep(3)
-        cut = time.monotonic()
+        until(lambda: len(sent) > 80, 60, "traffic with both keys")
+        # What is answered by now was decided before the old key goes, what is sent behind a refusal after that.
+        early = len(sent)
+        for _, command in sent[:early]:
+            bus.final(command, timeout=60)
         write(deployment, (new,))
-        until(lambda: verification.lines("apps file reloaded") and time.monotonic() > cut + 10.5, 20, "ten seconds")
-        late = time.monotonic()
-        time.sleep(2)
+        until(one_is_refused, 10.5, "the end of the old key in ten seconds")
+        late = len(sent)
+        until(lambda: len(sent) > late + 80, 60, "traffic without the old key")
     finally:
         stop.set()
         worker.join()
-    seen = {old: [0, 0], new: [0, 0]}
     ended: set[str] = set()
-    for when, key_id, command in sent:
+    for turn, (key_id, command) in enumerate(sent):
         reply = bus.final(command, timeout=60)
-        if key_id == new or when < cut - 1:
+        if key_id == new or turn < early:
             assert reply["status"] == "succeeded" and reply["result"]["keyId"] == key_id, reply
-        elif when > late:
+        elif turn >= late:
             assert reply["status"] == "rejected" and reply["reason"] == reason, reply
-        if key_id == old and when < cut - 1:
+        if key_id == old and turn < early:
             ended.add(command.data["deviceId"])
-        seen[key_id][when > late] += 1
-    assert all(before > 20 and after > 20 for before, after in seen.values()), seen
     assert verification.process.pid == process and verification.is_running
     counts = {count.get("keyId") for count in bus.settle(usage())["result"]["counts"]}
     assert {old, new} <= counts
     # What the old key had vouched for is over, without anybody asking; what the new one vouches for is not.
     for device in ended:
         assert " ".join(bus.wait_sessions(device, 2)[-1].split()[:3]) == "ended keyGone unverified!"
-    for when, key_id, command in sent:
+    for key_id, command in sent:
         if key_id == new:
-            assert len(bus.sessions(command.data["deviceId"])) == 1
+            assert len(bus.wait_sessions(command.data["deviceId"], 1)) == 1
 
 
 # How a session ends by itself. The store is asked for it, so both are tried.
@@ -318,7 +323,7 @@ def test_a_switch_to_enforce_ends_what_nobody_vouched_for(deployment: Verificati
 def test_a_session_ends_by_age(deployment: VerificationDeployment) -> None:
     """V44."""
     bus = deployment.verification
-    write_section(deployment, sessionSeconds=4)
+    write_section(deployment, sessionSeconds=10)
     deployment.start()
     device, user = fresh("device"), fresh("user")
     mpid(bus.settle(vouched(device, user)))
@@ -333,12 +338,12 @@ def test_retire_at(deployment: VerificationDeployment) -> None:
     """V42, V56. A key with a date ends on it, although nobody touches the file."""
     bus = deployment.verification
     verification, _ = deployment.start()
-    end = time.time() + 8
+    end = time.time() + 25
     text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
     write_keys(deployment, ("k1", "k2"), k1={"retireAt": text})
     until(lambda: verification.lines("apps file reloaded"), 20, "the file to be read")
     assert bus.settle(vouched(fresh("device"), "user"))["status"] == "succeeded"
     assert time.time() < end - 1, "the services took too long for this test to say anything"
-    until(lambda: time.time() > end + 0.2, 20, "the end of the key")
+    until(lambda: time.time() > end + 0.2, 60, "the end of the key")
     assert bus.ask(vouched(fresh("device"), "user"))["reason"] == "InvalidAuthToken"
     assert bus.settle(vouched(fresh("device"), "user", key_id="k2"))["status"] == "succeeded"
