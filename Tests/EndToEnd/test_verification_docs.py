@@ -55,7 +55,7 @@ def test_the_programs(language: str, tmp_path: Path) -> None:
     environment = os.environ | {"VERIFICATION_SECRET": SECRET, "LC_ALL": "C.UTF-8"}
     for message in MESSAGES:
         run = subprocess.run(
-            [*command, tmp_path / name, message], env=environment, capture_output=True, text=True, timeout=120)
+            [*command, tmp_path / name, message], env=environment, capture_output=True, text=True, timeout=600)
         assert run.returncode == 0, run.stderr
         assert run.stdout == expected(message) + "\n"
 
