@@ -10,7 +10,7 @@ from identitybus_testkit.gateway import TOKEN_SECRET, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, bearer
 from identitybus_testkit.standin import StandIn, pending, rejected, succeeded
 from identitybus_testkit.tokens import install_token, shown, user_token
-from identitybus_testkit.waiting import Deadline
+from identitybus_testkit.waiting import Deadline, until
 
 SDK = "demo-sdk"
 DEVICE = {"kind": "phone", "platform": "ios"}
@@ -55,7 +55,7 @@ def verification(gateway_deployment: GatewayDeployment, script: Scripted) -> Sta
 
 @pytest.fixture(scope="module")
 def client(gateway_deployment: GatewayDeployment, user: StandIn, verification: StandIn) -> Client:
-    gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="1500").start().wait_ready()
+    gateway = gateway_deployment.gateway().start().wait_ready()
     assert isinstance(gateway, Gateway)
     return gateway.client
 
@@ -136,7 +136,7 @@ def test_while_the_linker_has_its_turn_the_device_is_told(
 ) -> None:
     waiting = {"installId": "i-1", "awaiting": "linker", "installToken": INSTALL_TOKEN}
     script.replies = [pending(waiting)]
-    at_once = Deadline(1)
+    at_once = Deadline(10)
     answer = ask(client, path, body)
     assert answer.status == 202 and answer.json == waiting
     assert at_once.left
@@ -145,11 +145,17 @@ def test_while_the_linker_has_its_turn_the_device_is_told(
     assert ask(client, path, body).status == 409
 
 
-def test_pending_for_good_times_out(client: Client, user: StandIn, script: Scripted) -> None:
+def test_pending_for_good_times_out(gateway_deployment: GatewayDeployment, user: StandIn, script: Scripted) -> None:
+    hasty = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="1500").start().wait_ready()
+    assert isinstance(hasty, Gateway)
     script.replies = [pending({"installId": "i-1", "awaiting": "platform"})]
-    answer = client.post("/sdk/v1/users", CREATE, SDK)
+    count = len(user.commands)
+    answer = hasty.client.post("/sdk/v1/users", CREATE, SDK)
     assert answer.status == 504
+    # The command may still be on its way.
+    until(lambda: len(user.commands) > count, 10, "the command")
     assert answer.json["ref"] == user.last["id"]
+    assert hasty.stop() == 0
 
 
 @pytest.mark.parametrize("reason,status", [

@@ -55,8 +55,9 @@ class GatewayDeployment(Deployment):
         self.stand_ins: list[StandIn] = []
 
     def gateway(self, **more: str) -> Gateway:
-        """Another gateway process, not started."""
+        """Another gateway process, not started. It waits for replies for as long as a busy machine may take."""
         environment = self.broker.service_environment() | {
+            "GATEWAY_REPLY_TIMEOUT_MS": "30000",
             "TOPIC_PREFIX": self.prefix, "IDENTITYBUS_APPS": str(self.apps_file), "LOG_FORMAT": "json",
             "IDENTITYBUS_GATEWAY_KEYS": gateway_keys(), "HTTP_PORT": "0", "GATEWAY_PORT": "0"}
         gateway = Gateway("gateway", environment | more, self.directory / f"gateway-{len(self.services)}.log")

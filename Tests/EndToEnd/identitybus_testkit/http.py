@@ -34,7 +34,7 @@ class Answer:
 class Client:
     """One connection for each request, unless `keep` is set."""
 
-    def __init__(self, address: str, timeout: float = 30) -> None:
+    def __init__(self, address: str, timeout: float = 60) -> None:
         self.address = address
         self.host, self.port = urlsplit(address).hostname or "", urlsplit(address).port or 0
         self.timeout = timeout
@@ -59,17 +59,23 @@ class Client:
     def get(self, path: str, key: str | None = None) -> Answer:
         return self.send("GET", path, headers=bearer(key) if key else {})
 
-    def raw(self, data: bytes, timeout: float = 10) -> bytes:
+    def raw(self, data: bytes, timeout: float = 30) -> bytes:
         """Sends bytes and reads until the other side closes."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as connection:
-            connection.sendall(data)
+            try:
+                connection.sendall(data)
+            except ConnectionError:
+                pass  # told to go away before all was sent; the answer is there all the same
             return read_all(connection)
 
 
 def read_all(connection: socket.socket) -> bytes:
     parts = []
-    while part := connection.recv(65536):
-        parts.append(part)
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass  # closed before all that was sent had been read
     return b"".join(parts)
 
 
