@@ -489,6 +489,7 @@ def test_the_same_key_is_the_same_command(client: Client, sync: StandIn) -> None
 def test_nothing_of_a_person_is_logged(client: Client, gateway: Gateway) -> None:
     secret = fresh("private")
     body = WEB | {"known_identities": {"email": f"{secret}@x.y", "device_application_stamp": secret}}
-    assert post(client, f"/v1/login?email={secret}", body).status == 200
-    until(lambda: gateway.access("/v1/login"), 5, "the access log")
+    answer = post(client, f"/v1/login?email={secret}", body)
+    assert answer.status == 200
+    until(lambda: gateway.access(answer.headers["X-Request-Id"]), 10, "the access log's line")
     assert secret not in gateway.log.read_text()

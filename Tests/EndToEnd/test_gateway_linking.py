@@ -6,6 +6,7 @@ import re
 import threading
 import time
 import uuid
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -140,19 +141,30 @@ def test_erasing_a_user_is_answered_when_it_is_done(
 
 
 def test_an_erasure_that_takes_long_goes_on(
-    running: GatewayDeployment, others: dict[str, StandIn]
+    running: GatewayDeployment, client: Client, others: dict[str, StandIn]
 ) -> None:
     hasty = running.gateway(GATEWAY_REPLY_TIMEOUT_MS="1500").start().wait_ready()
     assert isinstance(hasty, Gateway)
-    user = link(hasty.client, new_install(running), fresh("ext")).text_of("id")
+    user = link(client, new_install(running), fresh("ext")).text_of("id")
     sync = others["sync"]
+
+    def goes_on() -> bool:
+        answer = erase(hasty.client, user)
+        # 504: this gateway's time was over before the service had begun.
+        assert answer.status in (202, 504) and (answer.body == b"") == (answer.status == 202), answer
+        return answer.status == 202
+
+    def asked() -> list[dict[str, Any]]:
+        return [one.envelope for one in list(sync.commands) if one.data["userId"] == user]
+
     ready, sync.script = sync.script, lambda _: []
-    answer = erase(hasty.client, user)
-    assert (answer.status, answer.body) == (202, b"")
-    assert erase(hasty.client, user).status == 202, "who asks again waits along"
+    until(goes_on, 30, "the erasure has begun")
+    until(goes_on, 30, "who asks again waits along")
+    until(asked, 15, "the command to sync")
     sync.script = ready
-    [asked] = [one.envelope for one in sync.commands if one.data["userId"] == user]
-    sync.answer(asked, succeeded())
+    # Link asks again after 5 s, with the same command.
+    assert len({command["id"] for command in asked()}) == 1
+    sync.answer(asked()[0], succeeded())
     until(lambda: erase(hasty.client, user).status == 200, 15, "the end of the erasure")
     hasty.stop()
 
@@ -255,7 +267,7 @@ def test_killed_while_requests_wait(running: GatewayDeployment) -> None:
     threads = [threading.Thread(target=request, args=[number]) for number in range(len(installs))]
     for thread in threads:
         thread.start()
-    until(lambda: gateway.metric("gateway_requests_in_flight") == 20, 10, "all waiting")
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 20, 20, "all waiting")
     gateway.kill()
     for thread in threads:
         thread.join()
@@ -267,12 +279,10 @@ def test_killed_while_requests_wait(running: GatewayDeployment) -> None:
         link(second.client, install, external_id, Idempotency_Key=key)
         for install, external_id, key in zip(installs, external_ids, keys)]
     assert [answer.status for answer in answers] == [200] * 20
-    for install, external_id, answer in zip(installs, external_ids, answers):
-        events = [
-            record for record in running.bus.collector.events[answer.headers["X-Request-Id"]]
-            if record.envelope["type"] == "identity.link.linked.v1"]
-        assert len({record.envelope["id"] for record in events}) == 1, "linked once"
-        assert events[0].data["userId"] == answer.json["id"]
+    for answer in answers:
+        # Linked once: that no other event follows is seen at the end.
+        events = running.bus.events(answer.headers["X-Request-Id"], 1)
+        assert {(type, data["userId"]) for type, data in events} == {("linked", answer.json["id"])}
     second.stop()
 
 
@@ -284,10 +294,10 @@ def test_without_a_service_the_request_times_out_and_says_which(running: Gateway
     install, external_id, key = new_install(running), fresh("ext"), str(uuid.uuid4())
     link_service.pause()
     try:
-        start = time.monotonic()
+        start, in_time = time.monotonic(), Deadline(30)
         late = link(gateway.client, install, external_id)
         refused(late, 504, "REPLY_TIMEOUT")
-        assert 2.9 < time.monotonic() - start < 30
+        assert 2.9 < time.monotonic() - start and in_time.left
         kept = link(gateway.client, install, external_id, Idempotency_Key=key)
         refused(kept, 504, "REPLY_TIMEOUT")
         assert kept.json["ref"] == kept.headers["X-Request-Id"]
@@ -307,7 +317,7 @@ def test_the_access_log_has_traces_and_no_secrets(running: GatewayDeployment, ga
     install, external_id = new_install(running), fresh("ext")
     answer = link(gateway.client, install, external_id, traceparent=f"00-{trace}-00f067aa0ba902b7-01")
     assert answer.status == 200
-    lines = until(lambda: gateway.access(trace), 5, "the access log's line")
+    lines = until(lambda: gateway.access(trace), 10, "the access log's line")
     assert len(lines) == 1
     fields = lines[0]
     assert {name: fields[name] for name in ("method", "route", "status", "app", "key", "trace", "ref")} == {
@@ -344,20 +354,28 @@ def test_a_key_that_is_added_to_the_apps_file_works_without_a_restart(
     added = text.replace(
         "      - id: demo-backend\n",
         f"      - id: added-later\n        secret: {secret}\n        scopes: [user.link]\n      - id: demo-backend\n", 1)
-    part = running.apps_file.with_suffix(".part")
-    part.write_text(added)
-    part.replace(running.apps_file)
+
+    def write(content: str) -> None:
+        part = running.apps_file.with_suffix(".part")
+        part.write_text(content)
+        part.replace(running.apps_file)
+
+    write(added)
     try:
         install, external_id = new_install(running), fresh("ext")
         until(lambda: link(client, install, external_id, "added-later").status == 200, 15, "the new key", 0.5)
     finally:
-        running.apps_file.write_text(text)
+        write(text)
 
 
 def test_health_and_metrics(gateway: Gateway) -> None:
     assert gateway.get("/livez")[0] == 200
-    assert gateway.get("/readyz")[0] == 200
+
+    def is_ready() -> bool:
+        status, text = gateway.get("/readyz")
+        return status == 200 and json.loads(text) == {"status": "ok"}
+
+    until(is_ready, 15, "ready")  # the latest look at the broker may have come late
     text = gateway.get("/metrics")[1]
     assert 'gateway_requests_total{route="/v2/users/{install_id}/link",status="200"}' in text
     assert "gateway_request_duration_seconds_bucket" in text
-    assert json.loads(gateway.get("/readyz")[1]) == {"status": "ok"}
