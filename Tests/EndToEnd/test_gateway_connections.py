@@ -24,8 +24,8 @@ PATH = "/v2/users/an-install/link"
 BODY = b'{"external_id":"ada"}'
 AUTHORIZATION = bearer("demo-backend")["Authorization"]
 LIMIT = 131_072
-# A connection that is not cut off stays open for ever; how soon after its 2 s one is closed is up to the machine.
-CUT_OFF = 8
+# A connection that is not cut off stays open for ever; how soon after its 5 s one is closed is up to the machine.
+PATIENCE, CUT_OFF = 5, 20
 
 
 def link_answer(command: dict[str, Any]) -> list[dict[str, Any]]:
@@ -41,8 +41,16 @@ def service(gateway_deployment: GatewayDeployment) -> StandIn:
 
 @pytest.fixture(scope="module")
 def gateway(gateway_deployment: GatewayDeployment, service: StandIn) -> Iterator[Gateway]:
-    gateway = gateway_deployment.gateway(
-        GATEWAY_CLIENT_TIMEOUT_SECONDS="2", GATEWAY_MAX_IN_FLIGHT="10", GATEWAY_REPLY_TIMEOUT_MS="3000")
+    gateway = gateway_deployment.gateway(GATEWAY_MAX_IN_FLIGHT="10", GATEWAY_REPLY_TIMEOUT_MS="10000")
+    gateway.start().wait_ready()
+    yield gateway
+    assert gateway.is_running and gateway.get("/livez")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def impatient(gateway_deployment: GatewayDeployment, service: StandIn) -> Iterator[Gateway]:
+    """It disconnects slow clients soon. The tests' own clients can be slow too, so only those of slow ones have it."""
+    gateway = gateway_deployment.gateway(GATEWAY_CLIENT_TIMEOUT_SECONDS=str(PATIENCE))
     gateway.start().wait_ready()
     yield gateway
     assert gateway.is_running and gateway.get("/livez")[0] == 200
@@ -74,77 +82,101 @@ def connect(client: Client) -> socket.socket:
 # Slow clients
 
 
-def closed_after(connection: socket.socket, drip: bytes = b"") -> float:
-    """Seconds until the gateway closes; `drip` is sent byte by byte meanwhile."""
-    start = time.monotonic()
+@pytest.fixture
+def slow(impatient: Gateway) -> Iterator[Client]:
+    assert is_served(impatient.client)
+    yield impatient.client
+    assert is_served(impatient.client)
+
+
+def until_closed(connection: socket.socket, timeout: float, drip: bytes = b"") -> None:
+    """Waits until the gateway closes; `drip` is sent byte by byte meanwhile."""
+    deadline = Deadline(timeout)
     connection.settimeout(0.2)
-    while time.monotonic() - start < 15:
+    while deadline.left:
         try:
             if drip:
                 connection.sendall(drip[:1])
                 drip = drip[1:] or b"x"
             if connection.recv(65536) == b"":
-                return time.monotonic() - start
+                return
         except TimeoutError:
             continue
         except OSError:
-            return time.monotonic() - start
-    raise AssertionError("the connection is still open")
+            return
+    raise AssertionError(f"the connection is still open, {deadline}")
 
 
-def test_a_connection_that_says_nothing_is_closed(client: Client) -> None:
-    with connect(client) as connection:
-        assert 1.5 < closed_after(connection) < CUT_OFF
+class Cut:
+    """It is closed when the client's time is over and not before. To be made before the client's time begins."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def off(self, connection: socket.socket, drip: bytes = b"") -> None:
+        until_closed(connection, CUT_OFF, drip)
+        assert time.monotonic() - self._began > PATIENCE - 0.5
 
 
-def test_a_head_that_drips_is_cut_off(client: Client) -> None:
-    with connect(client) as connection:
-        assert 1.5 < closed_after(connection, b"POST /v2/users/x/link HTTP/1.1\r\nHost: l\r\nX-Slow: ") < CUT_OFF
+def test_a_connection_that_says_nothing_is_closed(slow: Client) -> None:
+    cut = Cut()
+    with connect(slow) as connection:
+        cut.off(connection)
 
 
-def test_a_body_that_drips_is_cut_off(client: Client) -> None:
-    with connect(client) as connection:
+def test_a_head_that_drips_is_cut_off(slow: Client) -> None:
+    cut = Cut()
+    with connect(slow) as connection:
+        cut.off(connection, b"POST /v2/users/x/link HTTP/1.1\r\nHost: l\r\nX-Slow: ")
+
+
+def test_a_body_that_drips_is_cut_off(slow: Client) -> None:
+    cut = Cut()
+    with connect(slow) as connection:
         connection.sendall(head(1000))
-        assert 1.5 < closed_after(connection, b'{"external_id":"') < CUT_OFF
+        cut.off(connection, b'{"external_id":"')
 
 
-def test_a_connection_that_is_kept_open_is_closed_when_idle(client: Client) -> None:
-    with connect(client) as connection:
-        for _ in range(2):
+def test_a_connection_that_is_kept_open_is_closed_when_idle(slow: Client) -> None:
+    with connect(slow) as connection:
+        for _ in range(4):
             connection.sendall(head(len(BODY)) + BODY)
             assert b" 200 " in connection.recv(65536)
-            time.sleep(1.2)
-        assert closed_after(connection) < CUT_OFF
+            time.sleep(PATIENCE / 3)  # as far from the limit as it can be, and beyond it in all
+        until_closed(connection, CUT_OFF)
 
 
-def test_a_connection_whose_body_comes_after_the_answer_is_closed_when_idle(client: Client) -> None:
-    with connect(client) as connection:
+def test_a_connection_whose_body_comes_after_the_answer_is_closed_when_idle(slow: Client) -> None:
+    cut = Cut()
+    with connect(slow) as connection:
         connection.sendall(b"POST /nothing HTTP/1.1\r\nHost: l\r\nContent-Length: 4\r\n\r\n")
         assert b" 404 " in connection.recv(65536)
         connection.sendall(b"late")
-        assert 1.5 < closed_after(connection) < CUT_OFF
+        cut.off(connection)
 
 
 def test_a_connection_that_is_told_to_close_is_closed_whatever_comes(client: Client) -> None:
     with connect(client) as connection:
         connection.sendall(head(LIMIT + 1))
         assert b" 413 " in connection.recv(65536)
-        connection.sendall(b"x" * (LIMIT + 1) + head(len(BODY)) + BODY)
-        in_time = Deadline(2)
-        closed_after(connection)
-        assert in_time.left
+        try:
+            connection.sendall(b"x" * (LIMIT + 1) + head(len(BODY)) + BODY)
+        except ConnectionError:
+            return  # closed by now
+        # A second to read the refusal; without being told it would have 15.
+        until_closed(connection, 5)
 
 
-def test_500_slow_clients_do_not_stop_the_others(client: Client) -> None:
-    slow = [connect(client) for _ in range(500)]
+def test_500_slow_clients_do_not_stop_the_others(slow: Client) -> None:
+    lasting = [connect(slow) for _ in range(500)]
     try:
-        for number, connection in enumerate(slow):
+        for number, connection in enumerate(lasting):
             connection.sendall(head(1000)[: 20 + number % 40])
         in_time = Deadline(5)
-        assert all(is_served(client) for _ in range(20))
+        assert all(is_served(slow) for _ in range(20))
         assert in_time.left
     finally:
-        for connection in slow:
+        for connection in lasting:
             connection.close()
 
 
@@ -160,7 +192,8 @@ def test_a_body_at_the_limit_and_over_it(client: Client) -> None:
 
 
 def test_a_length_over_the_limit_is_refused_before_the_body(client: Client) -> None:
-    in_time = Deadline(2)
+    # It is told at once, and has a second to read that; the body could take 15.
+    in_time = Deadline(5)
     answer = client.raw(head(10**12))
     assert answer.startswith(b"HTTP/1.1 413 ") and b"connection: close" in answer.lower()
     assert in_time.left
@@ -170,11 +203,11 @@ def test_an_endless_chunked_body_is_refused(client: Client) -> None:
     with connect(client) as connection:
         connection.sendall(head(None, "Transfer-Encoding: chunked"))
         chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
-        start = time.monotonic()
-        with pytest.raises(OSError):
-            while time.monotonic() - start < 10:
+        in_time = Deadline(8)
+        with pytest.raises(ConnectionError):
+            while in_time.left:
                 connection.sendall(chunk)
-        assert time.monotonic() - start < CUT_OFF, "a second to read the refusal, no longer"
+        assert in_time.left, "a second to read the refusal, no longer"
 
 
 def test_a_gzip_body_is_limited_by_what_it_becomes(client: Client) -> None:
@@ -241,13 +274,16 @@ def test_a_client_that_closes_in_the_middle_of_a_body(client: Client) -> None:
 
 def test_clients_that_vanish_while_they_wait(client: Client, gateway: Gateway) -> None:
     silent = b'{"external_id":"silence"}'
-    before = len(gateway.access())
-    for _ in range(10):
-        with connect(client) as connection:
-            connection.sendall(head(len(silent)) + silent)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    before = len(gateway.access('"504"'))
+    connections = [connect(client) for _ in range(10)]
+    for connection in connections:
+        connection.sendall(head(len(silent)) + silent)
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 10, 10, "all wait")
+    for connection in connections:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.close()
     # Each is logged at its end, so none is still to come when all are there.
-    until(lambda: len(gateway.access()) >= before + 10, 20, "the waits have ended")
+    until(lambda: len(gateway.access('"504"')) == before + 10, 30, "the waits have ended")
     until(lambda: gateway.metric("gateway_requests_in_flight") == 0, 5, "nothing waits")
 
 
@@ -269,7 +305,7 @@ def test_what_is_over_the_bound_is_told_to_come_back(client: Client, gateway: Ga
     threads = [threading.Thread(target=wait) for _ in range(10)]
     for thread in threads:
         thread.start()
-    until(lambda: gateway.metric("gateway_requests_in_flight") == 10, 3, "ten wait")
+    until(lambda: gateway.metric("gateway_requests_in_flight") == 10, 10, "ten wait")
     full = client.post(PATH, {"external_id": "ada"}, "demo-backend")
     assert full.status == 503 and full.headers["Retry-After"] == "1"
     assert full.json["errorCode"] == "TOO_MANY_REQUESTS_IN_FLIGHT"
@@ -293,8 +329,7 @@ def test_only_services_can_answer(client: Client, service: StandIn) -> None:
     for signer in ["", "demo-backend", "events"]:
         service.answer(service.last, succeeded({"userId": "f" * 24}), signer)
     service.answer(service.last | {"appid": "other"}, succeeded({"userId": "e" * 24}))
-    time.sleep(0.3)
-    assert not answers
+    # They are all on one partition, and the first that is believed is the answer.
     service.answer(service.last, succeeded({"userId": "1" * 24}))
     thread.join()
     assert answers[0].json == {"id": "1" * 24}
@@ -306,9 +341,17 @@ def test_only_services_can_answer(client: Client, service: StandIn) -> None:
 def test_a_stop_answers_what_is_in_progress(
     gateway_deployment: GatewayDeployment, service: StandIn
 ) -> None:
-    gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="10000").start().wait_ready()
+    gateway = gateway_deployment.gateway().start().wait_ready()
     assert isinstance(gateway, Gateway)
     client, answers = gateway.client, []
+
+    def lets_in() -> bool:
+        try:
+            connect(client).close()
+            return True
+        except ConnectionError:
+            return False
+
     thread = threading.Thread(
         target=lambda: answers.append(client.post(PATH, {"external_id": "silence"}, "demo-backend")))
     count = len(service.commands)
@@ -316,7 +359,7 @@ def test_a_stop_answers_what_is_in_progress(
     until(lambda: len(service.commands) > count, 10, "the command")
     command = service.last
     gateway.process.terminate()
-    time.sleep(0.5)
+    until(lambda: not lets_in(), 15, "the stop has begun")
     service.answer(command, succeeded({"userId": "1" * 24}))
     thread.join()
     assert answers[0].status == 200 and answers[0].json == {"id": "1" * 24}
