@@ -237,7 +237,7 @@ def test_watch_and_send_tell_what_no_service_signed(deployment: Deployment, tmp_
             env=clean_environment() | shell, stdout=file, stderr=subprocess.DEVNULL)
     send = subprocess.Popen(
         [binary("identitybus"), "send", "link.request", "--app", "demo", "--key-id", "demo-backend", "--id", wanted,
-         "--data", json.dumps({"installId": "nobody", "externalId": "ada"}), "--wait", "20"],
+         "--data", json.dumps({"installId": "nobody", "externalId": "ada"}), "--wait", "60"],
         env=clean_environment() | shell, stdout=subprocess.PIPE, text=True)
     try:
         while send.poll() is None:
@@ -249,7 +249,7 @@ def test_watch_and_send_tell_what_no_service_signed(deployment: Deployment, tmp_
         until(lambda: f"forged-{wanted}" in output.read_text() and "INSTALL_NOT_FOUND" in output.read_text(), 30, "both")
     finally:
         watch.send_signal(signal.SIGINT)
-        watch.wait(20)
+        watch.wait(60)
     for line in output.read_text().splitlines():
         assert line.startswith("NOT SIGNED BY A SERVICE") == ("forged-" in line), line
 
