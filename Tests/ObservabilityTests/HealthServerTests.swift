@@ -11,7 +11,7 @@ import Testing
 
 @testable import Observability
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct HealthServerTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct HealthServerTests {
 
     /// Runs a server on a port of the kernel's choice for as long as `body` takes, then shuts it down gracefully.
     private func withServer(
@@ -107,7 +107,7 @@ import Testing
             stopped.withLock { $0 = clock.now }
         }
         let took = clock.now - stopped.withLock { $0 }
-        #expect(took < .seconds(3))
+        #expect(took < .seconds(20))
         #expect(HTTPProbe.connect(port: seen.withLock { $0 }) == nil)
         for socket in sockets.withLock({ $0 }) { close(socket) }
     }
@@ -126,7 +126,7 @@ import Testing
             stopped.withLock { $0 = clock.now }
         }
         let took = clock.now - stopped.withLock { $0 }
-        #expect(took < .seconds(3))
+        #expect(took < .seconds(20))
         for socket in sockets.withLock({ $0 }) { close(socket) }
     }
 

@@ -23,13 +23,14 @@ final class LogPipe: Sendable {
         close(writer)
     }
 
-    /// What can be read until nothing comes for a while. Lines are written by a thread, and the first may be long in coming
-    /// on a busy machine.
-    func drain() -> [UInt8] {
+    /// What can be read until so many lines have come, and then nothing for a while. They are written by a thread, which may
+    /// be long in coming on a busy machine.
+    func drain(lines: Int = 1) -> [UInt8] {
         var content: [UInt8] = []
         while true {
             var request = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-            guard poll(&request, 1, content.isEmpty ? 10_000 : 100) > 0 else { return content }
+            let areThere = content.count { $0 == 0x0A } >= lines
+            guard poll(&request, 1, areThere ? 100 : 60_000) > 0 else { return content }
             let more = readNow()
             if more.isEmpty { return content }
             content += more
