@@ -93,7 +93,7 @@ final class CuttingProxy: Sendable {
                 pollfd(fd: client, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: server, events: Int16(POLLIN), revents: 0),
             ]
-            guard poll(&descriptors, 2, 20_000) > 0 else { break }
+            guard poll(&descriptors, 2, 120_000) > 0 else { break }
             if descriptors[0].revents != 0 {
                 guard var bytes = Self.read(client) else { break }
                 switch fault.withLock({ $0 }) {

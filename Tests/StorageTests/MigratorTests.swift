@@ -137,10 +137,10 @@ import Testing
     @Test func migrationsHaveNoStatementTimeout() throws {
         let store = try TestStore(.postgresql)
         let database = try PostgreSQLDatabase(
-            url: TestStore.serverURL(), schema: store.name, statementTimeout: .milliseconds(100))
-        let slow = Migration(number: 100, name: "slow", statements: ["CREATE TABLE t AS SELECT pg_sleep(0.4) IS NULL"])
+            url: TestStore.serverURL(), schema: store.name, statementTimeout: .seconds(2))
+        let slow = Migration(number: 100, name: "slow", statements: ["CREATE TABLE t AS SELECT pg_sleep(3) IS NULL"])
         #expect(try Migrator([slow]).run(on: database) == [100])
-        let error = failure { try database.read("SELECT 1 FROM pg_sleep(5)") }
+        let error = failure { try database.read("SELECT 1 FROM pg_sleep(60)") }
         #expect(error?.kind == .unavailable)
         #expect(try database.read("SELECT 1") == [SQLRow([1])])
     }

@@ -26,9 +26,12 @@ import Testing
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
         // -o: the child does not inherit the lock, so the lock dies with the process that is killed.
-        holder.arguments = ["-o", store.path + ".lock", "sh", "-c", "echo > '\(store.path).held'; sleep 3"]
+        holder.arguments = ["-o", store.path + ".lock", "sh", "-c", "echo > '\(store.path).held'; sleep 60"]
+        // What is left of it for a minute keeps nobody waiting for the end of this test's output.
+        holder.standardOutput = FileHandle.nullDevice
+        holder.standardError = FileHandle.nullDevice
         try holder.run()
-        for _ in 0..<1000 where !FileManager.default.fileExists(atPath: store.path + ".held") { usleep(5_000) }
+        for _ in 0..<12_000 where !FileManager.default.fileExists(atPath: store.path + ".held") { usleep(5_000) }
         #expect(failure { try SQLiteDatabase(path: store.path) }?.kind == .unavailable)
         kill(holder.processIdentifier, SIGKILL)
         holder.waitUntilExit()
