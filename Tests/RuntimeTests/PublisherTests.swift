@@ -58,7 +58,7 @@ import Testing
     /// Polls until nothing is pending.
     private func settle(_ publisher: Publisher, until isDone: (() -> Bool)? = nil) -> [Lane: Int64] {
         var through: [Lane: Int64] = [:]
-        let deadline = ContinuousClock.now + .seconds(40)
+        let deadline = ContinuousClock.now + .seconds(180)
         repeat {
             through.merge(publisher.poll(timeout: .milliseconds(20))) { _, later in later }
         } while !(isDone?() ?? (publisher.pending == 0)) && ContinuousClock.now < deadline
@@ -154,7 +154,9 @@ import Testing
         for step in 0..<20 {
             publisher.publish(messages(step * 10..<step * 10 + 10), in: Self.other, through: Int64(step))
         }
-        var through = settle(publisher) { publisher.pending == 6000 && publisher.problem != nil }
+        var through = settle(publisher) {
+            publisher.pending == 6000 && publisher.problem?.contains("identity.replies.v1") == true
+        }
         #expect(through == [Self.other: 19])
         #expect(publisher.isFull(Self.lane))
         #expect(!publisher.isFull(Self.other))
@@ -176,7 +178,7 @@ import Testing
         broker.broker.setTopicError(Self.events, code: KafkaError.Code.unknownTopicOrPartition)
         // Until the producer has heard of it, it goes on.
         var number = 10
-        while publisher.problem == nil, number < 2000 {
+        while publisher.problem?.contains(Self.events) != true, number < 20_000 {
             publisher.publish(messages(number..<number + 1), in: Self.lane, through: Int64(number))
             number += 1
             _ = publisher.poll(timeout: .zero)
@@ -205,6 +207,7 @@ import Testing
         broker.broker.failNext(
             .produce, with: [Int32](repeating: KafkaError.Code.topicAuthorizationFailed, count: 1000))
         publisher.publish(messages(0..<20), in: Self.lane, through: 1)
+        #expect(settle(publisher) { publisher.problem?.contains(Self.events) == true }.isEmpty)
         let deadline = ContinuousClock.now + .seconds(3)
         #expect(settle(publisher) { ContinuousClock.now > deadline }.isEmpty)
         #expect(publisher.problem?.contains(Self.events) == true)
@@ -243,6 +246,7 @@ import Testing
         publisher.publish(
             messages(0..<1) + messages(7..<8, topic: gone, role: role, isOutside: true) + messages(1..<2),
             in: Self.lane, through: 2)
+        #expect(settle(publisher) { publisher.pending == 1 }.isEmpty)
         let deadline = ContinuousClock.now + .seconds(2)
         #expect(settle(publisher) { ContinuousClock.now > deadline }.isEmpty)
         #expect(publisher.pending == 1)
@@ -267,12 +271,16 @@ import Testing
         let notes = Notes()
         let publisher = try publisher(notes)
         let count = Publisher.maxWaitingReplies + 200
-        let began = ContinuousClock.now
+        let early = ContinuousClock.now + .seconds(5)
         publisher.publish(
             messages(0..<count, topic: gone, role: .reply, isOutside: true), in: Self.lane, through: 2)
-        _ = settle(publisher) { notes.gaveUp.load(ordering: .relaxed) >= 199 && publisher.pending <= 1001 }
+        _ = settle(publisher) {
+            // From then on its clock is slow: none of them is given up because it has waited for so long.
+            notes.ahead.withLock { $0 = min(.zero, (early - ContinuousClock.now) * 9 / 10) }
+            return notes.gaveUp.load(ordering: .relaxed) >= 199 && publisher.pending <= 1001
+        }
+        #expect(notes.gaveUp.load(ordering: .relaxed) >= 199)
         #expect(publisher.pending <= Publisher.maxWaitingReplies + 1)
-        #expect(ContinuousClock.now - began < Publisher.grace, "not because any of them has waited for so long")
         let letters = try broker.read("identity.fake.dlq.v1", 199)
         #expect(Array(texts(letters).prefix(50)) == (1...50).map(String.init) || texts(letters).first == "0")
         publisher.close(timeout: .zero)

@@ -97,7 +97,7 @@ private final class Run: @unchecked Sendable {
         let first = Command(id: "first", key: "demo/k0", value: "first")
         try producer.send(try record(first), token: 0)
         commands.append(first)
-        let patience = ContinuousClock.now + .seconds(60)
+        let patience = ContinuousClock.now + .seconds(180)
         while watcher.poll(maxRecords: 1, timeout: .milliseconds(50)).isEmpty, ContinuousClock.now < patience {}
         let start = ContinuousClock.now
         let total = RefusalTests.seconds + 6

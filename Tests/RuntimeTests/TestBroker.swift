@@ -52,7 +52,7 @@ final class TestBroker {
                     topic: Fixture.topic, key: record.key, value: record.value, headers: record.headers, partition: 0),
                 token: token)
         }
-        let reports = producer.flush(timeout: .seconds(20))
+        let reports = producer.flush(timeout: .seconds(180))
         producer.close(timeout: .seconds(1))
         try #require(reports.count == records.count)
         try #require(reports.allSatisfy { $0.error == nil })
@@ -71,7 +71,7 @@ final class TestBroker {
         defer { tail.close() }
         var records: [KafkaRecord] = []
         var names: Set<String> = []
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(300)
         // Goes on for a moment, to see whether there are more than there should be.
         var silence = 0
         while ContinuousClock.now < deadline, names.count < count || silence < 5 {
@@ -84,7 +84,7 @@ final class TestBroker {
     }
 
     /// Reads a topic from its beginning until it has `count` records, at most for a long while.
-    func read(_ topic: String, _ count: Int, within limit: Duration = .seconds(30)) throws -> [KafkaRecord] {
+    func read(_ topic: String, _ count: Int, within limit: Duration = .seconds(180)) throws -> [KafkaRecord] {
         let tail = try KafkaTail(
             configuration: configuration, partitions: [topic: 1], from: .beginning, logger: .quiet)
         defer { tail.close() }
