@@ -27,7 +27,7 @@ import Testing
         try fill(broker, 50, partitions: 2)
         let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         // Some are with us, the others wait in librdkafka's queue.
         var first: [KafkaRecord] = []
         try wait(until: !offsets(first, zero).isEmpty) {
@@ -54,7 +54,7 @@ import Testing
         try fill(broker, 100)
         let partition = broker.partition("in", 0)
         let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         try consumer.join(1)
         for turn in 0..<100 {
             let start = Int64((turn * 37) % 99)
@@ -72,7 +72,7 @@ import Testing
         try fill(broker, 10, partitions: 2)
         let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let handler = TestHandler(starts: [zero: 1000])
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         var records = try consumer.collect(10)
         var lost: [TopicPartition] = []
         try wait(until: !lost.isEmpty) {
@@ -99,7 +99,7 @@ import Testing
         try fill(broker, 3)
         let partition = broker.partition("in", 0)
         let handler = TestHandler(otherwise: KafkaOffset.committed)
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         var lost: [TopicPartition] = []
         try wait(until: !lost.isEmpty) {
             let records = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
@@ -118,7 +118,7 @@ import Testing
         try fill(broker, 3)
         let partition = broker.partition("in", 0)
         let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         _ = try consumer.collect(3)
         try consumer.pause([partition])
         let producer = try broker.producer(["compression.type": "none"])
@@ -145,7 +145,7 @@ import Testing
         try fill(broker, 50, partitions: 2)
         let (zero, one) = (broker.partition("in", 0), broker.partition("in", 1))
         let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         var before: [KafkaRecord] = []
         try wait(until: offsets(before, zero).count >= 5) {
             before += try consumer.poll(maxRecords: 5, timeout: .milliseconds(100))
@@ -175,7 +175,7 @@ import Testing
         try fill(broker, 10)
         let partition = broker.partition("in", 0)
         let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         _ = try consumer.collect(10)
         try consumer.pause([partition])
         try consumer.restart([partition: 4])

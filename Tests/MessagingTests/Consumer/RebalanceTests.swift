@@ -16,7 +16,7 @@ import Testing
             broker.partition("in", 0): 7, broker.partition("in", 1): KafkaOffset.beginning,
             broker.partition("in", 2): KafkaOffset.end,
         ])
-        let consumer = try broker.consumer(["in"], handler: handler)
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
         let records = try consumer.collect(3 + 10 + 10)
         let offsets = Dictionary(grouping: records, by: \.topicPartition.partition).mapValues { $0.map(\.offset) }
         #expect(offsets == [0: [7, 8, 9], 1: Array(0...9), 3: Array(0...9)])
@@ -39,7 +39,7 @@ import Testing
         let consumer = try broker.consumer(["in"], handler: handler)
         var answers: [String] = []
         handler.onAssign = { [unowned consumer] _ in
-            answers.append("\((try? consumer.committed([partition], timeout: .seconds(10)))?.count ?? -1)")
+            answers.append("\((try? consumer.committed([partition], timeout: .seconds(30)))?.count ?? -1)")
             answers.append("\((try? consumer.poll(maxRecords: 1, timeout: .zero)) == nil)")
             answers.append("\(consumer.close(timeout: .seconds(1)))")
         }
@@ -47,7 +47,7 @@ import Testing
             answers.append("\(consumer.commit([partition: 2], wait: true))")
         }
         _ = try consumer.collect(3)
-        #expect(consumer.close(timeout: .seconds(20)))
+        #expect(consumer.close(timeout: patience))
         #expect(answers == ["0", "true", "false", "true"])
 
         let onlooker = TestHandler(otherwise: KafkaOffset.committed)
@@ -67,10 +67,12 @@ import Testing
     @Test func aSecondMemberTakesOverWithoutLossOrRepetition() throws {
         let broker = try TestBroker(["in": 6])
         defer { broker.close() }
+        // More than a busy machine needs, and every change of the group takes as long.
+        let patient = ["session.timeout.ms": "10000"]
         let world = RebalanceWorld(topic: broker.topic("in"), partitions: 6, producer: try broker.producer())
-        let first = try world.member { try broker.consumer(["in"], handler: $0) }
+        let first = try world.member { try broker.consumer(["in"], handler: $0, settings: patient) }
         try world.run(until: { first.consumer.assignment.count == 6 && world.consumed > 100 })
-        let second = try world.member { try broker.consumer(["in"], handler: $0) }
+        let second = try world.member { try broker.consumer(["in"], handler: $0, settings: patient) }
         try world.run(until: { second.consumer.assignment.count == 3 && first.consumer.assignment.count == 3 })
         let before = world.consumed
         try world.run(until: { world.consumed > before + 100 })
@@ -79,7 +81,7 @@ import Testing
         // Cooperative: the partitions that stay are never taken away in between.
         #expect(first.handler.assigned.flatMap { $0 }.count == 6)
 
-        #expect(second.consumer.close(timeout: .seconds(20)))
+        #expect(second.consumer.close(timeout: patience))
         world.members.removeLast()
         try world.run(until: { first.consumer.assignment.count == 6 })
         try world.finish()
@@ -125,7 +127,7 @@ import Testing
         }
         #expect(failure?.disposition == .fatal)
         #expect(failure?.message.contains("invalid start offset") == true)
-        #expect(consumer.close(timeout: .seconds(20)))
+        #expect(consumer.close(timeout: patience))
         let next = try broker.consumer(["in"], handler: TestHandler())
         try next.join(1)
         next.close(timeout: .seconds(20))

@@ -51,7 +51,7 @@ import Testing
         for token in tokens {
             try producer.send(Record(topic: broker.topic("out"), value: nil), token: token)
         }
-        #expect(producer.flush(timeout: .seconds(30)).map(\.token) == tokens)
+        #expect(producer.flush(timeout: patience).map(\.token) == tokens)
         producer.close(timeout: .seconds(5))
     }
 

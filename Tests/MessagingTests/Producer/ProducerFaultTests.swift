@@ -22,8 +22,8 @@ struct ProducerFaultTests {
     }
 
     /// ```
-    /// producer -- 0 ------> broker: refused
-    ///          -- 1...19 -> broker: appended, because it does not know this producer's numbers
+    /// producer -- 0 --------> broker: refused
+    ///          -- 1, 2 ... -> broker: appended, because it does not know this producer's numbers
     /// ```
     /// librdkafka then concludes that 0 was appended too. Nobody has it. Apache Kafka does the same to a producer that is
     /// new to the partition.
@@ -31,17 +31,17 @@ struct ProducerFaultTests {
     func whatNoBrokerAcknowledgedIsNotDelivered(code: Int32) throws {
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }
-        let producer = try broker.producer(["max.in.flight.requests.per.connection": "5"])
+        let producer = try broker.producer(["max.in.flight.requests.per.connection": "5", "batch.num.messages": "1"])
         let topic = broker.topic("out")
         try producer.deliver([Record(topic: topic, value: [99])])
-        // Both requests are on their way before the first answer comes.
+        // Every message is a request, and more of them are on their way before the first answer comes.
         try broker.faults().setRoundTrip(.milliseconds(500))
         try broker.faults().failNext(.produce, with: [code])
         try producer.send(Record(topic: topic, value: [0]), token: 0)
-        var reports = producer.poll(timeout: .milliseconds(50))
         for token in 1..<20 {
             try producer.send(Record(topic: topic, value: [UInt8(token)]), token: token)
         }
+        var reports: [DeliveryReport] = []
         try wait(until: reports.count == 20) { reports += producer.poll(timeout: .milliseconds(50)) }
         try broker.faults().setRoundTrip(.zero)
         // Whoever comes last proves that the log was read to its end.
@@ -87,7 +87,7 @@ struct ProducerFaultTests {
         defer { broker.close() }
         func outcome(_ batching: KafkaProducer.Batching) throws -> [Bool] {
             let producer = try KafkaProducer(
-                configuration: broker.configuration(producer: ["linger.ms": "200"]), logger: broker.logs.logger,
+                configuration: broker.configuration(producer: ["linger.ms": "2000"]), logger: broker.logs.logger,
                 batching: batching)
             try producer.deliver([Record(topic: broker.topic("out"), value: [9])])
             try broker.faults().failNext(.produce, with: [KafkaError.Code.messageTooLarge])
@@ -160,7 +160,7 @@ struct ProducerFaultTests {
         }
         #expect(error?.code == KafkaError.Code.queueFull)
         #expect(error?.disposition == .retry)
-        #expect(elapsed >= .milliseconds(290) && elapsed < .seconds(10))
+        #expect(elapsed >= .milliseconds(290) && elapsed < .seconds(20))
         #expect(producer.outstanding == 10)
         producer.close(timeout: .zero)
     }
@@ -176,7 +176,7 @@ struct ProducerFaultTests {
         #expect(producer.outstanding == 5)
         var reports: [DeliveryReport] = []
         let elapsed = time { reports = producer.close(timeout: .milliseconds(500)) }
-        #expect(elapsed < .seconds(5))
+        #expect(elapsed < .seconds(20))
         #expect(reports.map(\.token).sorted() == Array(0..<5))
         let purged = [KafkaError.Code.purgedFromQueue, KafkaError.Code.purgedInFlight]
         #expect(reports.allSatisfy { $0.error.map { purged.contains($0.code) } ?? false })

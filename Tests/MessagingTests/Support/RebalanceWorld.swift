@@ -47,7 +47,7 @@ final class RebalanceWorld {
 
     /// Reads what was sent, to the last message.
     func finish() throws {
-        for report in producer.flush(timeout: .seconds(30)) { count(report) }
+        for report in producer.flush(timeout: patience) { count(report) }
         try wait(until: sent == next) { try consume() }
     }
 
