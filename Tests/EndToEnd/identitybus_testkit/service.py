@@ -62,7 +62,10 @@ class Service:
         self.process.wait()
 
     def pause(self) -> None:
+        """Returns when it stands still: on a busy machine some threads go on for a while."""
         os.kill(self.process.pid, signal.SIGSTOP)
+        which = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        until(lambda: os.waitid(os.P_PID, self.process.pid, which), 30, f"{self.name} to stand still", 0.002)
 
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
@@ -94,7 +97,7 @@ class Service:
 
         return until(bound, 60, lambda: f"the health server's port\n{self.tail()}")
 
-    def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
+    def get(self, path: str, timeout: float = 30) -> tuple[int, str]:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout) as answer:
                 return answer.status, answer.read().decode()
@@ -104,7 +107,7 @@ class Service:
     @property
     def is_ready(self) -> bool:
         try:
-            return self.get("/readyz")[0] == 200
+            return self.get("/readyz", timeout=5)[0] == 200
         except OSError:
             return False
 
