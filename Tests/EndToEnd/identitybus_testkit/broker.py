@@ -147,7 +147,7 @@ class Broker:
         admin = AdminClient(self.client())
         if self.is_embedded:
             for topic in topics:
-                until(lambda: _exists(admin, topic), 10, f"topic {topic}")
+                until(lambda: _exists(admin, topic), 30, f"topic {topic}")
             return
         new = [NewTopic(topic, num_partitions=partitions, config=_topic_settings(topic)) for topic in topics]
         for future in admin.create_topics(new).values():
@@ -163,14 +163,14 @@ class Broker:
         """Returns when it is gone. Not with the embedded broker."""
         admin = AdminClient(self.client())
         admin.delete_topics([topic])[topic].result(30)
-        until(lambda: topic not in admin.list_topics(timeout=10).topics, 30, f"the end of {topic}")
+        until(lambda: topic not in admin.list_topics(timeout=30).topics, 30, f"the end of {topic}")
 
     def delete_all(self, prefix: str) -> None:
         """Leaves a real broker as it was found: one that keeps thousands of partitions takes long to start."""
         if self.is_embedded or not prefix:
             return
         admin = AdminClient(self.client())
-        topics = [topic for topic in admin.list_topics(timeout=10).topics if topic.startswith(prefix)]
+        topics = [topic for topic in admin.list_topics(timeout=30).topics if topic.startswith(prefix)]
         for future in (admin.delete_topics(topics) if topics else {}).values():
             future.result(30)
 
@@ -183,7 +183,7 @@ class Broker:
     def ensure(self, topics: list[str]) -> None:
         """Creates those that are missing, for tests that read a topic before its service has made it, or that run
         without that service."""
-        known = AdminClient(self.client()).list_topics(timeout=10).topics
+        known = AdminClient(self.client()).list_topics(timeout=30).topics
         missing = [topic for topic in topics if topic not in known]
         if missing:
             self.create(missing)
@@ -193,7 +193,7 @@ class Broker:
         admin = AdminClient(self.client())
 
         def found() -> list[int]:
-            known = admin.list_topics(timeout=10).topics.get(topic)
+            known = admin.list_topics(timeout=30).topics.get(topic)
             is_whole = known is not None and known.error is None and (self.is_embedded or _is_led(admin, topic))
             return sorted(known.partitions) if known is not None and is_whole else []
 
@@ -210,12 +210,12 @@ def _topic_settings(topic: str) -> dict[str, str]:
 def _is_led(admin: AdminClient, topic: str) -> bool:
     """Whether every partition's leader answers. Just after the creation metadata names leaders that do not know yet."""
     try:
-        known = admin.list_topics(topic, timeout=10).topics[topic]
+        known = admin.list_topics(topic, timeout=30).topics[topic]
         wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in known.partitions}
         if known.error is not None or not wanted:
             return False
         for future in admin.list_offsets(wanted).values():
-            future.result(10)
+            future.result(30)
     except KafkaException:
         return False
     return True
@@ -223,7 +223,7 @@ def _is_led(admin: AdminClient, topic: str) -> bool:
 
 def _exists(admin: AdminClient, topic: str) -> bool:
     try:
-        known = admin.list_topics(topic, timeout=10).topics[topic]
+        known = admin.list_topics(topic, timeout=30).topics[topic]
     except KafkaException:
         return False
     return known.error is None and bool(known.partitions)
