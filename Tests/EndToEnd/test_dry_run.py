@@ -3,7 +3,6 @@
 
 import json
 import random
-import time
 import uuid
 from typing import Any, Callable
 
@@ -15,10 +14,9 @@ from identitybus_testkit.commands import Command, change, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, basic
-from identitybus_testkit.platform import Platform
+from identitybus_testkit.platform import Platform, wait_until_quiet
 from identitybus_testkit.up import tool
 from identitybus_testkit.verification import vouched
-from identitybus_testkit.waiting import until
 
 SEED = 11
 
@@ -113,15 +111,8 @@ def stored(platform: Platform) -> dict[str, Any]:
 
 def quiet(platform: Platform) -> dict[str, Any]:
     """What is stored when nothing moves any more."""
-    seen = [stored(platform)]
-
-    def is_still() -> bool:
-        time.sleep(0.5)
-        seen.append(stored(platform))
-        return seen[-1] == seen[-2]
-
-    until(is_still, 30, "the stores to come to rest")
-    return seen[-1]
+    wait_until_quiet(platform)
+    return stored(platform)
 
 
 def settled(platform: Platform, command: Command) -> None:
@@ -139,7 +130,8 @@ def settled(platform: Platform, command: Command) -> None:
 
 def told(platform: Platform) -> int:
     collector = platform.bus.collector
-    return sum(len(records) for found in (collector.events, collector.dead_letters) for records in found.values())
+    collector.catch_up()
+    return sum(len(records) for found in (collector.events, collector.dead_letters) for records in list(found.values()))
 
 
 def test_dry_runs_leave_nothing(platform: Platform) -> None:
@@ -266,7 +258,7 @@ def client(gateway_deployment: GatewayDeployment) -> Client:
     services = [gateway_deployment.process(name).start() for name in SERVICES]
     for service in services:
         service.wait_ready()
-    gateway = gateway_deployment.gateway().start().wait_ready()
+    gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="25000").start().wait_ready()
     assert isinstance(gateway, Gateway)
     return gateway.client
 

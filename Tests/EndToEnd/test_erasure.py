@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is erased is gone: one person through all services, over HTTP, and what is left of it in every table."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from identitybus_testkit.commands import PHONE, fresh
 from identitybus_testkit.databases import Database, SQLite
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, basic, bearer
+from identitybus_testkit.platform import wait_until_quiet
 from identitybus_testkit.verification import keys, secret, token
 from identitybus_testkit.waiting import until
 
@@ -54,7 +54,8 @@ def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., Gate
 
 @pytest.fixture(scope="module")
 def client(platform: GatewayDeployment) -> Client:
-    gateway = platform.gateway().start().wait_ready()
+    # An erasure goes through all services.
+    gateway = platform.gateway(GATEWAY_REPLY_TIMEOUT_MS="25000").start().wait_ready()
     assert isinstance(gateway, Gateway)
     return gateway.client
 
@@ -143,17 +144,17 @@ def everything(broker: Broker, prefix: str) -> list[Record]:
     admin = AdminClient(broker.client())
     consumer = Consumer(broker.client(**{"group.id": "e2e-everything", "enable.auto.commit": False, "log_level": 2}))
     records: list[Record] = []
-    for name, topic in admin.list_topics(timeout=10).topics.items():
+    for name, topic in admin.list_topics(timeout=30).topics.items():
         if not name.startswith(prefix):
             continue
         for number in topic.partitions:
             place = TopicPartition(name, number, OFFSET_BEGINNING)
-            low, high = consumer.get_watermark_offsets(place, timeout=10)
+            low, high = consumer.get_watermark_offsets(place, timeout=30)
             if low == high:
                 continue
             consumer.assign([place])
             while not records or (records[-1].topic, records[-1].partition, records[-1].offset) != (name, number, high - 1):
-                message = consumer.poll(10)
+                message = consumer.poll(30)
                 assert message is not None, f"{name} {number} up to {high}"
                 assert message.error() is None, message.error()
                 records.append(Record.of(message))
@@ -171,24 +172,6 @@ def replay(broker: Broker, records: list[Record]) -> None:
     assert producer.flush(60) == 0
 
 
-def quiet(platform: GatewayDeployment) -> None:
-    """Waits until all that was produced is read: a command behind it in each partition is answered."""
-    for service, make in {
-        "link": lambda: c.query(fresh("i"), APP), "user": lambda: c.get(fresh("i"), APP),
-        "sync": lambda: c.get_users(fresh("d"), APP),
-        "verification": lambda: c.Command("verification.check", {}, fresh("d"), app=APP, signer="whole-backend"),
-    }.items():
-        topic = platform.bus.topic(service)
-        for number in platform.broker.partitions(topic):
-            command = make()
-            value, headers = platform.bus.signed(command)
-            producer = Producer(platform.broker.client(**{"log_level": 2}))
-            producer.produce(topic, value, key=command.key, partition=number, headers=headers)
-            assert producer.flush(30) == 0
-            platform.bus.reply(command.id, 60)
-    time.sleep(2)  # events and replies, which nobody answers
-
-
 def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     platform: GatewayDeployment, client: Client
 ) -> None:
@@ -196,6 +179,8 @@ def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     person, stranger = Person(), Person()
     person.live(client)
     stranger.live(client)
+    # The sync service learns of links by their events.
+    wait_until_quiet(platform)
     before = found(platform.database, person)
     assert set(before) >= {"link.persons", "user.installations", "user.auth_codes", "sync.identities",
                            "verification.sessions"}, before
@@ -208,7 +193,7 @@ def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
 
     # All that was ever said, once more: nothing comes back.
     replay(platform.broker, everything(platform.broker, platform.prefix))
-    quiet(platform)
+    wait_until_quiet(platform, 120)
     assert found(platform.database, person) == left(person)
     assert found(platform.database, stranger) == others
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from . import apps
 from . import commands as c
@@ -35,6 +35,37 @@ class Platform(Deployment):
         for service in self.services:
             if service.is_running:
                 assert service.stop() == 0
+
+
+def wait_until_quiet(deployment: Deployment, timeout: float = 60) -> None:
+    """Until the services have read all that stands on their topics, have published all that came of it, and wait for
+    nobody's answer."""
+    asker = Consumer(deployment.broker.client(**{"group.id": "e2e-ends", "log_level": 2}))
+    ask = deployment.database.execute
+
+    def read(service: str) -> dict[tuple[str, int], int]:
+        rows = ask("SELECT topic, partition, next_offset FROM progress", service=service)
+        return {(topic, partition): offset for topic, partition, offset in rows}
+
+    def ends() -> dict[tuple[str, int], int]:
+        places = {place for service in SERVICES for place in read(service)}
+        return {place: asker.get_watermark_offsets(TopicPartition(*place), timeout=30)[1] for place in places}
+
+    def left() -> list[Any]:
+        stand = ends()
+        # In this order: what has been read by now is in the outbox by now, or has left it.
+        found: list[Any] = [
+            (service, *place) for service in SERVICES for place, offset in read(service).items()
+            if max(offset, 0) < stand[place]]
+        found += [
+            (service, table) for service in SERVICES for table in ("outbox", "forward")
+            if ask(f"SELECT count(*) FROM {table}", service=service) != [(0,)]]
+        return found or [place for place, end in ends().items() if end != stand.get(place)]
+
+    try:
+        until(lambda: not left(), timeout, lambda: f"the services to come to rest: {left()}", interval=0.2)
+    finally:
+        asker.close()
 
 
 def one(service: str) -> Command:
