@@ -2,6 +2,7 @@
 """The stores under the services, and looking into them from outside."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -36,9 +37,15 @@ def _start(data: Path, port: int) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """None of those that the kernel gives to whoever asks for any: until a server has it, seconds pass."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Database(Protocol):
