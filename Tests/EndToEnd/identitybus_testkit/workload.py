@@ -16,6 +16,7 @@ from . import commands as c
 from .bus import Bus
 from .commands import OTHER, PHONE, TABLET, Command
 from .secrets import Headers, signature
+from .waiting import Deadline
 
 
 @dataclass
@@ -80,11 +81,13 @@ class Workload:
         """Waits until everything is sent; ends a workload without a count."""
         if self.count is None:
             self._stop.set()
-        self._thread.join(timeout)
+        deadline = Deadline(timeout)
+        while self._thread.is_alive() and deadline.left:
+            self._thread.join(0.1)
         self._stop.set()
         if self._problem:
             raise self._problem
-        assert not self._thread.is_alive(), f"only {self._handed} commands were sent within {timeout:.0f} s"
+        assert not self._thread.is_alive(), f"{deadline}: only {self._handed} commands were sent"
 
     @property
     def is_sending(self) -> bool:
