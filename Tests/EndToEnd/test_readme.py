@@ -33,6 +33,8 @@ def place(directory: Path) -> Iterator[Path]:
     folder.mkdir()
     (folder / "config").symlink_to(REPOSITORY / "config")
     up = Up(folder / ".identitybus", REPOSITORY / "config" / "apps.yaml", "")
+    # On a busy machine an answer may take longer than devices wait.
+    up.environment["GATEWAY_REPLY_TIMEOUT_MS"] = "50000"
     try:
         up.start().wait_ready()
         send(folder, "link.register-install", "internal",
@@ -48,7 +50,7 @@ def send(folder: Path, type: str, key: str, data: dict[str, object]) -> dict[str
         "IDENTITYBUS_INTERNAL_KEY"]
     answer = subprocess.run(
         [binary("identitybus"), "send", type, "--app", "demo", "--key-id", key, "--data", json.dumps(data), "--wait",
-         "20"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+         "60"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)["data"]["result"]
 

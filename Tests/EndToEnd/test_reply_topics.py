@@ -91,7 +91,7 @@ def test_the_tool_waits_there(running: Deployment) -> None:
         "TOPIC_PREFIX": running.prefix, "IDENTITYBUS_APPS": str(running.apps_file)}
     data = json.dumps({"installId": fresh("install"), "externalId": "x"})
     answer = tool(
-        "send", "link.request", "--app", "own", "--key-id", "own-backend", "--data", data, "--wait", "20",
+        "send", "link.request", "--app", "own", "--key-id", "own-backend", "--data", data, "--wait", "60",
         environment=environment)
     assert answer.returncode == 3, answer.stderr
     assert json.loads(answer.stdout)["data"]["reason"] == "INSTALL_NOT_FOUND"
@@ -112,7 +112,7 @@ def test_a_topic_that_the_apps_file_names_later_is_made(running: Deployment) -> 
 
     until(answered, 30, "an answer on it")
     listener.close()
-    assert running.services[0].is_ready
+    running.services[0].wait_ready()
 
 
 def test_two_apps_with_one_topic_are_refused(running: Deployment, make_deployment: Callable[..., Deployment]) -> None:
