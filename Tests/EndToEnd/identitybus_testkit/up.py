@@ -59,8 +59,13 @@ class Up:
     def children(self) -> dict[str, int]:
         """The process ids of the services and the gateway by name, of those that run."""
         found: dict[str, int] = {}
-        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        for pid in " ".join(path.read_text() for path in children).split():
+        pids: list[str] = []
+        for path in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            try:
+                pids += path.read_text().split()
+            except OSError:  # the thread has ended meanwhile
+                continue
+        for pid in pids:
             try:
                 program = Path(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()).name
             except OSError:  # it has ended meanwhile
@@ -80,9 +85,13 @@ class Up:
         path = self.data / "health"
         return dict(line.split(" ") for line in path.read_text().splitlines()) if path.exists() else {}
 
+    def wait(self, timeout: float) -> int:
+        until(lambda: self.process.poll() is not None, timeout, lambda: f"up to end\n{self.text}")
+        return self.process.returncode
+
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(40)
+        return self.wait(40)
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -96,6 +105,6 @@ def tool(*arguments: str | Path, environment: dict[str, str], input: bytes = b""
     """Runs `identitybus` with arguments to its end."""
     answer = subprocess.run(
         [binary("identitybus"), *arguments], env=clean_environment() | environment, input=input, capture_output=True,
-        timeout=60)
+        timeout=120)
     return subprocess.CompletedProcess(
         answer.args, answer.returncode, answer.stdout.decode(), answer.stderr.decode())
