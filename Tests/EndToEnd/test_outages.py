@@ -48,7 +48,10 @@ def away(platform: Platform) -> Iterator[Broker]:
 def wait_until_told(services: list[Service], name: str, timeout: float) -> None:
     """Every service's /readyz is 503 and names it, as a check or in what a check says."""
     def told(service: Service) -> bool:
-        return any(name == check or name in detail for check, detail in service.failed_checks().items())
+        try:
+            return any(name == check or name in detail for check, detail in service.failed_checks().items())
+        except OSError:  # it did not answer in time
+            return False
 
     until(
         lambda: all(told(service) for service in services), timeout,
