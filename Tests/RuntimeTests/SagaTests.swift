@@ -125,6 +125,26 @@ import WireJSON
         #expect(last.value == entries[2].messages[0].value)
     }
 
+    /// In a store that was put back an answer may stand before what it answers. The other service is asked again then,
+    /// and says the same.
+    @Test(arguments: [true, false]) func anAnswerThatComesBeforeItsQuestionEndsNoAsking(_ inOneBatch: Bool) throws {
+        let records = [try answer(), try begin()]
+        let entries = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(entries.map(\.outcome.rawValue) == ["noted", "pending"])
+        #expect(try unanswered() == 1)
+        let settled = try #require(try decide([answer(offset: 1)]).first)
+        #expect(try reply(settled.messages.first).data.status == .succeeded)
+        #expect(try unanswered() == 0)
+    }
+
+    @Test(arguments: [true, false]) func anAnswerEndsTheAsking(_ inOneBatch: Bool) throws {
+        let records = [try begin(), try answer()]
+        _ = inOneBatch ? try decide(records) : try records.flatMap { try decide([$0]) }
+        #expect(try unanswered() == 0)
+    }
+
+    private func unanswered() throws -> Int64 { try store.database.transaction { try Forwards.count(in: $0) } }
+
     /// A saga that begins in silence is pending later, and then ends.
     @Test(arguments: [true, false]) func aSilentSagaSpeaksWhenThereIsSomethingToSay(_ inOneBatch: Bool) throws {
         let records = [

@@ -80,8 +80,12 @@ struct Oracle {
     /// Commands of one partition are answered in their order, as far as their answers stand together and waited for
     /// nobody.
     private func replyOrder(_ first: [Output]) -> [String] {
+        // What another service or command has to come first for: what settles it is decided on another partition, so
+        // that a reply which was held up may even come behind the one that follows it.
         let causes = Set(
-            first.filter { $0.place.topic.contains(".commands.") }.compactMap { $0.envelope["causationid"] })
+            first.filter { $0.place.topic.contains(".commands.") }.compactMap { $0.envelope["causationid"] }
+                + first.filter { $0.envelope.data["status"] as? String == "pending" }
+                .compactMap { $0.envelope.data["commandId"] as? String })
         var inputs: [String: [(TopicPartition, Int64, String)]] = [:]
         for written in log.written where written.place.topic.contains(".commands.") {
             guard let envelope = Envelope(written.record), let id = envelope["id"] else { continue }
@@ -92,8 +96,8 @@ struct Oracle {
         var problems: [String] = []
         for output in first where output.place.topic == Topics().replies {
             guard let id = output.envelope.data["commandId"] as? String, seen.insert(id).inserted,
-                !causes.contains(id), output.envelope.data["status"] as? String != "pending",
-                output.envelope.data["dryRun"] == nil, let sent = inputs[id], let (place, offset, _) = sent.first,
+                !causes.contains(id), output.envelope.data["dryRun"] == nil, let sent = inputs[id],
+                let (place, offset, _) = sent.first,
                 Set(sent.map(\.2)).count == 1
             else { continue }
             let lane = "\(place) \(output.place)"

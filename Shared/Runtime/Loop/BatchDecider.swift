@@ -44,7 +44,7 @@ struct BatchDecider<Service: CommandService> {
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
         let entries = try write(batch, decisions, known, &replies, now)
         try replies.save(in: transaction)
-        try keepForwards(replies.forwards, accepted, now, in: transaction)
+        try keepForwards(replies, now, in: transaction)
         let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
         try Inbox.append(rows, generation: found.generation, in: transaction)
         try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
@@ -105,6 +105,9 @@ struct BatchDecider<Service: CommandService> {
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
         for (inbound, decision) in zip(batch, decisions) {
+            if let command = inbound.accepted, let forward = command.answers {
+                replies.read(answerTo: forward, of: command.key.app)
+            }
             switch (inbound, decision) {
             case (.accepted(let command), let decision?) where command.isDryRun:
                 entries.append(try entry(tried: command, decision, now))
@@ -139,7 +142,7 @@ struct BatchDecider<Service: CommandService> {
         }
         for forward in decision.forwards {
             let message = try writer.forward(forward, of: command, now: now)
-            replies.forwards.append((command.key.app, forward.id, message))
+            replies.forward(forward.id, of: command.key.app, message)
             messages.append(message)
         }
         for settlement in decision.settlements {
@@ -229,18 +232,14 @@ struct BatchDecider<Service: CommandService> {
     }
 
     /// Every command that is sent on stays here until it is answered (docs/loop.md).
-    private func keepForwards(
-        _ forwards: [(app: AppID, id: CommandID, message: OutboxRecord)], _ accepted: [Command], _ now: Timestamp,
-        in transaction: any SQLTransaction
-    ) throws {
-        let sent = try forwards.map { forward in
+    private func keepForwards(_ replies: Replies, _ now: Timestamp, in transaction: any SQLTransaction) throws {
+        let sent = try replies.forwards.map { forward in
             UnansweredForward(
                 app: forward.app, id: forward.id, message: try vault.close([forward.message]),
                 begunAt: now.milliseconds)
         }
         if !sent.isEmpty { try Forwards.save(sent, in: transaction) }
-        let answered = accepted.compactMap { command in command.answers.map { (app: command.key.app, id: $0) } }
-        if !answered.isEmpty { try Forwards.answered(answered, in: transaction) }
+        if !replies.answered.isEmpty { try Forwards.answered(replies.answered, in: transaction) }
     }
 }
 

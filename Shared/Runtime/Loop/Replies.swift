@@ -14,7 +14,9 @@ struct Replies {
     private var sagas: [CommandKey: Saga]
     private var changed: Set<CommandKey> = []
     /// The commands that this batch sends on to other services.
-    var forwards: [(app: AppID, id: CommandID, message: OutboxRecord)] = []
+    private(set) var forwards: [(app: AppID, id: CommandID, message: OutboxRecord)] = []
+    /// The forwards that this batch reads the answer to.
+    private(set) var answered: [(app: AppID, id: CommandID)] = []
 
     /// Loads the sagas in question. One round trip, none when there are no sagas.
     init(
@@ -36,6 +38,14 @@ struct Replies {
         sagas[saga.key] = saga
         changed.insert(saga.key)
     }
+
+    mutating func forward(_ id: CommandID, of app: AppID, _ message: OutboxRecord) {
+        // In a store that was put back an answer may stand before what it answers. Nobody took it, so it is asked for.
+        answered.removeAll { $0.app == app && $0.id == id }
+        forwards.append((app, id, message))
+    }
+
+    mutating func read(answerTo forward: CommandID, of app: AppID) { answered.append((app, forward)) }
 
     /// `nil` when there is none, or it has its final answer already.
     func unsettledSaga(_ command: CommandKey) -> Saga? {
