@@ -206,10 +206,14 @@ class Killer:
             if self._random.random() < 0.5:
                 victim.wait_ready(90)
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(120)
-        assert not self._thread.is_alive()
+        assert not self.is_alive
 
 
 @pytest.mark.chaos
@@ -224,6 +228,7 @@ def test_sagas_survive_kill_9_of_either_service_at_any_instant(users: Deployment
     try:
         rounds = 0
         while rounds < 4 or killer.kills < 8:
+            assert killer.is_alive
             rounds += 1
             # None more often than it may have codes at once.
             chosen = dice.sample(external_ids * 8, SAGAS // 4)

@@ -74,10 +74,11 @@ class Service:
 
     @property
     def text(self) -> str:
-        """The log since the last start."""
+        """The log since the last start, without a line that is being written."""
         if not self.log.exists():
             return ""
-        return self.log.read_bytes()[self._log_start:].decode(errors="replace")
+        lines, end, _ = self.log.read_bytes()[self._log_start:].rpartition(b"\n")
+        return (lines + end).decode(errors="replace")
 
     def lines(self, *parts: str) -> list[str]:
         """The log lines since the last start that contain all `parts`."""
@@ -140,7 +141,7 @@ class Service:
                 partitions = {int(number) for number in numbers.split(",")}
                 if entry["message"] == "partitions assigned":
                     owned.setdefault(topic, set()).update(partitions)
-                else:
+                elif entry["message"] in ("partitions revoked", "partitions lost"):
                     owned.get(topic, set()).difference_update(partitions)
         return owned
 
