@@ -41,6 +41,8 @@ extension IdentityEntry: SQLKeyedRecord {
 }
 
 extension FoldedIdentity: SQLBindable {
+    public static var types: [SQLType] { [.text, .bytes] }
+
     public func bind(to binder: any SQLBinder) throws(StorageError) {
         try binder.bind(type.rawValue)
         try digest.bind(to: binder)

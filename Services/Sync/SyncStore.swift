@@ -176,7 +176,7 @@ public struct SyncStore {
             state.erasures.changed.flatMap { erasure in
                 erasure.waiting.map { ErasureForward(id: $0, command: erasure.command) }
             }, in: transaction)
-        try transaction.executeEach(
+        try transaction.sendEach(
             "DELETE FROM erasure_forwards WHERE app = $1 AND source = $2 AND command_id = $3",
             state.erasures.removed.map { [.text($0.app.text), .text($0.source.text), .text($0.id.text)] })
     }
@@ -197,7 +197,7 @@ public struct SyncStore {
     func dueAliases(now: Int64, limit: Int) throws -> [AliasRecord] {
         let due = try AliasRecord.table.find(
             "ask_at <= $1 ORDER BY ask_at, app, alias_id LIMIT $2", [.integer(now), SQLValue(limit)], in: transaction)
-        try transaction.executeEach(
+        try transaction.sendEach(
             "UPDATE aliases SET ask_at = $3 WHERE app = $1 AND alias_id = $2",
             due.map { alias in
                 let pause = DueCommand.pause(overdue: now - alias.dueAt)

@@ -67,7 +67,7 @@ public struct UserStore {
         try KnownUser.table.save(
             users.filter { $0.isErased || state.changedUsers[$0.id] == true }, in: transaction)
         let gone = users.filter { !$0.isErased && state.changedUsers[$0.id] == false }
-        try transaction.executeEach(
+        try transaction.sendEach(
             "DELETE FROM users WHERE user_id = $1 AND is_erased = 0", gone.map { [.text($0.id.text)] })
     }
 
@@ -79,7 +79,7 @@ public struct UserStore {
         let due = try Installation.table.find(
             "due_at <= $1 ORDER BY due_at, app, install_id LIMIT $2", [.integer(now.milliseconds), SQLValue(limit)],
             in: transaction)
-        try transaction.executeEach(
+        try transaction.sendEach(
             "UPDATE installations SET due_at = $3 WHERE app = $1 AND install_id = $2",
             due.map { install in
                 let overdue = now.milliseconds - (install.linkersTurn?.deadline ?? now).milliseconds

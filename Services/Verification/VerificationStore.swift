@@ -160,7 +160,7 @@ public struct VerificationStore {
                 Session.Key(app: AppID(try row.text(0)), id: DeviceID(try row.text(1)))
             }
         ).sorted().prefix(limit)
-        try transaction.executeEach(
+        try transaction.sendEach(
             "UPDATE sessions SET asked_at = $3 WHERE app = $1 AND device_id = $2",
             found.map { [.text($0.app.text), .text($0.id.text), .integer(now.milliseconds)] })
         return Array(found)

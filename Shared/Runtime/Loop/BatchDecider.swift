@@ -42,12 +42,13 @@ struct BatchDecider<Service: CommandService> {
             inbound.accepted?.isDryRun == true ? [] : decision?.settlements.map(\.command) ?? []
         }
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
-        let entries = try write(batch, decisions, known, &replies, now)
+        let entries = try write(batch, decisions, known, &replies, now) { entries in
+            let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
+            try Inbox.append(rows, generation: found.generation, in: transaction)
+            try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
+        }
         try replies.save(in: transaction)
         try keepForwards(replies, now, in: transaction)
-        let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
-        try Inbox.append(rows, generation: found.generation, in: transaction)
-        try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
         return entries
     }
 
@@ -97,13 +98,17 @@ struct BatchDecider<Service: CommandService> {
 
     // MARK: Writing down
 
+    private static var piece: Int { 100 }
+
+    /// - Parameter store: is given the entries in pieces, so that PostgreSQL stores one while the next is written.
     private func write(
         _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: KnownCommand],
-        _ replies: inout Replies, _ now: Timestamp
+        _ replies: inout Replies, _ now: Timestamp, store: (ArraySlice<Entry>) throws -> Void
     ) throws -> [Entry] {
         var digests = known.mapValues(\.digest)
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
+        var stored = 0
         for (inbound, decision) in zip(batch, decisions) {
             if let command = inbound.accepted, let forward = command.answers {
                 replies.read(answerTo: forward, of: command.key.app)
@@ -123,7 +128,12 @@ struct BatchDecider<Service: CommandService> {
             case (.skipped, _):
                 break
             }
+            if entries.count - stored == Self.piece {
+                try store(entries[stored...])
+                stored = entries.count
+            }
         }
+        try store(entries[stored...])
         return entries
     }
 

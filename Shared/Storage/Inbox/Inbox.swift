@@ -75,7 +75,7 @@ public enum Inbox {
         if transaction.engine == .postgresql { return try appendAtOnce(rows, slot(generation), in: transaction) }
         // Records of one partition come together.
         var last: (log: LogID, number: Int64)?
-        try transaction.executeEach(insert[slot(generation)], count: rows.count) {
+        try transaction.sendEach(insert[slot(generation)], count: rows.count) {
             (index, binder) throws(StorageError) in
             let row = rows[index]
             let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
@@ -117,7 +117,7 @@ public enum Inbox {
             values[1].append(row.digest.prefix(digestByteCount))
             values[2].append(row.receipt)
         }
-        try transaction.executeEach(insertAll[slot], count: 1) { (_, binder) throws(StorageError) in
+        try transaction.sendEach(insertAll[slot], count: 1) { (_, binder) throws(StorageError) in
             for column in numbers + words + values { try binder.bind(column.bytes) }
         }
     }

@@ -96,7 +96,7 @@ public enum Forwards {
             due[index].asked += 1
             due[index].nextAsk = now + pause(asked: due[index].asked)
         }
-        try transaction.executeEach(
+        try transaction.sendEach(
             "UPDATE forward SET asked = $3, next_ask = $4 WHERE app = $1 AND id = $2",
             due.map { [.text($0.app.text), .text($0.id.text), .integer($0.asked), .integer($0.nextAsk)] })
         return due

@@ -24,7 +24,7 @@ public enum Outbox {
         guard !rows.isEmpty else { return }
         if transaction.engine == .postgresql { return try appendAtOnce(rows, in: transaction) }
         var last: (log: LogID, number: Int64)?
-        try transaction.executeEach(
+        try transaction.sendEach(
             "INSERT INTO outbox (log, log_offset, messages) VALUES ($1, $2, $3)", count: rows.count
         ) { (index, binder) throws(StorageError) in
             let position = rows[index].position
@@ -49,11 +49,11 @@ public enum Outbox {
             offsets.append(row.position.offset)
             messages.append(row.messages)
         }
-        try transaction.execute(
+        try transaction.sendEach(
             """
             INSERT INTO outbox (log, log_offset, messages)
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
-            """, [.blob(logs.bytes), .blob(offsets.bytes), .blob(messages.bytes)])
+            """, [[.blob(logs.bytes), .blob(offsets.bytes), .blob(messages.bytes)]])
     }
 
     /// What stands behind `after`, in the order of the offsets, at most `limit` rows.
@@ -91,7 +91,7 @@ public enum Outbox {
     /// Forgets what is published: in the transaction that notes how far publishing has come, behind its fence. One round
     /// trip.
     public static func remove(_ published: [Published], in transaction: any SQLTransaction) throws(StorageError) {
-        try transaction.executeEach(
+        try transaction.sendEach(
             "DELETE FROM outbox WHERE log = $1 AND log_offset > $2 AND log_offset <= $3",
             published.map { [.integer($0.log.number), .integer($0.after), .integer($0.through)] })
     }

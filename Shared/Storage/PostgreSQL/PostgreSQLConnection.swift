@@ -19,6 +19,11 @@ final class PostgreSQLConnection {
     private let parameters = PostgreSQLParameters()
     /// Set once the session cannot be trusted any more. A new one is made for the next transaction then.
     private(set) var isBroken = false
+    /// What was sent and is answered with the next exchange.
+    private var unanswered = PostgreSQLPipeline.Unanswered()
+    /// Whether the last exchange that failed did so for the sake of what was sent before it: what it asked for itself
+    /// was not done.
+    private(set) var hasFailedBefore = false
     /// Wait for the server as long as the connection lives, for the time of one long transaction.
     var isPatient = false
 
@@ -69,6 +74,33 @@ final class PostgreSQLConnection {
         return (try prepare(sql, after: preamble), true)
     }
 
+    /// Whether a transaction is open, or has failed and not been rolled back. Of the answers that were read.
+    var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
+
+    /// Reads the answers to what was only sent, whatever they are.
+    func settle() {
+        guard unanswered.syncs > 0, !isBroken else { return }
+        // What failed was thrown, or is of no interest any more.
+        try? exchange(count: 0) { (_) throws(StorageError) in 0 } receive: { (_, _) throws(StorageError) in }
+    }
+
+    /// Sends `statement` `count` times, and waits for nothing. A failure is thrown by the next exchange.
+    func send(
+        _ statement: PostgreSQLStatement, count: Int, after preamble: String?,
+        bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        let first = preamble == nil ? 0 : 1
+        do {
+            try PostgreSQLPipeline.send(handle, count: count + first, unanswered: &unanswered) {
+                (index) throws(StorageError) in
+                try self.request(statement, index - first, preamble, bind)
+            }
+        } catch {
+            if PQstatus(handle) != CONNECTION_OK || error.endsPostgreSQLSession { isBroken = true }
+            throw error
+        }
+    }
+
     /// Runs `statement` `count` times, in one round trip that carries `preamble` as well.
     func run(
         _ statement: PostgreSQLStatement, count: Int, after preamble: String?,
@@ -77,18 +109,7 @@ final class PostgreSQLConnection {
     ) throws(StorageError) {
         let first = preamble == nil ? 0 : 1
         try exchange(count: count + first) { (index) throws(StorageError) in
-            if index < first, let preamble {
-                let accepted = PQsendQueryParams(self.handle, preamble, 0, nil, nil, nil, nil, 1)
-                return try self.accepted(accepted, preamble.utf8.count)
-            }
-            try self.parameters.encode(as: statement.parameterTypes) { (binder) throws(StorageError) in
-                try bind(index - first, binder)
-            }
-            let count = CInt(statement.parameterTypes.count)
-            let accepted = self.parameters.withPointers {
-                PQsendQueryPrepared(self.handle, statement.name, count, $0, $1, $2, 1)
-            }
-            return try self.accepted(accepted, self.parameters.size)
+            try self.request(statement, index - first, preamble, bind)
         } receive: { (index, result) throws(StorageError) in
             if index >= first { try receive(index - first, result) }
         }
@@ -167,6 +188,22 @@ final class PostgreSQLConnection {
         }
     }
 
+    /// Queues run number n of the statement, or what goes before the runs.
+    private func request(
+        _ statement: PostgreSQLStatement, _ run: Int, _ preamble: String?,
+        _ bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) -> Int {
+        if run < 0, let preamble { return try send(.command(preamble)) }
+        try parameters.encode(as: statement.parameterTypes) { (binder) throws(StorageError) in
+            try bind(run, binder)
+        }
+        let count = CInt(statement.parameterTypes.count)
+        let accepted = parameters.withPointers {
+            PQsendQueryPrepared(handle, statement.name, count, $0, $1, $2, 1)
+        }
+        return try self.accepted(accepted, parameters.size)
+    }
+
     /// A request takes some 60 bytes beside its values.
     private func accepted(_ answer: CInt, _ size: Int) throws(StorageError) -> Int {
         guard answer == 1 else {
@@ -180,11 +217,13 @@ final class PostgreSQLConnection {
         receive: (Int, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
         let patience = isPatient ? nil : settings.statementTimeout + Self.slack
-        var pipeline = PostgreSQLPipeline(handle: handle, patience: patience)
+        var pipeline = PostgreSQLPipeline(handle: handle, patience: patience, after: unanswered)
+        unanswered = PostgreSQLPipeline.Unanswered()
         do {
             try pipeline.run(count: count, send: send, receive: receive)
         } catch {
             if !pipeline.isInStep || error.endsPostgreSQLSession { isBroken = true }
+            hasFailedBefore = pipeline.hasFailedBefore && pipeline.isInStep
             throw error
         }
     }

@@ -101,12 +101,13 @@ public final class PostgreSQLDatabase: SQLDatabase {
         do {
             value = try body(transaction)
             if let failure = transaction.failure { throw failure }
+            if transaction.hasBegun { try commit(connection) }
         } catch {
             rollBack(transaction, on: connection)
-            if transaction.failure?.isLockTimeout == true { endSessionsThatStandStill(connection) }
+            let failure = transaction.failure ?? error as? StorageError
+            if failure?.isLockTimeout == true { endSessionsThatStandStill(connection) }
             throw error
         }
-        if transaction.hasBegun { try commit(connection) }
         return value
     }
 
@@ -115,7 +116,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
         do {
             tag = try connection.run(["COMMIT"])
         } catch {
-            throw error.atCommit
+            throw connection.hasFailedBefore ? error : error.atCommit
         }
         guard tag == "COMMIT" else {
             throw .invalid("the server answered \(tag) to a COMMIT")
@@ -123,7 +124,10 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     private func rollBack(_ transaction: PostgreSQLTransaction, on connection: PostgreSQLConnection) {
-        guard transaction.hasBegun, !connection.isBroken else { return }
+        guard transaction.hasBegun else { return }
+        connection.settle()
+        // A COMMIT that was refused has ended it.
+        guard !connection.isBroken, connection.isInTransaction else { return }
         do {
             try connection.run(["ROLLBACK"])
         } catch {

@@ -9,6 +9,8 @@ import Glibc
 /// Requests are written while answers are read, so neither side can wait for the other with full buffers, however
 /// large the batch is. The exchange always runs to its end (the server's answer to the sync), so that an error in
 /// the middle leaves the connection in step.
+///
+/// What was only sent (``send(count:request:)``) is answered in the next exchange, before its own requests.
 struct PostgreSQLPipeline {
     /// Bytes handed to libpq between two looks at whether the server takes them.
     private static let flushSize = 64 * 1024
@@ -17,20 +19,55 @@ struct PostgreSQLPipeline {
     /// How long the server may be silent before it is given up. Nil waits as long as the connection lives.
     let patience: Duration?
 
+    /// What was sent and not answered when the exchange began.
+    struct Unanswered {
+        var requests = 0
+        var syncs = 0
+    }
+
     private var sent = 0
-    private var answered = 0
+    /// Below 0 while what was sent before is answered.
+    private var answered: Int
     private var isSynced = false
-    private var isFinished = false
+    /// How many answers to a sync are to come, the exchange's own included.
+    private var syncsToCome: Int
+    private var isFinished: Bool { syncsToCome == 0 }
     private var isInsideAnswer = false
     private var isBlocked = false
     private var failure: StorageError?
+    /// Whether the failure is that of something that was sent before the exchange.
+    private(set) var hasFailedBefore = false
 
     /// Whether every request has its answer. If not, the connection cannot be used any more.
     var isInStep: Bool { isFinished && PQstatus(handle) == CONNECTION_OK }
 
-    init(handle: OpaquePointer, patience: Duration?) {
+    init(handle: OpaquePointer, patience: Duration?, after unanswered: Unanswered = Unanswered()) {
         self.handle = handle
         self.patience = patience
+        answered = -unanswered.requests
+        syncsToCome = unanswered.syncs + 1
+    }
+
+    /// Hands requests to libpq, and as much of them to the server as it takes now, and waits for no answer.
+    ///
+    /// They end with a sync of their own: so the server knows that it waits for its client, and for how long.
+    /// - Parameter unanswered: is told what was sent, also when this throws.
+    static func send(
+        _ handle: OpaquePointer, count: Int, unanswered: inout Unanswered,
+        request: (Int) throws(StorageError) -> Int
+    ) throws(StorageError) {
+        var pipeline = PostgreSQLPipeline(handle: handle, patience: nil)
+        defer {
+            unanswered.requests += pipeline.sent
+            if pipeline.isSynced { unanswered.syncs += 1 }
+        }
+        while !pipeline.isSynced {
+            // libpq keeps what the server does not take yet.
+            pipeline.isBlocked = false
+            try pipeline.fill(count, request)
+            _ = try pipeline.flush()
+        }
+        if let failure = pipeline.failure { throw failure }
     }
 
     /// Runs the exchange.
@@ -39,7 +76,7 @@ struct PostgreSQLPipeline {
     ///   - count: how many requests there are.
     ///   - send: hands request number n to libpq; returns the bytes it added.
     ///   - receive: takes the good answer to request number n; called in order.
-    /// - Throws: the first failure, after the exchange has ended.
+    /// - Throws: the first failure, after the exchange has ended: of what was sent before, too.
     mutating func run(
         count: Int,
         send: (Int) throws(StorageError) -> Int,
@@ -107,7 +144,7 @@ struct PostgreSQLPipeline {
         _ receive: (Int, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
         // libpq blocks when it is asked for more answers than there are requests.
-        while !isFinished, answered < sent || isSynced, PQisBusy(handle) == 0 {
+        while !isFinished, answered < sent || syncsToCome > 1 || isSynced, PQisBusy(handle) == 0 {
             guard let result = PQgetResult(handle) else {
                 // libpq expects no answer where there must be one: the two are out of step.
                 guard isInsideAnswer else { throw connectionLost() }
@@ -126,10 +163,10 @@ struct PostgreSQLPipeline {
     ) throws(StorageError) {
         switch PQresultStatus(result) {
         case PGRES_PIPELINE_SYNC:
-            isFinished = true
+            syncsToCome -= 1
         case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
             isInsideAnswer = true
-            guard failure == nil else { return }
+            guard failure == nil, answered >= 0 else { return }
             do {
                 try receive(answered, result)
             } catch {
@@ -142,7 +179,9 @@ struct PostgreSQLPipeline {
             failure = failure ?? .invalid("the statement is empty")
         default:
             isInsideAnswer = true
-            failure = failure ?? .postgreSQL(result)
+            guard failure == nil else { return }
+            failure = .postgreSQL(result)
+            hasFailedBefore = answered < 0
         }
     }
 

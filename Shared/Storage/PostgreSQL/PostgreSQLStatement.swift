@@ -119,8 +119,8 @@ enum PostgreSQLType {
             case 17: .bytes
             // text, varchar, char(n), name, "char", unknown
             case 25, 1043, 1042, 19, 18, 705: .text
-            // bytea[], int2[], int8[]
-            case 1001, 1005, 1016: .array
+            // bytea[], int2[], text[], int8[]
+            case 1001, 1005, 1009, 1016: .array
             default: .other(oid)
             }
     }

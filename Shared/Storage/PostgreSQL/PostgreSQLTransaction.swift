@@ -46,9 +46,28 @@ final class PostgreSQLTransaction: SQLTransaction {
         return counts
     }
 
+    func sendEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try prepared(sql, count) { (statement, preamble) throws(StorageError) in
+            try connection.send(statement, count: count, after: preamble, bind: bind)
+        }
+    }
+
     private func run(
         _ sql: String, _ count: Int, _ bind: (Int, any SQLBinder) throws(StorageError) -> Void,
         receive: (Int, PostgreSQLStatement, OpaquePointer) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try prepared(sql, count) { (statement, preamble) throws(StorageError) in
+            try connection.run(statement, count: count, after: preamble, bind: bind) {
+                (index, result) throws(StorageError) in
+                try receive(index, statement, result)
+            }
+        }
+    }
+
+    private func prepared(
+        _ sql: String, _ count: Int, _ work: (PostgreSQLStatement, String?) throws(StorageError) -> Void
     ) throws(StorageError) {
         if let failure { throw failure }
         guard count > 0 else { return }
@@ -57,10 +76,7 @@ final class PostgreSQLTransaction: SQLTransaction {
             // From here on the server may have seen it, whatever fails.
             beginning = nil
             let (statement, didSend) = try connection.statement(sql, after: preamble)
-            try connection.run(statement, count: count, after: didSend ? nil : preamble, bind: bind) {
-                (index, result) throws(StorageError) in
-                try receive(index, statement, result)
-            }
+            try work(statement, didSend ? nil : preamble)
         } catch {
             failure = error
             throw error

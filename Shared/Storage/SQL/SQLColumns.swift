@@ -3,8 +3,15 @@
 public import Contracts
 import WireJSON
 
+/// What can stand in a column.
+public enum SQLType: Sendable {
+    case integer, text, bytes
+}
+
 /// Binds itself as one or more parameters.
 public protocol SQLBindable {
+    /// What is bound, in this order.
+    static var types: [SQLType] { get }
     func bind(to binder: any SQLBinder) throws(StorageError)
 }
 
@@ -13,6 +20,7 @@ public typealias SQLKey = Comparable & Hashable & SQLBindable & Sendable
 
 /// What stands in one column. Binds one parameter.
 public protocol SQLStorable: SQLBindable {
+    static var type: SQLType { get }
     init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError)
 }
 
@@ -37,6 +45,7 @@ public final class SQLColumns {
     struct Column: Sendable {
         var name: String
         var role: Role
+        var type: SQLType
         /// What is read, nil for a column that is only written.
         var selected: String?
     }
@@ -68,7 +77,7 @@ public final class SQLColumns {
         } else if let cursor {
             value = try Value(cursor, nextPlace())
         } else {
-            described.append(Column(name: "\(name)", role: role, selected: "\(selected ?? name)"))
+            describe(name, role, Value.self, selected: selected ?? name)
         }
     }
 
@@ -82,7 +91,7 @@ public final class SQLColumns {
             let place = nextPlace()
             value = try cursor.isNull(place) ? nil : Value(cursor, place)
         } else {
-            describe(name, role)
+            describe(name, role, Value.self, selected: name)
         }
     }
 
@@ -181,18 +190,25 @@ public final class SQLColumns {
     }
 
     /// A column that is only written, because it follows from others: what the row is looked up by.
-    public func written(
-        _ name: StaticString, _ value: (some SQLStorable)?, _ role: Role = .latest
+    public func written<Value: SQLStorable>(
+        _ name: StaticString, _ value: Value?, _ role: Role = .latest
     ) throws(StorageError) {
         if let binder {
             if let value { try value.bind(to: binder) } else { try binder.bindNull() }
         } else if cursor == nil {
-            described.append(Column(name: "\(name)", role: role, selected: nil))
+            describe(name, role, Value.self, selected: nil)
         }
     }
 
+    /// A text.
     private func describe(_ name: StaticString, _ role: Role) {
-        described.append(Column(name: "\(name)", role: role, selected: "\(name)"))
+        describe(name, role, String.self, selected: name)
+    }
+
+    private func describe<Value: SQLStorable>(
+        _ name: StaticString, _ role: Role, _ type: Value.Type, selected: StaticString?
+    ) {
+        described.append(Column(name: "\(name)", role: role, type: Value.type, selected: selected.map { "\($0)" }))
     }
 
     private func nextPlace() -> Int {
@@ -215,19 +231,24 @@ public final class SQLColumns {
 
 // MARK: What can stand in a column
 
-extension SQLValue: SQLBindable {}
+extension SQLStorable {
+    public static var types: [SQLType] { [type] }
+}
 
 extension String: SQLStorable {
+    public static var type: SQLType { .text }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.text(column) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
 }
 
 extension Int64: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.integer(column) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
 }
 
 extension Int32: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
         self.init(truncatingIfNeeded: try cursor.integer(column))
     }
@@ -235,27 +256,32 @@ extension Int32: SQLStorable {
 }
 
 extension Int: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = Int(try cursor.integer(column)) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(Int64(self)) }
 }
 
 /// 0 or 1.
 extension Bool: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.integer(column) != 0 }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self ? 1 : 0 as Int64) }
 }
 
 extension [UInt8]: SQLBindable, SQLStorable {
+    public static var type: SQLType { .bytes }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self = try cursor.blob(column) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(self) }
 }
 
 extension ID: SQLBindable, SQLStorable {
+    public static var type: SQLType { .text }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) { self.init(try cursor.text(column)) }
     public func bind(to binder: any SQLBinder) throws(StorageError) { try binder.bind(text) }
 }
 
 extension TextDigest: SQLStorable {
+    public static var type: SQLType { .bytes }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
         self.init(bytes: try cursor.blob(column))
     }
@@ -264,6 +290,7 @@ extension TextDigest: SQLStorable {
 
 /// Milliseconds since 1970.
 extension Timestamp: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
         self.init(milliseconds: try cursor.integer(column))
     }
@@ -271,6 +298,7 @@ extension Timestamp: SQLStorable {
 }
 
 extension MPID: SQLStorable {
+    public static var type: SQLType { .integer }
     public init(_ cursor: any SQLCursor, _ column: Int) throws(StorageError) {
         guard let mpid = MPID(try cursor.integer(column)) else { throw .invalid("an MPID is 0") }
         self = mpid
@@ -280,6 +308,7 @@ extension MPID: SQLStorable {
 
 /// The app, then the id.
 extension Scoped: SQLBindable where ID: SQLBindable {
+    public static var types: [SQLType] { [.text] + ID.types }
     public func bind(to binder: any SQLBinder) throws(StorageError) {
         try app.bind(to: binder)
         try id.bind(to: binder)
@@ -288,6 +317,7 @@ extension Scoped: SQLBindable where ID: SQLBindable {
 
 /// The app, then the source, then the id.
 extension CommandKey: SQLBindable {
+    public static var types: [SQLType] { [.text, .text, .text] }
     public func bind(to binder: any SQLBinder) throws(StorageError) {
         try app.bind(to: binder)
         try source.bind(to: binder)

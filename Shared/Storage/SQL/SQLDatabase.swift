@@ -72,6 +72,21 @@ public protocol SQLTransaction: AnyObject {
     func executeEach(
         _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
     ) throws(StorageError) -> [Int]
+
+    /// Like ``executeEach(_:count:bind:)`` for whoever does not need to know what came of it: PostgreSQL works while the
+    /// caller goes on. A failure is thrown by a later call, or in the place of the commit; nothing is committed then.
+    func sendEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError)
+}
+
+extension SQLTransaction {
+    /// As an engine does it that works on the caller's thread.
+    public func sendEach(
+        _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        try executeEach(sql, count: count, bind: bind)
+    }
 }
 
 /// Takes the values of one run of a statement, straight into the engine's own buffers: the first one is `$1`.
@@ -133,6 +148,13 @@ extension SQLTransaction {
     @discardableResult
     public func executeEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [Int] {
         try executeEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        }
+    }
+
+    /// Like ``executeEach(_:_:)``, without waiting: ``sendEach(_:count:bind:)``.
+    public func sendEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) {
+        try sendEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
             for value in parameterSets[index] { try value.bind(to: binder) }
         }
     }
