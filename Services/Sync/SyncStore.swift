@@ -132,8 +132,9 @@ public struct SyncStore {
     func save(_ state: SyncState) throws {
         // A new profile is inserted plainly: should another command have made the same MPID meanwhile, this is a
         // conflict and decided again, and no profile is ever overwritten.
-        try Profile.table.insert(state.profiles.created, in: transaction)
-        try Profile.table.update(state.profiles.updated, in: transaction)
+        let profiles = state.profiles.written
+        try Profile.table.insert(profiles.created, in: transaction)
+        try Profile.table.update(profiles.updated, in: transaction)
         try saveIdentities(state)
         try saveDevices(state)
         try AliasRecord.table.save(state.aliases, in: transaction)
@@ -148,8 +149,8 @@ public struct SyncStore {
     /// A device of which nothing is known leaves no row. Plainly, as the values' rows are written.
     private func saveDevices(_ state: SyncState) throws {
         func isKept(_ device: DeviceRecord) -> Bool { !device.isUnused || device.bucket != nil }
-        try DeviceRecord.table.insert(state.devices.created.filter(isKept), in: transaction)
-        let updated = state.devices.updated
+        let (created, updated) = state.devices.written
+        try DeviceRecord.table.insert(created.filter(isKept), in: transaction)
         try DeviceRecord.table.update(updated.filter(isKept), in: transaction)
         try DeviceRecord.table.remove(updated.filter { !isKept($0) }.map(\.key), in: transaction)
     }
@@ -157,8 +158,9 @@ public struct SyncStore {
     /// A value without holders leaves no row, so that nothing tells of it. A row may therefore go at any time: one that
     /// was read is updated and one that was not there is inserted, plainly, and whatever changed meanwhile is a conflict.
     private func saveIdentities(_ state: SyncState) throws {
-        try IdentityEntry.table.insert(state.identities.created.filter { !$0.holders.isEmpty }, in: transaction)
-        var updated = state.identities.updated
+        let (created, known) = state.identities.written
+        try IdentityEntry.table.insert(created.filter { !$0.holders.isEmpty }, in: transaction)
+        var updated = known
         // Values that somebody lost, or that are only to be written: their rows are read only now.
         for var entry in try identities(Set(state.releases.keys.filter { state.identities[$0] == nil })) {
             entry.holders.removeAll { state.releases[entry.key]?.contains($0) == true }

@@ -205,8 +205,8 @@ import Testing
         ]
         #expect(before.map(\.?.label) == ["stored", nil, nil] && before.map { $0 == nil } == [false, true, false])
         #expect(table.changed.map(\.key) == [keys[1], keys[0], keys[3]], "in the order of the keys")
-        #expect(table.created.map(\.key) == [keys[1], keys[3]])
-        #expect(table.updated.map(\.key) == [keys[0]])
+        #expect(table.written.created.map(\.key) == [keys[1], keys[3]])
+        #expect(table.written.updated.map(\.key) == [keys[0]])
         let taken = [table.remove(keys[0]), table.remove(keys[2])]
         #expect(taken.map(\.?.label) == ["new", nil])
         #expect(table.removed == [keys[0], keys[2]])

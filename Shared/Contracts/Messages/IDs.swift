@@ -94,23 +94,20 @@ extension KeyedEncodingContainer {
 extension String {
     /// Whether both have the same bytes.
     @inlinable public func isExactly(_ other: String) -> Bool {
-        // What Swift takes for different has different bytes; the other way round it has to be looked at.
-        self == other && byteOrder(other) == 0
+        byteOrder(other) == 0
     }
 
     /// Whether these bytes stand before the other's.
     @inlinable public func precedesByBytes(_ other: String) -> Bool { byteOrder(other) < 0 }
 
     @inlinable func hashBytes(into hasher: inout Hasher) {
-        var text = self
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        utf8Span.span.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
 
     /// Below, at or above 0 as the bytes of this text stand before, equal or stand behind the other's.
     @inlinable func byteOrder(_ other: String) -> Int {
-        var (left, right) = (self, other)
-        return left.withUTF8 { left in
-            right.withUTF8 { right in
+        utf8Span.span.withUnsafeBytes { left in
+            other.utf8Span.span.withUnsafeBytes { right in
                 let count = min(left.count, right.count)
                 guard count > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress else {
                     return left.count - right.count

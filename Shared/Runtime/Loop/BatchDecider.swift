@@ -166,7 +166,7 @@ struct BatchDecider<Service: CommandService> {
             ? try writer.reply(decision.outcome, to: command, index: messages.count, now: now) : nil
         if let answer { messages.append(answer) }
         replies.remember(answer, to: command.key)
-        var entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
+        let entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
         // An answer that nobody waits for: in a store that was put back, who asks may be decided behind it, and is
         // answered the same, by the same id.
         if command.answers == nil || !decision.changes.isEmpty { entry.key = command.key }
@@ -208,7 +208,7 @@ struct BatchDecider<Service: CommandService> {
                 reason: ReasonCode.idReused.rawValue, step: .decide,
                 detail: "an event with this source and id but other content was read before")
         }
-        var entry = try entry(refusal, now)
+        let entry = try entry(refusal, now)
         entry.type = command.attributes.type
         return entry
     }

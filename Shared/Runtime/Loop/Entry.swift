@@ -5,8 +5,9 @@ import Glibc
 import Messaging
 import Storage
 
-/// What one record came to: its row in the inbox, and the messages in the outbox.
-struct Entry {
+/// What one record came to: its row in the inbox, and the messages in the outbox. A class, because copying it costs more
+/// than making it.
+final class Entry {
     var position: LogPosition
     var key: CommandKey?
     var digest: [UInt8]
@@ -36,7 +37,6 @@ struct Entry {
     }
 
     func inboxRow(now: Timestamp, decider: Int64, vault: OutboxVault) throws -> InboxRow {
-        var receipt = receipt
         receipt.type = type
         receipt.reason = reason
         let parts = ReplyParts(

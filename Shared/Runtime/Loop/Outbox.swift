@@ -170,7 +170,8 @@ struct OutboxVault {
 
     /// The outbox's form of the messages.
     func close(_ messages: [OutboxRecord]) throws -> [UInt8] {
-        OutboxCodec.encode(
+        guard messages.contains(where: { $0.role == .confidentialReply }) else { return OutboxCodec.encode(messages) }
+        return OutboxCodec.encode(
             try messages.map { message in
                 guard message.role == .confidentialReply, let value = message.value else { return message }
                 var sealed = message

@@ -10,6 +10,7 @@ extension ServiceLoop {
     /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
     /// Nothing is skipped: what is not concluded stands in the log, and the progress table still points to it.
     func decide(_ records: [KafkaRecord]) {
+        guard ownership.partitions.values.contains(where: \.isSuspicious) else { return runInDoubt(records) }
         let isSuspicious = { (record: KafkaRecord) in self.ownership[record.topicPartition]?.isSuspicious == true }
         let suspicious = records.filter(isSuspicious)
         runInDoubt(records.filter { !isSuspicious($0) })

@@ -87,6 +87,7 @@ public struct Migrator: Sendable {
             for migration in missing {
                 try apply(migration, in: transaction)
             }
+            try StorageSchema.keepOutboxPlain(in: transaction)
             return missing.map(\.number)
         }
     }

@@ -155,6 +155,19 @@ public enum StorageSchema {
         )
         """
 
+    /// PostgreSQL would compress rows of more than 2 kB, which takes more of its time than all else that it does for a
+    /// command, and these are gone in a moment. Says nothing about what is in the table, so it is no migration; done
+    /// once.
+    static func keepOutboxPlain(in transaction: any SQLTransaction) throws(StorageError) {
+        guard transaction.engine == .postgresql else { return }
+        let compressed = try transaction.query(
+            """
+            SELECT 1 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('outbox')
+                AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
+            """)
+        if !compressed.isEmpty { try transaction.execute("ALTER TABLE outbox SET (toast_tuple_target = 8160)") }
+    }
+
     /// One row: the newest generation of the inbox, and the log's time when it began.
     private static let inboxState = """
         CREATE TABLE inbox_state (

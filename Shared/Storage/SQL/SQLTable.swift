@@ -203,8 +203,9 @@ extension SQLTable where Row: SQLKeyedRecord {
     /// transaction did to one of these rows since they were read is a conflict: "insert or update" would bring back a
     /// row that another one has just deleted.
     public func save(_ table: Table<Row>, in transaction: any SQLTransaction) throws(StorageError) {
-        try insert(table.created, in: transaction)
-        try update(table.updated, in: transaction)
+        let (created, updated) = table.written
+        try insert(created, in: transaction)
+        try update(updated, in: transaction)
         try remove(table.removed, in: transaction)
     }
 
@@ -272,11 +273,14 @@ public struct Table<Row: SQLKeyedRecord>: Sendable {
     /// What was put and is still here, by key.
     @inlinable public var changed: [Row] { touched.sorted().compactMap { here[$0] } }
 
-    /// What of it did not stand in the database, by key.
-    @inlinable public var created: [Row] { changed.filter { !stored.contains($0.key) } }
-
-    /// What of it stood in the database, by key.
-    @inlinable public var updated: [Row] { changed.filter { stored.contains($0.key) } }
+    /// What of it did not stand in the database and what did, each by key.
+    @inlinable public var written: (created: [Row], updated: [Row]) {
+        var (created, updated): ([Row], [Row]) = ([], [])
+        for row in changed {
+            if stored.contains(row.key) { updated.append(row) } else { created.append(row) }
+        }
+        return (created, updated)
+    }
 
     /// What was taken away, by key.
     @inlinable public var removed: [Row.Key] { touched.filter { here[$0] == nil }.sorted() }
