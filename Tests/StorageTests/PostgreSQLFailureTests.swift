@@ -65,6 +65,34 @@ import Testing
         #expect(try database.read("SELECT 1") == [SQLRow([1])])
     }
 
+    /// A statement that was only sent and that the server refuses is known not to be committed, whatever the refusal says.
+    @Test func whatIsSentAndRefusedHasAKnownOutcome() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.openWithItems()
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.execute("SET LOCAL statement_timeout TO 50")
+                try transaction.execute("INSERT INTO items (id) VALUES (1)")
+                try transaction.sendEach("SELECT pg_sleep(CAST($1 AS INTEGER))", [[5]])
+            }
+        }
+        #expect(error?.kind == .unavailable)
+        #expect(error?.sqlState == "57014")
+        #expect(error?.outcomeUnknown == false)
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    /// The server is asked to keep the outbox as it is, once.
+    @Test func theOutboxIsNotCompressed() throws {
+        let store = try TestStore(.postgresql)
+        let database = try store.open()
+        let options = "SELECT CAST(reloptions AS TEXT) FROM pg_class WHERE oid = to_regclass('outbox')"
+        for _ in 0..<2 {
+            try Migrator(StorageSchema.migrations).run(on: database)
+            #expect(try database.read(options) == [SQLRow(["{toast_tuple_target=8160}"])])
+        }
+    }
+
     /// The commit arrived, and its answer got lost: the changes are there although the transaction threw.
     @Test func aCommitWithoutAnswerHasAnUnknownOutcome() throws {
         let store = try TestStore(.postgresql)

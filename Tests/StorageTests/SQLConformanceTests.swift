@@ -109,6 +109,79 @@ import Testing
         }
     }
 
+    /// What is only sent is there for who asks afterwards, and is committed.
+    @Test(arguments: SQLEngine.allCases)
+    func whatIsSentIsDone(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.openWithItems()
+        try database.transaction { transaction in
+            try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, $2)", [[1, "a"], [2, "b"]])
+            try transaction.sendEach("UPDATE items SET name = $2 WHERE id = $1", [[2, "c"]])
+            #expect(
+                try transaction.query("SELECT id, name FROM items ORDER BY id")
+                    == [[1, "a"], [2, "c"]].map { SQLRow($0) })
+            try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, $2)", [])
+            try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, $2)", [[3, "d"]])
+            #expect(try transaction.execute("UPDATE items SET name = NULL") == 3)
+            try transaction.sendEach("DELETE FROM items WHERE id = $1", [[1], [9]])
+        }
+        #expect(
+            try database.read("SELECT id, name FROM items ORDER BY id") == [[2, nil], [3, nil]].map { SQLRow($0) })
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.sendEach("DELETE FROM items WHERE id = $1", [[2]])
+                throw StorageError.unavailable("something else")
+            }
+        }
+        #expect(error?.message == "something else")
+        #expect(try database.read("SELECT id FROM items ORDER BY id") == [[2], [3]].map { SQLRow($0) })
+    }
+
+    /// A failure of what is only sent is told at the latest by the commit; nothing is committed, and the connection is
+    /// as good as before.
+    @Test(
+        arguments: SQLEngine.allCases, [0, 1, 2])
+    func whatIsSentAndFailsIsNotCommitted(_ engine: SQLEngine, _ later: Int) throws {
+        let store = try TestStore(engine)
+        let database = try store.openWithItems()
+        try database.transaction { try $0.execute("INSERT INTO items (id) VALUES (1)") }
+        let connection = database.connectionNumber
+        var later = later
+        let error = failure {
+            try database.transaction { transaction in
+                try transaction.execute("INSERT INTO items (id) VALUES (2)")
+                try transaction.sendEach("INSERT INTO items (id) VALUES ($1)", [[3], [1], [4]])
+                while later > 0 {
+                    later -= 1
+                    try transaction.sendEach("INSERT INTO items (id) VALUES ($1)", [[.integer(Int64(later) + 5)]])
+                    if later == 0 { _ = try transaction.query("SELECT id FROM items") }
+                }
+            }
+        }
+        #expect(error?.kind == .conflict)
+        #expect(error?.outcomeUnknown == false)
+        #expect(try database.read("SELECT id FROM items") == [SQLRow([1])])
+        #expect(database.connectionNumber == connection)
+    }
+
+    /// 20 MB that nobody waits for, and an answer of 20 MB behind it.
+    @Test(arguments: SQLEngine.allCases)
+    func whatIsSentMayBeLarge(_ engine: SQLEngine) throws {
+        let store = try TestStore(engine)
+        let database = try store.openWithItems()
+        let rows: [[SQLValue]] = (0..<10_000).map { index in
+            [.integer(Int64(index)), .blob([UInt8](repeating: UInt8(index % 251), count: 2048))]
+        }
+        try database.transaction { transaction in
+            for part in 0..<10 {
+                try transaction.sendEach(
+                    "INSERT INTO items (id, bytes) VALUES ($1, $2)", Array(rows[part * 1000..<part * 1000 + 1000]))
+            }
+            #expect(try transaction.query("SELECT id, bytes FROM items ORDER BY id") == rows.map { SQLRow($0) })
+        }
+        #expect(try database.read("SELECT COUNT(*) FROM items") == [SQLRow([10_000])])
+    }
+
     /// 20 MB each way: far more than all socket buffers together hold.
     @Test(arguments: SQLEngine.allCases)
     func largeBatchesGoThrough(_ engine: SQLEngine) throws {

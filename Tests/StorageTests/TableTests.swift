@@ -89,6 +89,53 @@ import Testing
         }
     }
 
+    /// PostgreSQL has many rows in one execution; what it comes to is the same.
+    @Test(arguments: SQLEngine.allCases, [8, 9, 700]) func manyRowsComeBackAsTheyWere(
+        _ engine: SQLEngine, _ count: Int
+    ) throws {
+        let (store, database) = try store(engine)
+        defer { withExtendedLifetime(store) {} }
+        var things = (0..<count).map { index in
+            var thing = Self.things[index % Self.things.count]
+            thing.key = Self.key(index % 2 == 0 ? "a" : "b", CommandID("\(index) \(thing.key.id)"))
+            thing.amount = Int64(index)
+            return thing
+        }
+        things.sort { $0.key < $1.key }
+        try database.transaction { (transaction) throws in
+            try Thing.table.insert(things, in: transaction)
+            let keys = things.map(\.key) + [Self.key("c", "")]
+            #expect(try Thing.table.find(keys.reversed(), in: transaction) == things)
+            // A value with several rows has them one after the other, in the order of the values.
+            let amounts = (0..<Int64(count)).map { Scoped(app: AppID("a"), id: CommandID("\($0)")) }
+            #expect(
+                try Thing.table.find("app = $1 AND CAST(amount AS TEXT) = $2", amounts, in: transaction).map(\.amount)
+                    == things.filter { $0.key.app == "a" }.map(\.amount).sorted { "\($0)" < "\($1)" })
+        }
+        for index in things.indices {
+            things[index].label = index % 2 == 0 ? nil : "new"
+            things[index].uses = 1
+        }
+        let found = try database.transaction { (transaction) throws in
+            try Thing.table.save(things, in: transaction)
+            return try Thing.table.find(things.map(\.key), in: transaction)
+        }
+        #expect(found.map(\.label) == things.map(\.label))
+        #expect(found.map(\.uses).allSatisfy { $0 == 1 || $0 == 4 })
+        for index in things.indices { things[index].madeBy = "\(index)" }
+        let nobody = things.map { thing in
+            var other = thing
+            other.key.app = "nobody"
+            return other
+        }
+        let updated = try database.transaction { (transaction) throws in
+            try Thing.table.update(things + nobody, in: transaction)
+            return try Thing.table.find((things + nobody).map(\.key), in: transaction)
+        }
+        #expect(updated == things, "an update writes everything, and makes no row")
+        #expect(failure { try database.transaction { try Thing.table.insert(things, in: $0) } }?.kind == .conflict)
+    }
+
     /// What stands there stays, is replaced, raised or added to, as its column says.
     @Test(arguments: SQLEngine.allCases) func aSecondWriteMergesByRole(_ engine: SQLEngine) throws {
         let (store, database) = try store(engine)

@@ -22,7 +22,8 @@ public final class WriteRecorder: SQLTransaction {
         var values: [SQLValue]
     }
 
-    public let engine = SQLEngine.postgresql
+    /// On which every row is written by itself.
+    public let engine = SQLEngine.sqlite
     private var writes: [Key: Write] = [:]
     /// By table, the primary key first.
     private let keys: [String: [[String]]]

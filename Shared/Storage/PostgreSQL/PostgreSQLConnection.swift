@@ -81,7 +81,10 @@ final class PostgreSQLConnection {
     func settle() {
         guard unanswered.syncs > 0, !isBroken else { return }
         // What failed was thrown, or is of no interest any more.
-        try? exchange(count: 0) { (_) throws(StorageError) in 0 } receive: { (_, _) throws(StorageError) in }
+        try? exchange(count: 0) { (_) throws(StorageError) in
+            0
+        } receive: { (_, _) throws(StorageError) in
+        }
     }
 
     /// Sends `statement` `count` times, and waits for nothing. A failure is thrown by the next exchange.

@@ -26,14 +26,15 @@ public protocol SQLKeyedRecord: SQLRecord {
 /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
 ///
 /// On PostgreSQL many rows are one execution, with an array for each column: that costs the server a quarter of as many
-/// executions. (Updates are not: which way it joins the array with the table it decides by what it knows of the table,
-/// and it knows nothing of one that is new.)
+/// executions. Each row is looked for by itself: the statements leave the server no other way. It would choose one by
+/// what it knows of the table, which is nothing while that is new, and keep to it.
 public struct SQLTable<Row: SQLRecord>: Sendable {
     private let select: String
     private let byKey: String
     private let insert: String
     private let upsert: String
     private let update: String
+    private let updateAll: String
     private let delete: String
     private let insertAll: String
     private let upsertAll: String
@@ -69,6 +70,15 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         update = """
             UPDATE \(name) SET \(equations(numbered.filter { $0.column.role != .key }).joined(separator: ", ")) \
             WHERE \(equations(numbered.filter { $0.column.role == .key }).joined(separator: " AND "))
+            """
+        // OFFSET 0 is a fence, and a row's place can be asked for in one way only.
+        updateAll = """
+            UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
+                .joined(separator: ", ")) \
+            FROM \(Self.unnested(types)) AS given (\(all.map(\.name).joined(separator: ", "))), \
+            LATERAL (SELECT ctid AS place FROM \(name) AS stored \
+            WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
+            WHERE \(name).ctid = found.place
             """
     }
 
@@ -110,8 +120,7 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         }
     }
 
-    /// Asks for each of the values by itself: OFFSET 0 keeps the server from reading the table first and looking among
-    /// the values.
+    /// OFFSET 0 is a fence.
     private func selectAll(_ condition: String, _ types: [SQLType]) -> String {
         var condition = condition
         for number in (1...types.count).reversed() {
@@ -164,15 +173,15 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         try write(insert, allAtOnce: insertAll, rows, in: transaction)
     }
 
-    /// Updates rows that are there.
+    /// Updates rows that are there, no two with one key.
     public func update(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
-        try write(update, rows, in: transaction)
+        try write(update, allAtOnce: updateAll, rows, in: transaction)
     }
 
     private func write(
-        _ sql: String, allAtOnce: String? = nil, _ rows: [Row], in transaction: any SQLTransaction
+        _ sql: String, allAtOnce: String, _ rows: [Row], in transaction: any SQLTransaction
     ) throws(StorageError) {
-        if let allAtOnce, transaction.engine == .postgresql, rows.count > Self.fewRows {
+        if transaction.engine == .postgresql, rows.count > Self.fewRows {
             let arrays = PostgreSQLArrays(of: types, count: rows.count)
             let writer = SQLColumns(to: arrays)
             for var row in rows { try row.columns(writer) }
