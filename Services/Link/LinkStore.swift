@@ -4,8 +4,8 @@ public import Contracts
 import Runtime
 public import Storage
 
-/// The link service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the size of
-/// the batch.
+/// The link service's tables. Runs inside the batch's transaction; every question is one round trip, whatever the
+/// size of the batch.
 public struct LinkStore {
     public static let migrations = [
         Migration(

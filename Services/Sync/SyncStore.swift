@@ -4,8 +4,8 @@ import Contracts
 import Runtime
 public import Storage
 
-/// The sync service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the size of
-/// the batch.
+/// The sync service's tables. Runs inside the batch's transaction; every question is one round trip, whatever the
+/// size of the batch.
 public struct SyncStore {
     public static let migrations = [
         Migration(

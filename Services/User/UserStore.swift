@@ -4,8 +4,8 @@ public import Contracts
 import Runtime
 public import Storage
 
-/// The user service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the size of
-/// the batch.
+/// The user service's tables. Runs inside the batch's transaction; every question is one round trip, whatever the
+/// size of the batch.
 public struct UserStore {
     public static let migrations = [
         Migration(

@@ -5,8 +5,8 @@ import Contracts
 import Runtime
 public import Storage
 
-/// The verification service's tables. Runs inside the batch's transaction; every call is one round trip, whatever the
-/// size of the batch.
+/// The verification service's tables. Runs inside the batch's transaction; every question is one round trip, whatever
+/// the size of the batch.
 public struct VerificationStore {
     public static let migrations = [
         Migration(

@@ -91,10 +91,9 @@ struct Replies {
         known[command].map { $0.verdict != .noted } ?? false
     }
 
-    /// One round trip, none when no saga changed.
     func save(in transaction: any SQLTransaction) throws {
         guard !changed.isEmpty else { return }
-        try Sagas.save(changed.compactMap { sagas[$0] }, in: transaction)
+        try Sagas.save(changed.sorted().compactMap { sagas[$0] }, in: transaction)
     }
 }
 

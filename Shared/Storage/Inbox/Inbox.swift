@@ -63,11 +63,11 @@ public enum Inbox {
         return found
     }
 
-    /// Records decisions. One round trip.
+    /// Records decisions.
     ///
     /// - Parameter generation: from ``find(_:in:)`` in the same transaction.
-    /// - Throws: `conflict` when the position or the command of a row is in the generation already: another replica was
-    ///   faster, or the batch holds a command twice.
+    /// - Throws: `conflict`, or a later call does, when the position or the command of a row is in the generation
+    ///   already: another replica was faster, or the batch holds a command twice.
     public static func append(
         _ rows: [InboxRow], generation: Int64, in transaction: any SQLTransaction
     ) throws(StorageError) {

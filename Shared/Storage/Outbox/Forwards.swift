@@ -64,8 +64,7 @@ public enum Forwards {
         return min(5000 << doublings, 600_000)
     }
 
-    /// Remembers forwards, in the transaction that decides on them. One that is known already stays as it is. One round
-    /// trip.
+    /// Remembers forwards, in the transaction that decides on them. One that is known already stays as it is.
     public static func save(
         _ forwards: [UnansweredForward], in transaction: any SQLTransaction
     ) throws(StorageError) {
@@ -73,7 +72,6 @@ public enum Forwards {
     }
 
     /// Forgets forwards that are answered, in the transaction that decides on the answer. Unknown ones are no error.
-    /// One round trip.
     public static func answered(
         _ forwards: [(app: AppID, id: CommandID)], in transaction: any SQLTransaction
     ) throws(StorageError) {
@@ -82,7 +80,7 @@ public enum Forwards {
     }
 
     /// The forwards whose time has come, longest overdue first, at most `limit` of them, as they stand after they
-    /// will have been sent again: to be sent after the commit. Two round trips, one when there are none.
+    /// will have been sent again: to be sent after the commit. One round trip.
     ///
     /// A crash between the commit and the sending costs one pause.
     ///

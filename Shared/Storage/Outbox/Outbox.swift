@@ -17,9 +17,7 @@ public struct OutboxRow: Sendable, Hashable {
 ///
 /// All functions work inside the caller's transaction and on its thread.
 public enum Outbox {
-    /// One round trip.
-    ///
-    /// - Throws: `conflict` when the position of a row is there already.
+    /// - Throws: `conflict`, or a later call does, when the position of a row is there already.
     public static func append(_ rows: [OutboxRow], in transaction: any SQLTransaction) throws(StorageError) {
         guard !rows.isEmpty else { return }
         if transaction.engine == .postgresql { return try appendAtOnce(rows, in: transaction) }
@@ -88,8 +86,7 @@ public enum Outbox {
         }
     }
 
-    /// Forgets what is published: in the transaction that notes how far publishing has come, behind its fence. One round
-    /// trip.
+    /// Forgets what is published: in the transaction that notes how far publishing has come, behind its fence.
     public static func remove(_ published: [Published], in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.sendEach(
             "DELETE FROM outbox WHERE log = $1 AND log_offset > $2 AND log_offset <= $3",

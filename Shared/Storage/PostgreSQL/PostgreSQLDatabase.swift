@@ -7,7 +7,8 @@ public import Logging
 /// Holds one connection, made by the first transaction and made anew by the next transaction after it was lost.
 /// Confined to one thread, like every ``SQLDatabase``.
 ///
-/// Without conflicts a transaction costs one round trip for each call on it and one for the commit.
+/// Without conflicts a transaction costs one round trip for each call on it and one for the commit; what is only sent
+/// (``SQLTransaction/sendEach(_:count:bind:)``) goes with the next one.
 public final class PostgreSQLDatabase: SQLDatabase {
     /// How far concurrent transactions are kept apart. Both may end in ``StorageError/Kind/conflict``.
     public enum Isolation: String, Sendable {

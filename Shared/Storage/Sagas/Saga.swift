@@ -59,8 +59,7 @@ public enum Sagas {
         return found
     }
 
-    /// Writes sagas that began, or that got a reply; one that begins anew takes the place of the old one. One round
-    /// trip.
+    /// Writes sagas that began, or that got a reply; one that begins anew takes the place of the old one.
     public static func save(_ sagas: [Saga], in transaction: any SQLTransaction) throws(StorageError) {
         try Saga.table.save(sagas, in: transaction)
     }
