@@ -127,13 +127,17 @@ import Testing
         }
         #expect(
             try database.read("SELECT id, name FROM items ORDER BY id") == [[2, nil], [3, nil]].map { SQLRow($0) })
+        let connection = database.connectionNumber
         let error = failure {
             try database.transaction { transaction in
                 try transaction.sendEach("DELETE FROM items WHERE id = $1", [[2]])
+                // SQLite throws this one at once.
+                try? transaction.sendEach("INSERT INTO items (id) VALUES ($1)", [[3]])
                 throw StorageError.unavailable("something else")
             }
         }
         #expect(error?.message == "something else")
+        #expect(database.connectionNumber == connection)
         #expect(try database.read("SELECT id FROM items ORDER BY id") == [[2], [3]].map { SQLRow($0) })
     }
 
