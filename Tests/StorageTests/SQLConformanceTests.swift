@@ -137,8 +137,8 @@ import Testing
             }
         }
         #expect(error?.message == "something else")
-        #expect(database.connectionNumber == connection)
         #expect(try database.read("SELECT id FROM items ORDER BY id") == [[2], [3]].map { SQLRow($0) })
+        #expect(database.connectionNumber == connection)
     }
 
     /// A failure of what is only sent is told at the latest by the commit; nothing is committed, and the connection is
