@@ -157,13 +157,14 @@ public enum StorageSchema {
 
     /// PostgreSQL would compress rows of more than 2 kB, which takes more of its time than all else that it does for a
     /// command, and these are gone in a moment. Says nothing about what is in the table, so it is no migration; done
-    /// once.
+    /// once, by whoever owns the table.
     static func keepOutboxPlain(in transaction: any SQLTransaction) throws(StorageError) {
         guard transaction.engine == .postgresql else { return }
         let compressed = try transaction.query(
             """
             SELECT 1 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('outbox')
                 AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
+                AND pg_catalog.pg_has_role(relowner, 'USAGE')
             """)
         if !compressed.isEmpty { try transaction.execute("ALTER TABLE outbox SET (toast_tuple_target = 8160)") }
     }
