@@ -25,9 +25,9 @@ public protocol SQLKeyedRecord: SQLRecord {
 ///
 /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
 ///
-/// On PostgreSQL many rows are one execution, with an array for each column: that costs the server a quarter of as many
-/// executions. Each row is looked for by itself: the statements leave the server no other way. It would choose one by
-/// what it knows of the table, which is nothing while that is new, and keep to it.
+/// On PostgreSQL many rows are one execution, with an array for each column, which costs the server less than an execution
+/// for each. Each row is looked for by itself: the statements leave the server no other way. It would choose one by what
+/// it knows of the table, which is nothing while that is new, and keep to it.
 public struct SQLTable<Row: SQLRecord>: Sendable {
     private let select: String
     private let byKey: String
