@@ -138,10 +138,10 @@ struct ChaosCommand: ParsableCommand {
         try work(for: 3, isSending: true)
         try work(for: minutes * 60, isSending: true, isInjuring: true)
         tell("no more injuries; \(traffic.unanswered) without an answer yet")
-        try work(for: settle) { scene.isQuiet && traffic.unanswered == 0 }
+        try work(for: settle) { scene.isQuiet && traffic.isAtRest }
         tell("asking the services what they hold")
         try traffic.ask(atMost: 500)
-        try work(for: settle / 2) { traffic.unanswered == 0 }
+        try work(for: settle / 2) { traffic.isAtRest }
         // Events may come behind replies.
         try work(for: 10) { traffic.now - traffic.lastRecord > 2 }
         if interruption.isRequested { throw NoVerdict(description: "interrupted") }

@@ -50,6 +50,9 @@ struct ChaosStories {
         random = SeededGenerator(seed: seed)
     }
 
+    /// Whether no story that has begun has a command to send.
+    var isAtRest: Bool { due.isEmpty }
+
     /// The next command of a story that has begun, if one is due.
     mutating func nextDue() -> ChaosMessage? { due.isEmpty ? nil : due.removeFirst() }
 

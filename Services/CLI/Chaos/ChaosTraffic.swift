@@ -51,6 +51,8 @@ final class ChaosTraffic {
     /// Seconds since the start.
     var now: Double { (ContinuousClock.now - start).inSeconds }
     var unanswered: Int { open.count }
+    /// Whether all is answered and nothing follows from it: an answer may be the last one and have its story go on.
+    var isAtRest: Bool { open.isEmpty && stories.isAtRest }
     /// When the command was sent that waits for its final answer the longest.
     var oldestUnanswered: Double? { open.keys.compactMap { history.commands[$0]?.sentAt.first }.min() }
     var sent: Int { sendings }
