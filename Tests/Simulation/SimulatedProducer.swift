@@ -20,6 +20,8 @@ final class SimulatedProducer: RecordProducer {
     private var unacknowledged: [TopicPartition: [Message]] = [:]
     private var lastAcknowledgement: [TopicPartition: Int64] = [:]
     private var sending: Set<TopicPartition> = []
+    /// Where a message was given back: a producer that keeps the order without gaps writes nothing more there.
+    private var stuck: Set<TopicPartition> = []
     private var reports: [DeliveryReport] = []
     private(set) var fatalError: KafkaError?
     private var isClosed = false
@@ -78,6 +80,7 @@ final class SimulatedProducer: RecordProducer {
         if scheduler.chance(50) { log.append(first.record, to: place) }
         // What is behind it may not pass it.
         waiting[place] = nil
+        if !isSingle { stuck.insert(place) }
         report(first, KafkaError(code: KafkaError.Code.timedOut))
     }
 
@@ -92,7 +95,7 @@ final class SimulatedProducer: RecordProducer {
 
     private func deliver(_ place: TopicPartition) {
         sending.remove(place)
-        guard let messages = waiting[place], !messages.isEmpty else { return }
+        guard let messages = waiting[place], !messages.isEmpty, !stuck.contains(place) else { return }
         if replica.isCutOffFromBroker || log[place]?.isLeaderless == true || log.missing.contains(place.topic) {
             sending.insert(place)
             scheduler.after(200_000) { [self] in deliver(place) }
