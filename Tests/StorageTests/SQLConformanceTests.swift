@@ -168,14 +168,16 @@ import Testing
         #expect(database.connectionNumber == connection)
     }
 
+    private static let largeRows: [[SQLValue]] = (0..<10_000).map { index in
+        [.integer(Int64(index)), .blob([UInt8](repeating: UInt8(index % 251), count: 2048))]
+    }
+
     /// 20 MB that nobody waits for, and an answer of 20 MB behind it.
     @Test(arguments: SQLEngine.allCases)
     func whatIsSentMayBeLarge(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let database = try store.openWithItems()
-        let rows: [[SQLValue]] = (0..<10_000).map { index in
-            [.integer(Int64(index)), .blob([UInt8](repeating: UInt8(index % 251), count: 2048))]
-        }
+        let rows = Self.largeRows
         try database.transaction { transaction in
             for part in 0..<10 {
                 try transaction.sendEach(
@@ -191,9 +193,7 @@ import Testing
     func largeBatchesGoThrough(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let database = try store.openWithItems()
-        let rows: [[SQLValue]] = (0..<10_000).map { index in
-            [.integer(Int64(index)), .blob([UInt8](repeating: UInt8(index % 251), count: 2048))]
-        }
+        let rows = Self.largeRows
         let answers = try database.transaction { transaction in
             try transaction.queryEach("INSERT INTO items (id, bytes) VALUES ($1, $2) RETURNING id, bytes", rows)
         }

@@ -98,6 +98,7 @@ struct BatchDecider<Service: CommandService> {
 
     // MARK: Writing down
 
+    /// How many entries are stored at once.
     private static var piece: Int { 100 }
 
     /// - Parameter store: is given the entries in pieces, so that PostgreSQL stores one while the next is written.

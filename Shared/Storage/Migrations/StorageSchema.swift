@@ -155,8 +155,8 @@ public enum StorageSchema {
         )
         """
 
-    /// PostgreSQL would compress rows of more than 2 kB, which takes more of its time than all else that it does for a
-    /// command, and these are gone in a moment. Says nothing about what is in the table, so it is no migration; done
+    /// PostgreSQL would compress rows of more than 2 kB, which takes a quarter of its time and more, and these are gone in
+    /// a moment. Says nothing about what is in the table, so it is no migration; done
     /// once, by whoever owns the table.
     static func keepOutboxPlain(in transaction: any SQLTransaction) throws(StorageError) {
         guard transaction.engine == .postgresql else { return }
