@@ -71,54 +71,19 @@ public enum Inbox {
     public static func append(
         _ rows: [InboxRow], generation: Int64, in transaction: any SQLTransaction
     ) throws(StorageError) {
-        guard !rows.isEmpty else { return }
-        if transaction.engine == .postgresql { return try appendAtOnce(rows, slot(generation), in: transaction) }
-        // Records of one partition come together.
-        var last: (log: LogID, number: Int64)?
-        try transaction.sendEach(insert[slot(generation)], count: rows.count) {
-            (index, binder) throws(StorageError) in
+        var logs = LogNumbers()
+        try transaction.send(insert[slot(generation)], count: rows.count) { (index, binder) throws(StorageError) in
             let row = rows[index]
-            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
-            last = (row.position.log, log)
             try binder.bind(row.position.offset)
             try binder.bind(row.loggedAt)
             try binder.bind(row.decidedAt)
-            try binder.bind(log)
-            try binder.bind(row.decider)
+            try binder.bind(logs.number(of: row.position.log))
+            // More deciders than that have no number any more.
+            try binder.bind(Int16(exactly: row.decider).map(Int64.init) ?? 0)
             try binder.bind(row.verdict.number)
             try binder.bind(row.storedKey.bytes)
             try binder.bind(row.digest.count > digestByteCount ? Array(row.digest.prefix(digestByteCount)) : row.digest)
             try binder.bind(row.receipt)
-        }
-    }
-
-    /// All rows with one execution of one statement, a column a parameter.
-    private static func appendAtOnce(
-        _ rows: [InboxRow], _ slot: Int, in transaction: any SQLTransaction
-    ) throws(StorageError) {
-        func column(_ element: PostgreSQLArray.Element, _ size: Int) -> PostgreSQLArray {
-            PostgreSQLArray(of: element, count: rows.count, byteCount: size)
-        }
-        var numbers = [column(.int8, 8), column(.int8, 8), column(.int8, 8), column(.int8, 8)]
-        var words = [column(.int2, 2), column(.int2, 2)]
-        var values = [column(.bytes, StoredKey.byteCount), column(.bytes, digestByteCount), column(.bytes, 200)]
-        var last: (log: LogID, number: Int64)?
-        for row in rows {
-            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
-            last = (row.position.log, log)
-            numbers[0].append(row.position.offset)
-            numbers[1].append(row.loggedAt)
-            numbers[2].append(row.decidedAt)
-            numbers[3].append(log)
-            // More deciders than that have no number any more.
-            words[0].append(Int16(exactly: row.decider) ?? 0)
-            words[1].append(Int16(truncatingIfNeeded: row.verdict.number))
-            values[0].append(row.storedKey.bytes)
-            values[1].append(row.digest.prefix(digestByteCount))
-            values[2].append(row.receipt)
-        }
-        try transaction.sendEach(insertAll[slot], count: 1) { (_, binder) throws(StorageError) in
-            for column in numbers + words + values { try binder.bind(column.bytes) }
         }
     }
 
@@ -138,18 +103,14 @@ public enum Inbox {
 
     public static let tables = (0..<slotCount).map { "inbox_\($0)" }
 
-    static let columns = "log_offset, logged_at, decided_at, log, decider, outcome, key, digest, receipt"
+    private static let described: [(name: String, type: SQLType)] = [
+        ("log_offset", .integer), ("logged_at", .integer), ("decided_at", .integer), ("log", .integer),
+        ("decider", .integer), ("outcome", .integer), ("key", .bytes), ("digest", .bytes), ("receipt", .bytes),
+    ]
 
-    private static let insert = tables.map {
-        "INSERT INTO \($0) (\(columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-    }
+    static let columns = described.map(\.name).joined(separator: ", ")
 
-    private static let insertAll = tables.map {
-        """
-        INSERT INTO \($0) (\(columns)) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
-            $5::smallint[], $6::smallint[], $7::bytea[], $8::bytea[], $9::bytea[])
-        """
-    }
+    private static let insert = tables.map { SQLRowStatement.insert(into: $0, described) }
 
     private static let findOne = tables.map {
         "SELECT key, digest, outcome, receipt, decided_at FROM \($0) WHERE key = $1"

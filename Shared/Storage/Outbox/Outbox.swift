@@ -19,40 +19,17 @@ public struct OutboxRow: Sendable, Hashable {
 public enum Outbox {
     /// - Throws: `conflict`, or a later call does, when the position of a row is there already.
     public static func append(_ rows: [OutboxRow], in transaction: any SQLTransaction) throws(StorageError) {
-        guard !rows.isEmpty else { return }
-        if transaction.engine == .postgresql { return try appendAtOnce(rows, in: transaction) }
-        var last: (log: LogID, number: Int64)?
-        try transaction.sendEach(
-            "INSERT INTO outbox (log, log_offset, messages) VALUES ($1, $2, $3)", count: rows.count
-        ) { (index, binder) throws(StorageError) in
-            let position = rows[index].position
-            let log = last.flatMap { $0.log == position.log ? $0.number : nil } ?? position.log.number
-            last = (position.log, log)
-            try binder.bind(log)
-            try binder.bind(position.offset)
-            try binder.bind(rows[index].messages)
+        var logs = LogNumbers()
+        try transaction.send(insert, count: rows.count) { (index, binder) throws(StorageError) in
+            let row = rows[index]
+            try binder.bind(logs.number(of: row.position.log))
+            try binder.bind(row.position.offset)
+            try binder.bind(row.messages)
         }
     }
 
-    /// All rows with one execution of one statement, a column a parameter.
-    private static func appendAtOnce(_ rows: [OutboxRow], in transaction: any SQLTransaction) throws(StorageError) {
-        var logs = PostgreSQLArray(of: .int8, count: rows.count, byteCount: 8)
-        var offsets = PostgreSQLArray(of: .int8, count: rows.count, byteCount: 8)
-        var messages = PostgreSQLArray(of: .bytes, count: rows.count, byteCount: 2000)
-        var last: (log: LogID, number: Int64)?
-        for row in rows {
-            let log = last.flatMap { $0.log == row.position.log ? $0.number : nil } ?? row.position.log.number
-            last = (row.position.log, log)
-            logs.append(log)
-            offsets.append(row.position.offset)
-            messages.append(row.messages)
-        }
-        try transaction.sendEach(
-            """
-            INSERT INTO outbox (log, log_offset, messages)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
-            """, [[.blob(logs.bytes), .blob(offsets.bytes), .blob(messages.bytes)]])
-    }
+    private static let insert = SQLRowStatement.insert(
+        into: "outbox", [("log", .integer), ("log_offset", .integer), ("messages", .bytes)])
 
     /// What stands behind `after`, in the order of the offsets, at most `limit` rows.
     ///

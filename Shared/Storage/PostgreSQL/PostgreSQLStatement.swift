@@ -105,7 +105,7 @@ final class PostgreSQLCursor: SQLCursor {
 /// The column and parameter types that travel in PostgreSQL's binary format here.
 enum PostgreSQLType {
     case int8, int4, int2, bool, bytes, text
-    /// Comes and goes as it travels, see ``PostgreSQLArray``.
+    /// Comes and goes as it travels, see ``PostgreSQLArrays``.
     case array
     case other(Oid)
 
@@ -119,8 +119,8 @@ enum PostgreSQLType {
             case 17: .bytes
             // text, varchar, char(n), name, "char", unknown
             case 25, 1043, 1042, 19, 18, 705: .text
-            // bytea[], int2[], text[], int8[]
-            case 1001, 1005, 1009, 1016: .array
+            // bytea[], text[], int8[]
+            case 1001, 1009, 1016: .array
             default: .other(oid)
             }
     }

@@ -45,6 +45,18 @@ public struct LogPosition: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(log)@\(offset)" }
 }
 
+/// The numbers of logs, for rows of which those of one log come together.
+struct LogNumbers {
+    private var last: (log: LogID, number: Int64)?
+
+    mutating func number(of log: LogID) -> Int64 {
+        if let last, last.log == log { return last.number }
+        let number = log.number
+        last = (log, number)
+        return number
+    }
+}
+
 /// The names behind the numbers of logs. A log is entered by the first claim of it.
 enum Logs {
     /// - Throws: `invalid` when another log has one of the numbers: one case in 10¹⁰ with a thousand logs.

@@ -25,22 +25,16 @@ public protocol SQLKeyedRecord: SQLRecord {
 ///
 /// Rows go in sorted by key: neighbours share pages, and two replicas take their row locks in one order.
 ///
-/// On PostgreSQL many rows are one execution, with an array for each column, which costs the server less than an execution
-/// for each. Each row is looked for by itself: the statements leave the server no other way. It would choose one by what
-/// it knows of the table, which is nothing while that is new, and keep to it.
+/// On PostgreSQL many rows are one execution (``SQLRowStatement``). Each row is looked for by itself: the statements leave
+/// the server no other way. It would choose one by what it knows of the table, which is nothing while that is new, and
+/// keep to it.
 public struct SQLTable<Row: SQLRecord>: Sendable {
     private let select: String
-    private let byKey: String
-    private let insert: String
-    private let upsert: String
-    private let update: String
-    private let updateAll: String
+    private let findByKey: SQLRowStatement
+    private let insert: SQLRowStatement
+    private let upsert: SQLRowStatement
+    private let update: SQLRowStatement
     private let delete: String
-    private let insertAll: String
-    private let upsertAll: String
-    private let types: [SQLType]
-    /// More rows than this are one execution.
-    private static var fewRows: Int { 8 }
 
     public init(_ name: String) {
         let columns = SQLColumns()
@@ -52,34 +46,35 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         func equations(_ columns: [(column: SQLColumns.Column, parameter: String)]) -> [String] {
             columns.map { "\($0.column.name) = \($0.parameter)" }
         }
-        types = all.map(\.type)
         let keys = all.filter { $0.role == .key }
-        byKey = keys.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: " AND ")
+        let byKey = keys.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: " AND ")
         select = "SELECT \(all.compactMap(\.selected).joined(separator: ", ")) FROM \(name) WHERE "
+        findByKey = Self.find(select, byKey, keys.map(\.type))
         delete = "DELETE FROM \(name) WHERE \(byKey)"
-        let into = "INSERT INTO \(name) (\(all.map(\.name).joined(separator: ", ")))"
-        insert = "\(into) VALUES (\(numbered.map(\.parameter).joined(separator: ", ")))"
-        insertAll = "\(into) SELECT * FROM \(Self.unnested(types))"
+        let described = all.map { (name: $0.name, type: $0.type) }
+        insert = .insert(into: name, described)
         let merged = all.compactMap { Self.merged($0, in: name) }
-        let onConflict = """
-            ON CONFLICT (\(keys.map(\.name).joined(separator: ", "))) \
-            DO \(merged.isEmpty ? "NOTHING" : "UPDATE SET \(merged.joined(separator: ", "))")
-            """
-        upsert = "\(insert) \(onConflict)"
-        upsertAll = "\(insertAll) \(onConflict)"
-        update = """
-            UPDATE \(name) SET \(equations(numbered.filter { $0.column.role != .key }).joined(separator: ", ")) \
-            WHERE \(equations(numbered.filter { $0.column.role == .key }).joined(separator: " AND "))
-            """
+        upsert = .insert(
+            into: name, described,
+            ending: """
+                 ON CONFLICT (\(keys.map(\.name).joined(separator: ", "))) \
+                DO \(merged.isEmpty ? "NOTHING" : "UPDATE SET \(merged.joined(separator: ", "))")
+                """)
         // OFFSET 0 is a fence, and a row's place can be asked for in one way only.
-        updateAll = """
-            UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
-                .joined(separator: ", ")) \
-            FROM \(Self.unnested(types)) AS given (\(all.map(\.name).joined(separator: ", "))), \
-            LATERAL (SELECT ctid AS place FROM \(name) AS stored \
-            WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
-            WHERE \(name).ctid = found.place
-            """
+        update = SQLRowStatement(
+            each: """
+                UPDATE \(name) SET \(equations(numbered.filter { $0.column.role != .key }).joined(separator: ", ")) \
+                WHERE \(equations(numbered.filter { $0.column.role == .key }).joined(separator: " AND "))
+                """,
+            all: """
+                UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
+                    .joined(separator: ", ")) \
+                FROM \(SQLRowStatement.unnested(insert.types)) AS given (\(all.map(\.name).joined(separator: ", "))), \
+                LATERAL (SELECT ctid AS place FROM \(name) AS stored \
+                WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
+                WHERE \(name).ctid = found.place
+                """,
+            types: insert.types)
     }
 
     /// What becomes of the column of a row that is there already.
@@ -93,8 +88,23 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         }
     }
 
-    private static func unnested(_ types: [SQLType]) -> String {
-        "unnest(\(types.enumerated().map { $1.array($0 + 1) }.joined(separator: ", ")))"
+    /// - Parameters:
+    ///   - condition: what follows WHERE, in parameters.
+    ///   - types: theirs.
+    private static func find(_ select: String, _ condition: String, _ types: [SQLType]) -> SQLRowStatement {
+        var asked = condition
+        for number in (1...types.count).reversed() {
+            asked = asked.replacing("$\(number)", with: "asked.value\(number)")
+        }
+        let names = (1...types.count).map { "value\($0)" }.joined(separator: ", ")
+        // OFFSET 0 is a fence.
+        return SQLRowStatement(
+            each: select + condition,
+            all: """
+                SELECT found.* FROM \(SQLRowStatement.unnested(types)) AS asked (\(names)), \
+                LATERAL (\(select)\(asked) OFFSET 0) AS found
+                """,
+            types: types)
     }
 
     // MARK: Reading
@@ -105,51 +115,41 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     public func find<Value: SQLBindable & Comparable>(
         _ condition: String, _ values: some Collection<Value>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
-        let sorted = values.sorted()
-        guard transaction.engine == .postgresql, sorted.count > Self.fewRows else {
-            return try find(select + condition, count: sorted.count, in: transaction) {
-                (index, binder) throws(StorageError) in
-                try sorted[index].bind(to: binder)
-            }
-        }
-        let arrays = PostgreSQLArrays(of: Value.types, count: sorted.count)
-        for value in sorted { try value.bind(to: arrays) }
-        return try find(selectAll(condition, Value.types), count: 1, in: transaction) {
-            (_, binder) throws(StorageError) in
-            try arrays.bind(to: binder)
-        }
+        try find(Self.find(select, condition, Value.types), values, in: transaction)
     }
 
-    /// OFFSET 0 is a fence.
-    private func selectAll(_ condition: String, _ types: [SQLType]) -> String {
-        var condition = condition
-        for number in (1...types.count).reversed() {
-            condition = condition.replacing("$\(number)", with: "asked.value\(number)")
+    private func find<Value: SQLBindable & Comparable>(
+        _ statement: SQLRowStatement, _ values: some Collection<Value>, in transaction: any SQLTransaction
+    ) throws(StorageError) -> [Row] {
+        let sorted = values.sorted()
+        return try read { (row) throws(StorageError) in
+            try transaction.query(
+                statement, count: sorted.count,
+                bind: { (index, binder) throws(StorageError) in try sorted[index].bind(to: binder) }, row: row)
         }
-        let names = (1...types.count).map { "value\($0)" }.joined(separator: ", ")
-        return """
-            SELECT found.* FROM \(Self.unnested(types)) AS asked (\(names)), \
-            LATERAL (\(select)\(condition) OFFSET 0) AS found
-            """
     }
 
     /// The rows for which this holds.
     public func find(
         _ condition: String, _ parameters: [SQLValue], in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
-        try find(select + condition, count: 1, in: transaction) { (_, binder) throws(StorageError) in
-            for value in parameters { try value.bind(to: binder) }
+        try read { (row) throws(StorageError) in
+            try transaction.queryEach(select + condition, count: 1) { (_, binder) throws(StorageError) in
+                for value in parameters { try value.bind(to: binder) }
+            } row: { (_, cursor) throws(StorageError) in
+                try row(cursor)
+            }
         }
     }
 
-    private func find(
-        _ sql: String, count: Int, in transaction: any SQLTransaction,
-        bind: (Int, any SQLBinder) throws(StorageError) -> Void
+    /// The rows that `query` comes upon.
+    private func read(
+        _ query: ((any SQLCursor) throws(StorageError) -> Void) throws(StorageError) -> Void
     ) throws(StorageError) -> [Row] {
         var rows: [Row] = []
         var columns: SQLColumns?
         var current: (any SQLCursor)?
-        try transaction.queryEach(sql, count: count, bind: bind) { (_, cursor) throws(StorageError) in
+        try query { (cursor) throws(StorageError) in
             // A statement of PostgreSQL has a cursor for each run.
             let reader = current === cursor ? columns ?? SQLColumns(from: cursor) : SQLColumns(from: cursor)
             (columns, current) = (reader, cursor)
@@ -165,32 +165,24 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
 
     /// Writes rows over what stands there, no two of them with one key, in the order in which they are given.
     public func save(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
-        try write(upsert, allAtOnce: upsertAll, rows, in: transaction)
+        try write(upsert, rows, in: transaction)
     }
 
     /// Inserts rows. One that is there already is a conflict.
     public func insert(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
-        try write(insert, allAtOnce: insertAll, rows, in: transaction)
+        try write(insert, rows, in: transaction)
     }
 
     /// Updates rows that are there, no two with one key.
     public func update(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
-        try write(update, allAtOnce: updateAll, rows, in: transaction)
+        try write(update, rows, in: transaction)
     }
 
     private func write(
-        _ sql: String, allAtOnce: String, _ rows: [Row], in transaction: any SQLTransaction
+        _ statement: SQLRowStatement, _ rows: [Row], in transaction: any SQLTransaction
     ) throws(StorageError) {
-        if transaction.engine == .postgresql, rows.count > Self.fewRows {
-            let arrays = PostgreSQLArrays(of: types, count: rows.count)
-            let writer = SQLColumns(to: arrays)
-            for var row in rows { try row.columns(writer) }
-            return try transaction.sendEach(allAtOnce, count: 1) { (_, binder) throws(StorageError) in
-                try arrays.bind(to: binder)
-            }
-        }
         var columns: SQLColumns?
-        try transaction.sendEach(sql, count: rows.count) { (index, binder) throws(StorageError) in
+        try transaction.send(statement, count: rows.count) { (index, binder) throws(StorageError) in
             // A statement has one binder for all of its runs.
             let writer = columns ?? SQLColumns(to: binder)
             columns = writer
@@ -205,7 +197,7 @@ extension SQLTable where Row: SQLKeyedRecord {
     public func find(
         _ keys: some Collection<Row.Key>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
-        try find(byKey, keys, in: transaction)
+        try find(findByKey, keys, in: transaction)
     }
 
     /// Inserts what the batch has made, updates what it has changed and deletes what it has removed. Whatever another
