@@ -155,7 +155,7 @@ public struct SyncService: CommandService {
         return try store.dueAliases(now: now.milliseconds, limit: limit)
             .map { alias in
                 DueCommand(
-                    app: alias.key.app, id: CommandID(alias.key.id.text),
+                    app: alias.key.app, id: CommandID(alias.key.id.text), dueAt: Timestamp(milliseconds: alias.dueAt),
                     command: ApplyAlias(aliasId: alias.key.id, destinationMPID: alias.destination))
             }
     }

@@ -93,9 +93,9 @@ public struct UserService: CommandService {
         let store = UserStore(transaction: transaction)
         try store.prune(before: Timestamp(milliseconds: now.milliseconds - Self.codesKept), limit: limit)
         return try store.due(now: now, limit: limit).compactMap { install in
-            guard let first = install.linkersTurn?.command else { return nil }
+            guard let (first, deadline) = install.linkersTurn else { return nil }
             return DueCommand(
-                app: install.app, id: DerivedID.linkerExpiry(app: install.app, first),
+                app: install.app, id: DerivedID.linkerExpiry(app: install.app, first), dueAt: deadline,
                 command: ExpireLinker(
                     installId: install.id, commandSource: first.source, commandId: first.id))
         }

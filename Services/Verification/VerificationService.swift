@@ -99,7 +99,7 @@ public struct VerificationService: CommandService {
                 id: DerivedID.forward(
                     of: CommandKey(app: key.app, source: "review", id: CommandID(key.id.text)),
                     number: Int(now.milliseconds)),
-                command: ReviewSession(deviceId: key.id))
+                dueAt: now, command: ReviewSession(deviceId: key.id))
         }
     }
 

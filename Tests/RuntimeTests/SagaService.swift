@@ -139,7 +139,8 @@ struct SagaService: CommandService {
             [.integer(now.milliseconds)])
         return try rows.map { row in
             let id = try row.text(0)
-            return DueCommand(app: try AppID(row.text(1)), id: CommandID("remind-\(id)"), command: Remind(id: id))
+            return DueCommand(
+                app: try AppID(row.text(1)), id: CommandID("remind-\(id)"), dueAt: Fixture.now, command: Remind(id: id))
         }
     }
 }

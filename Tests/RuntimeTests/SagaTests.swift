@@ -246,7 +246,7 @@ import WireJSON
         _ = try decide([begin(id: "due1")])
         let writer = MessageWriter(service: "saga", topics: topics, keys: Fixture.keys)
         let due = try store.database.transaction { try SagaService().due(now: Fixture.now, limit: 10, in: $0) }
-        let messages = try due.map { try writer.due($0, now: Fixture.now) }
+        let messages = try due.map { try writer.due($0) }
         #expect(messages.map(\.topic) == ["identity.saga.commands.v1"])
         let records = [5, 6].map { offset in
             KafkaRecord(

@@ -173,7 +173,9 @@ import WireJSON
                 == DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: "c 0"), number: 1_000_000),
             "the same as every version before gave")
         #expect(try due(10).isEmpty, "put off")
-        #expect(try due(11).map(\.id) == found.map(\.id))
+        let again = try due(11)
+        #expect(again.map(\.id) == found.map(\.id) && again.map(\.dueAt) == found.map(\.dueAt))
+        #expect(found.map(\.dueAt.milliseconds) == [Fixture.start.milliseconds + 10 * Fixture.minute])
         #expect(try store.count("auth_codes") == 3)
         _ = try due(71)
         #expect(try store.count("auth_codes") == 1, "a creation goes on with it")

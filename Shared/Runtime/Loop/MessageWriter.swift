@@ -110,9 +110,9 @@ struct MessageWriter {
     }
 
     /// A command to the service itself that nobody sent: it is due.
-    func due(_ due: DueCommand, now: Timestamp) throws -> OutboxRecord {
+    func due(_ due: DueCommand) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
-        attributes.time = text(now)
+        attributes.time = text(due.dueAt)
         attributes.dataContentType = "application/json"
         return try command(due.command, app: due.app, attributes)
     }

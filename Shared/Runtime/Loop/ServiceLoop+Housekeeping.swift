@@ -134,7 +134,7 @@ extension ServiceLoop {
                 let due = try database.transaction {
                     try service.due(now: now, limit: configuration.batchSize, apps: apps.apps, in: $0)
                 }
-                publisher.publish(try due.map { try writer.due($0, now: now) })
+                publisher.publish(try due.map(writer.due))
             }
             let forwards = try database.transaction {
                 try Forwards.due(now: now.milliseconds, limit: configuration.batchSize, in: $0)
