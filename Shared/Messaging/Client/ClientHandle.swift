@@ -49,18 +49,40 @@ final class ClientHandle {
         return String(cString: id)
     }
 
+    /// Lets a consumer leave its group, on the calling thread, which answers what closing asks for.
+    ///
+    /// Closing through the consumer's own queue leaves the deadline to us; `rd_kafka_consumer_close` has none, and hangs in
+    /// 2.0.2 under some rebalances.
+    ///
+    /// - Returns: false when the time was up.
+    func leaveGroup(by deadline: Deadline, _ logger: Logger) -> Bool {
+        guard let queue = rd_kafka_queue_get_consumer(pointer) else { return true }
+        defer { rd_kafka_queue_destroy(queue) }
+        if let error = rd_kafka_consumer_close_queue(pointer, queue) {
+            logger.debug(
+                "kafka consumer closes without leaving its group",
+                metadata: ["error": "\(KafkaError(consuming: error))"])
+            return true
+        }
+        return EndingClient.serve(pointer, by: deadline)
+    }
+
     /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
     ///
-    /// A consumer must have been closed before, or leaves its group without a word. Handles made from this client
-    /// (topics, queues) must be gone.
+    /// Handles made from this client (topics, queues) must be gone.
     ///
+    /// - Parameter hasLeft: false for a consumer of which ``leaveGroup(by:_:)`` was not done in time: it is first let leave.
     /// - Returns: false when the time was up; ending then goes on in the background for as long as it takes, and the
     ///   memory stays until it is over. librdkafka 2.0.2 has bugs that make this wait forever.
     @discardableResult
-    func destroy(timeout: Duration) -> Bool {
+    func destroy(timeout: Duration, hasLeft: Bool = true) -> Bool {
         if isDestroyed { return true }
         isDestroyed = true
-        let ending = EndingClient(pointer: pointer, callbacks: Unmanaged.passRetained(callbacks))
+        if !hasLeft {
+            callbacks.statistics = nil
+            callbacks.rebalance = { [pointer] code, list in Rebalancer.decline(pointer, code, list) }
+        }
+        let ending = EndingClient(pointer: pointer, callbacks: Unmanaged.passRetained(callbacks), hasLeft: hasLeft)
         let done = DispatchSemaphore(value: 0)
         DispatchQueue(label: "identitybus.kafka.destroy").async {
             ending.end()
@@ -104,14 +126,34 @@ final class ClientHandle {
 /// `@unchecked Sendable` is safe: the value is made by ``ClientHandle/destroy(timeout:)``, which gives up the pointer
 /// in the same breath (nothing uses it afterwards), and is used once, by one thread. librdkafka allows destroying from
 /// any thread that is not its own. The callbacks are kept alive until the client's last thread, which may still log,
-/// is gone.
+/// is gone; those of a consumer that has still to leave refer to nothing of the thread that used it.
 struct EndingClient: @unchecked Sendable {
     let pointer: OpaquePointer
     let callbacks: Unmanaged<ClientCallbacks>
+    let hasLeft: Bool
+    /// As long as a broker may take to let a member go.
+    private static let leavingTime: Duration = .seconds(60)
 
+    /// One that is destroyed while it leaves would keep a core busy for ever: its main thread asks without a pause whether
+    /// it has left, and what it waits for stands in a queue that nobody reads. One that cannot leave stays in memory, idle.
     func end() {
+        guard hasLeft || Self.serve(pointer, by: Deadline(after: Self.leavingTime)) else { return }
         rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
         callbacks.release()
+    }
+
+    /// Answers what a closing consumer asks for until it is closed.
+    ///
+    /// - Returns: false when the time was up.
+    static func serve(_ pointer: OpaquePointer, by deadline: Deadline) -> Bool {
+        while rd_kafka_consumer_closed(pointer) == 0 {
+            if deadline.isOver { return false }
+            let wait = min(deadline.remaining, .milliseconds(50))
+            if let message = rd_kafka_consumer_poll(pointer, wait.kafkaMilliseconds) {
+                rd_kafka_message_destroy(message)
+            }
+        }
+        return true
     }
 }
 

@@ -80,7 +80,7 @@ public final class KafkaConsumer: RecordConsumer {
     deinit {
         if isClosed { return }
         rebalancer.forgetAll()
-        _ = leaveGroup(by: Deadline(after: .zero))
+        _ = handle.leaveGroup(by: Deadline(after: .zero), logger)
         _ = end(hasLeft: false, timeout: .zero)
     }
 
@@ -157,7 +157,7 @@ public final class KafkaConsumer: RecordConsumer {
         if isClosed || rebalancer.isActive { return isClosed }
         isClosing = true
         let deadline = Deadline(after: timeout)
-        let left = leaveGroup(by: deadline)
+        let left = handle.leaveGroup(by: deadline, logger)
         isClosed = true
         rebalancer.forgetAll()
         let ended = end(hasLeft: left, timeout: deadline.remaining)
@@ -174,7 +174,9 @@ public final class KafkaConsumer: RecordConsumer {
     /// memory, with idle threads; it has left its group all the same. A protocol of `NONE` means that it never joined.
     private func end(hasLeft: Bool, timeout: Duration) -> Bool {
         let neverJoined = rd_kafka_rebalance_protocol(handle.pointer).map { String(cString: $0) } == "NONE"
-        if rebalancer.hasBeenAssigned || (hasLeft && neverJoined) { return handle.destroy(timeout: timeout) }
+        if rebalancer.hasBeenAssigned || (hasLeft && neverJoined) {
+            return handle.destroy(timeout: timeout, hasLeft: hasLeft)
+        }
         logger.debug("kafka consumer was closed while joining; it stays in memory")
         handle.abandon()
         return true
@@ -189,27 +191,6 @@ public final class KafkaConsumer: RecordConsumer {
         if rebalancer.isActive || isClosing {
             throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "not allowed inside the rebalance handler")
         }
-    }
-
-    /// Closing through the consumer's own queue keeps the handler on this thread and leaves the deadline to us;
-    /// `rd_kafka_consumer_close` has none, and hangs in 2.0.2 under some rebalances.
-    private func leaveGroup(by deadline: Deadline) -> Bool {
-        guard let queue = rd_kafka_queue_get_consumer(handle.pointer) else { return true }
-        defer { rd_kafka_queue_destroy(queue) }
-        if let error = rd_kafka_consumer_close_queue(handle.pointer, queue) {
-            logger.debug(
-                "kafka consumer closes without leaving its group",
-                metadata: ["error": "\(KafkaError(consuming: error))"])
-            return true
-        }
-        while rd_kafka_consumer_closed(handle.pointer) == 0 {
-            if deadline.isOver { return false }
-            let wait = min(deadline.remaining, .milliseconds(50))
-            if let message = rd_kafka_consumer_poll(handle.pointer, wait.kafkaMilliseconds) {
-                rd_kafka_message_destroy(message)
-            }
-        }
-        return true
     }
 
     /// Keeps an error that came in place of a message; throws it when the client is beyond repair.

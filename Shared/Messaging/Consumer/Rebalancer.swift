@@ -73,6 +73,23 @@ final class Rebalancer {
         }
     }
 
+    /// Answers for a consumer that nobody uses any more: it takes nothing and gives up all.
+    static func decline(
+        _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
+        _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+    ) {
+        var error: OpaquePointer?
+        switch code {
+        case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS where isCooperative(client):
+            error = rd_kafka_incremental_unassign(client, list)
+        case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS where isCooperative(client):
+            if let none = PartitionList(topics: []) { error = rd_kafka_incremental_assign(client, none.pointer) }
+        default: _ = rd_kafka_assign(client, nil)
+        }
+        // Whoever is beyond that stays in memory.
+        if let error { rd_kafka_error_destroy(error) }
+    }
+
     /// Forgets every partition, after the client has left its group.
     func forgetAll() {
         isMember = false
@@ -130,7 +147,9 @@ final class Rebalancer {
     }
 
     /// Eager is not configurable here, but a group of older members may force it.
-    var isCooperative: Bool {
+    var isCooperative: Bool { Self.isCooperative(client) }
+
+    private static func isCooperative(_ client: OpaquePointer) -> Bool {
         rd_kafka_rebalance_protocol(client).map { String(cString: $0) } == "COOPERATIVE"
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Foundation
 import Messaging
 import Testing
 
@@ -34,13 +35,32 @@ import Testing
         defer { broker.close() }
         let handler = TestHandler()
         var assigned = 0
+        var client = ClientWatch()
         do {
-            let consumer = try broker.consumer(["in"], handler: handler)
+            let consumer = try broker.consumer(["in"], handler: handler, wakeUp: client.watched())
             if joined { try consumer.join(1) } else { _ = try consumer.poll(maxRecords: 1, timeout: .seconds(1)) }
             assigned = withExtendedLifetime(consumer) { handler.assigned.count }
         }
         #expect(handler.assigned.count == assigned)
         #expect(handler.revoked.isEmpty)
+        // librdkafka 2.0.2 cannot end one that never had an assignment.
+        if joined { #expect(client.ends(), "what is left of it would keep a core busy") }
+    }
+
+    @Test func aConsumerThatDoesNotCloseInTimeEndsInTheBackground() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        var client = ClientWatch()
+        let handler = TestHandler()
+        do {
+            let consumer = try broker.consumer(["in"], handler: handler, wakeUp: client.watched())
+            try consumer.join(1)
+            #expect(!consumer.close(timeout: .zero))
+        }
+        #expect(client.ends(), "what is left of it would keep a core busy")
+        let next = try broker.consumer(["in"], handler: TestHandler())
+        #expect(try time { try next.join(1) } < .seconds(20), "it has left its group")
+        next.close(timeout: patience)
     }
 
     @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"), arguments: [true, false])
@@ -66,5 +86,22 @@ import Testing
         while ContinuousClock.now < end { _ = try second.poll(maxRecords: 1, timeout: .milliseconds(50)) }
         #expect(time { first.close(timeout: .seconds(20)) } < .seconds(50))
         #expect(time { second.close(timeout: .seconds(20)) } < .seconds(50))
+    }
+}
+
+/// Sees a client's end: librdkafka's last thread lets go of what it writes to.
+private struct ClientWatch {
+    private weak var wakeUp: WakeUp?
+
+    mutating func watched() throws -> WakeUp {
+        let wakeUp = try WakeUp()
+        self.wakeUp = wakeUp
+        return wakeUp
+    }
+
+    func ends() -> Bool {
+        let end = ContinuousClock.now.advanced(by: patience)
+        while wakeUp != nil, ContinuousClock.now < end { Thread.sleep(forTimeInterval: 0.05) }
+        return wakeUp == nil
     }
 }
