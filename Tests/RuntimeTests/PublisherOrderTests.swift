@@ -110,6 +110,22 @@ import Testing
         #expect(publishing.first.sent.compactMap { $0.value?.first } == [1, 2])
     }
 
+    /// The topic refuses what came before: what there was no room for waits with it, and does not go ahead when there is.
+    @Test func whatThereWasNoRoomForStaysBehindWhatItsTopicRefused() throws {
+        let publishing = try Publishing()
+        publishing.publish()
+        publishing.first.hasRoom = false
+        publishing.publish()
+        publishing.first.hasRoom = true
+        publishing.first.report(0, KafkaError.Code.unknownTopic)
+        _ = publishing.publisher.poll(timeout: .zero)
+        publishing.clock.now += .seconds(3)
+        _ = publishing.publisher.poll(timeout: .zero)
+        for place in publishing.first.sent.indices.dropFirst() { publishing.first.report(place) }
+        _ = publishing.publisher.poll(timeout: .zero)
+        #expect(publishing.first.sent.compactMap { $0.value?.first } == [1, 1, 2])
+    }
+
     /// Nobody who polls for deliveries goes round without a pause while there is no producer.
     @Test func aPollWaitsAlsoWithoutAProducer() throws {
         let publishing = try Publishing()

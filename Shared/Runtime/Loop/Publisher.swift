@@ -315,13 +315,8 @@ final class Publisher {
     private func sendUnsent() {
         let waiting = unsent
         unsent = []
-        for (place, item) in waiting.enumerated() {
-            hand(item)
-            if !unsent.isEmpty {
-                unsent += waiting[(place + 1)...]
-                return
-            }
-        }
+        // Each as if it were new: its topic may refuse by now what came before it.
+        for item in waiting { send(item) }
     }
 
     private func failed(_ item: Item, _ error: KafkaError, wasSent: Bool = true) {

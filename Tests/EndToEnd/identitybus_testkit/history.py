@@ -42,19 +42,25 @@ class History:
         """A reply for every time a command was sent, a dead letter for every poisoned record."""
         found = self.bus.collector
         times = Counter(sent.command.id for sent in self.sent if sent.command is not None)
+        commands = list(times)
         places = [sent.place for sent in self.sent if sent.poison is not None]
 
-        def missing() -> list[Any]:
-            return [id for id, count in times.items() if len(found.replies.get(id, ())) < count] + [
-                place for place in places if place not in found.dead_letters]
+        def is_all_there() -> bool:
+            """Looks for the next one that is missing, and no further: this is asked whenever something came."""
+            while commands and len(found.replies.get(commands[-1], ())) >= times[commands[-1]]:
+                commands.pop()
+            while places and places[-1] in found.dead_letters:
+                places.pop()
+            return not commands and not places
 
         def told() -> str:
-            left = set(missing())
+            left = {id for id in commands if len(found.replies.get(id, ())) < times[id]} | {
+                place for place in places if place not in found.dead_letters}
             some = [(one.place, one.command) for one in self.sent
                     if one.place in left or one.command and one.command.id in left][:3]
             return f"{len(left)} of {len(self.sent)} records unanswered, such as {some}"
 
-        found.wait(lambda: not missing(), timeout, told)
+        found.wait(is_all_there, timeout, told)
 
     def check(self) -> str:
         """Call it when the services have stopped. Returns a line about what was seen."""

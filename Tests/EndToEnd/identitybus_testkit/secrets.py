@@ -2,6 +2,7 @@
 """The signature header, written from docs/contracts.md, and the search for leaked secrets."""
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
@@ -23,6 +24,7 @@ PURPOSES = {
     "store": "identitybus journal v1", "tokens": "identitybus derived secrets v1"}
 
 
+@functools.cache
 def derived(purpose: str, internal_key: str = INTERNAL_KEY) -> bytes:
     """HKDF-SHA256 without a salt, one block."""
     extracted = hmac.new(bytes(32), internal_key.encode(), hashlib.sha256).digest()
