@@ -49,29 +49,11 @@ final class ClientHandle {
         return String(cString: id)
     }
 
-    /// Lets a consumer leave its group, on the calling thread, which answers what closing asks for.
-    ///
-    /// Closing through the consumer's own queue leaves the deadline to us; `rd_kafka_consumer_close` has none, and hangs in
-    /// 2.0.2 under some rebalances.
-    ///
-    /// - Returns: false when the time was up.
-    func leaveGroup(by deadline: Deadline, _ logger: Logger) -> Bool {
-        guard let queue = rd_kafka_queue_get_consumer(pointer) else { return true }
-        defer { rd_kafka_queue_destroy(queue) }
-        if let error = rd_kafka_consumer_close_queue(pointer, queue) {
-            logger.debug(
-                "kafka consumer closes without leaving its group",
-                metadata: ["error": "\(KafkaError(consuming: error))"])
-            return true
-        }
-        return EndingClient.serve(pointer, by: deadline)
-    }
-
     /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
     ///
     /// Handles made from this client (topics, queues) must be gone.
     ///
-    /// - Parameter hasLeft: false for a consumer of which ``leaveGroup(by:_:)`` was not done in time: it is first let leave.
+    /// - Parameter hasLeft: false for a consumer that was not closed in time: it is first let leave its group.
     /// - Returns: false when the time was up; ending then goes on in the background for as long as it takes, and the
     ///   memory stays until it is over. librdkafka 2.0.2 has bugs that make this wait forever.
     @discardableResult
@@ -123,7 +105,7 @@ final class ClientHandle {
 
 /// A client on its way to the thread that ends it.
 ///
-/// `@unchecked Sendable` is safe: the value is made by ``ClientHandle/destroy(timeout:)``, which gives up the pointer
+/// `@unchecked Sendable` is safe: the value is made by ``ClientHandle/destroy(timeout:hasLeft:)``, which gives up the pointer
 /// in the same breath (nothing uses it afterwards), and is used once, by one thread. librdkafka allows destroying from
 /// any thread that is not its own. The callbacks are kept alive until the client's last thread, which may still log,
 /// is gone; those of a consumer that has still to leave refer to nothing of the thread that used it.

@@ -80,7 +80,7 @@ public final class KafkaConsumer: RecordConsumer {
     deinit {
         if isClosed { return }
         rebalancer.forgetAll()
-        _ = handle.leaveGroup(by: Deadline(after: .zero), logger)
+        _ = leaveGroup(by: Deadline(after: .zero))
         _ = end(hasLeft: false, timeout: .zero)
     }
 
@@ -157,7 +157,7 @@ public final class KafkaConsumer: RecordConsumer {
         if isClosed || rebalancer.isActive { return isClosed }
         isClosing = true
         let deadline = Deadline(after: timeout)
-        let left = handle.leaveGroup(by: deadline, logger)
+        let left = leaveGroup(by: deadline)
         isClosed = true
         rebalancer.forgetAll()
         let ended = end(hasLeft: left, timeout: deadline.remaining)
@@ -191,6 +191,20 @@ public final class KafkaConsumer: RecordConsumer {
         if rebalancer.isActive || isClosing {
             throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "not allowed inside the rebalance handler")
         }
+    }
+
+    /// Closing through the consumer's own queue keeps the handler on this thread and leaves the deadline to us;
+    /// `rd_kafka_consumer_close` has none, and hangs in 2.0.2 under some rebalances.
+    private func leaveGroup(by deadline: Deadline) -> Bool {
+        guard let queue = rd_kafka_queue_get_consumer(handle.pointer) else { return true }
+        defer { rd_kafka_queue_destroy(queue) }
+        if let error = rd_kafka_consumer_close_queue(handle.pointer, queue) {
+            logger.debug(
+                "kafka consumer closes without leaving its group",
+                metadata: ["error": "\(KafkaError(consuming: error))"])
+            return true
+        }
+        return EndingClient.serve(handle.pointer, by: deadline)
     }
 
     /// Keeps an error that came in place of a message; throws it when the client is beyond repair.

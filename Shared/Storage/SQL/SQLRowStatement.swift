@@ -7,12 +7,18 @@
 struct SQLRowStatement: Sendable {
     /// Its parameters are what one row binds.
     let each: String
-    /// Its parameters are arrays of what the rows bind in their place. For PostgreSQL.
-    let all: String
+    /// Its parameters are arrays of what the rows bind in their place. For PostgreSQL, and asked for only there.
+    let all: @Sendable () -> String
     /// What a row binds.
     let types: [SQLType]
     /// More rows than this are one execution.
     static let fewRows = 8
+
+    init(each: String, all: @escaping @autoclosure @Sendable () -> String, types: [SQLType]) {
+        self.each = each
+        self.all = all
+        self.types = types
+    }
 
     /// - Parameter ending: what follows, an ON CONFLICT say.
     static func insert(
@@ -21,9 +27,8 @@ struct SQLRowStatement: Sendable {
         let types = columns.map(\.type)
         let into = "INSERT INTO \(table) (\(columns.map(\.name).joined(separator: ", ")))"
         let parameters = (1...types.count).map { "$\($0)" }.joined(separator: ", ")
-        return SQLRowStatement(
-            each: "\(into) VALUES (\(parameters))\(ending)", all: "\(into) SELECT * FROM \(unnested(types))\(ending)",
-            types: types)
+        let all = "\(into) SELECT * FROM \(unnested(types))\(ending)"
+        return SQLRowStatement(each: "\(into) VALUES (\(parameters))\(ending)", all: all, types: types)
     }
 
     /// The rows, made of the arrays.
@@ -40,7 +45,7 @@ extension SQLTransaction {
         guard let rows = try atOnce(statement, count, bind) else {
             return try sendEach(statement.each, count: count, bind: bind)
         }
-        try sendEach(statement.all, count: 1) { (_, binder) throws(StorageError) in try rows.bind(to: binder) }
+        try sendEach(statement.all(), count: 1) { (_, binder) throws(StorageError) in try rows.bind(to: binder) }
     }
 
     /// Like ``queryEach(_:count:bind:row:)``, for rows of an answer that say themselves what they answer.
@@ -53,7 +58,8 @@ extension SQLTransaction {
             return try queryEach(statement.each, count: count, bind: bind, row: read)
         }
         try queryEach(
-            statement.all, count: 1, bind: { (_, binder) throws(StorageError) in try rows.bind(to: binder) }, row: read)
+            statement.all(), count: 1, bind: { (_, binder) throws(StorageError) in try rows.bind(to: binder) },
+            row: read)
     }
 
     /// The rows in one, where that is the better way.

@@ -49,7 +49,8 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         let keys = all.filter { $0.role == .key }
         let byKey = keys.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: " AND ")
         select = "SELECT \(all.compactMap(\.selected).joined(separator: ", ")) FROM \(name) WHERE "
-        findByKey = Self.find(select, byKey, keys.map(\.type))
+        let findAllByKey = Self.findAll(select, byKey, keys.map(\.type))
+        findByKey = SQLRowStatement(each: select + byKey, all: findAllByKey, types: keys.map(\.type))
         delete = "DELETE FROM \(name) WHERE \(byKey)"
         let described = all.map { (name: $0.name, type: $0.type) }
         insert = .insert(into: name, described)
@@ -61,20 +62,20 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
                 DO \(merged.isEmpty ? "NOTHING" : "UPDATE SET \(merged.joined(separator: ", "))")
                 """)
         // OFFSET 0 is a fence, and a row's place can be asked for in one way only.
+        let updateAll = """
+            UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
+                .joined(separator: ", ")) \
+            FROM \(SQLRowStatement.unnested(insert.types)) AS given (\(all.map(\.name).joined(separator: ", "))), \
+            LATERAL (SELECT ctid AS place FROM \(name) AS stored \
+            WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
+            WHERE \(name).ctid = found.place
+            """
         update = SQLRowStatement(
             each: """
                 UPDATE \(name) SET \(equations(numbered.filter { $0.column.role != .key }).joined(separator: ", ")) \
                 WHERE \(equations(numbered.filter { $0.column.role == .key }).joined(separator: " AND "))
                 """,
-            all: """
-                UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
-                    .joined(separator: ", ")) \
-                FROM \(SQLRowStatement.unnested(insert.types)) AS given (\(all.map(\.name).joined(separator: ", "))), \
-                LATERAL (SELECT ctid AS place FROM \(name) AS stored \
-                WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
-                WHERE \(name).ctid = found.place
-                """,
-            types: insert.types)
+            all: updateAll, types: insert.types)
     }
 
     /// What becomes of the column of a row that is there already.
@@ -88,23 +89,22 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         }
     }
 
+    /// Looks for what a condition holds for, once for each row of the arrays.
+    ///
     /// - Parameters:
     ///   - condition: what follows WHERE, in parameters.
     ///   - types: theirs.
-    private static func find(_ select: String, _ condition: String, _ types: [SQLType]) -> SQLRowStatement {
+    private static func findAll(_ select: String, _ condition: String, _ types: [SQLType]) -> String {
         var asked = condition
-        for number in (1...types.count).reversed() {
-            asked = asked.replacing("$\(number)", with: "asked.value\(number)")
+        for number in types.indices.reversed() {
+            asked = asked.replacing("$\(number + 1)", with: "asked.value\(number + 1)")
         }
-        let names = (1...types.count).map { "value\($0)" }.joined(separator: ", ")
+        let names = types.indices.map { "value\($0 + 1)" }.joined(separator: ", ")
         // OFFSET 0 is a fence.
-        return SQLRowStatement(
-            each: select + condition,
-            all: """
-                SELECT found.* FROM \(SQLRowStatement.unnested(types)) AS asked (\(names)), \
-                LATERAL (\(select)\(asked) OFFSET 0) AS found
-                """,
-            types: types)
+        return """
+            SELECT found.* FROM \(SQLRowStatement.unnested(types)) AS asked (\(names)), \
+            LATERAL (\(select)\(asked) OFFSET 0) AS found
+            """
     }
 
     // MARK: Reading
@@ -115,7 +115,10 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     public func find<Value: SQLBindable & Comparable>(
         _ condition: String, _ values: some Collection<Value>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
-        try find(Self.find(select, condition, Value.types), values, in: transaction)
+        let (select, types) = (select, Value.types)
+        let statement = SQLRowStatement(
+            each: select + condition, all: Self.findAll(select, condition, types), types: types)
+        return try find(statement, values, in: transaction)
     }
 
     private func find<Value: SQLBindable & Comparable>(
