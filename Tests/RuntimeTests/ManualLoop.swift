@@ -35,7 +35,8 @@ final class ManualLoop {
     ///   - partitions: how many the commands topic has.
     ///   - assigned: how many of them this replica is given.
     init(
-        _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1
+        _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
+        batchSize: Int = 1000
     ) throws {
         self.store = try store ?? TestStore(.sqlite)
         database = RenumberedDatabase(try self.store.open(.normal))
@@ -50,6 +51,7 @@ final class ManualLoop {
         environment["IDENTITYBUS_INTERNAL_KEY"] = "the-internal-key-of-the-tests"
         environment["IDENTITYBUS_APPS"] = file.path
         environment["DATA_DIR"] = folder.path
+        environment["BATCH_SIZE"] = String(batchSize)
         let configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
         let apps = try AppsSource(
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
@@ -83,11 +85,16 @@ final class ManualLoop {
     }
 
     /// What stands in the log, from offset 0.
-    func log(_ values: [String]) throws {
-        group.log = try values.enumerated().map { offset, value in
-            try Fixture.record(
-                Fixture.attributes(id: "of-\(value)"), ["key": .string(value), "value": .string(value)],
-                offset: Int64(offset))
+    func log(_ values: [String]) throws { try log([values]) }
+
+    /// What stands in the logs of the partitions.
+    func log(_ partitions: [[String]]) throws {
+        group.log = try partitions.enumerated().flatMap { partition, values in
+            try values.enumerated().map { offset, value in
+                try Fixture.record(
+                    Fixture.attributes(id: "of-\(value)"), ["key": .string(value), "value": .string(value)],
+                    offset: Int64(offset), partition: Int32(partition))
+            }
         }
     }
 
@@ -97,6 +104,8 @@ final class ManualLoop {
     /// The group gives this replica so many partitions from now on.
     func assign(_ count: Int) { group.assigned = HandGroup.places(count) }
 
+    /// The offsets of what was read beside the last commit.
+    var readAhead: [Int64] { loop?.readAhead.map(\.record.offset) ?? [] }
     /// How often the group was joined.
     var joins: Int { group.members.count }
     /// Where the loop had partitions read from, in order.
@@ -207,13 +216,27 @@ final class HandProducer: RecordProducer {
 final class RenumberedDatabase: SQLDatabase {
     private let inner: any SQLDatabase
     var added = 0
+    /// As PostgreSQL does.
+    var commitsElsewhere = false
+    /// How many of the next transactions are refused in the end.
+    var refusals = 0
 
     init(_ inner: any SQLDatabase) { self.inner = inner }
 
     var engine: SQLEngine { inner.engine }
     var connectionNumber: Int { inner.connectionNumber + added }
     @discardableResult
-    func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T { try inner.transaction(body) }
+    func transaction<T>(_ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void) throws -> T {
+        try inner.transaction { transaction in
+            let value = try body(transaction)
+            if commitsElsewhere { meanwhile() }
+            guard refusals == 0 else {
+                refusals -= 1
+                throw StorageError(kind: .conflict, message: "somebody else won")
+            }
+            return value
+        }
+    }
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try inner.exclusiveTransaction(body)

@@ -51,9 +51,12 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     @discardableResult
-    public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
+    public func transaction<T>(
+        _ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void
+    ) throws -> T {
         try exclusively { connection in
-            try run(body, on: connection, beginning: "BEGIN ISOLATION LEVEL \(isolation.rawValue)")
+            try run(
+                body, on: connection, beginning: "BEGIN ISOLATION LEVEL \(isolation.rawValue)", meanwhile: meanwhile)
         }
     }
 
@@ -94,7 +97,8 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     private func run<T>(
-        _ body: (any SQLTransaction) throws -> T, on connection: PostgreSQLConnection, beginning: String
+        _ body: (any SQLTransaction) throws -> T, on connection: PostgreSQLConnection, beginning: String,
+        meanwhile: () -> Void = {}
     ) throws -> T {
         let transaction = PostgreSQLTransaction(connection, beginning: beginning)
         defer { transaction.end() }
@@ -102,7 +106,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
         do {
             value = try body(transaction)
             if let failure = transaction.failure { throw failure }
-            if transaction.hasBegun { try commit(connection) }
+            if transaction.hasBegun { try commit(connection, meanwhile) }
         } catch {
             rollBack(transaction, on: connection)
             let failure = transaction.failure ?? error as? StorageError
@@ -112,10 +116,10 @@ public final class PostgreSQLDatabase: SQLDatabase {
         return value
     }
 
-    private func commit(_ connection: PostgreSQLConnection) throws(StorageError) {
+    private func commit(_ connection: PostgreSQLConnection, _ meanwhile: () -> Void) throws(StorageError) {
         let tag: String
         do {
-            tag = try connection.run(["COMMIT"])
+            tag = try connection.run(["COMMIT"], meanwhile: meanwhile)
         } catch {
             throw connection.hasFailedBefore ? error : error.atCommit
         }
