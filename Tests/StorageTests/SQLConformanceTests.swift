@@ -356,7 +356,7 @@ import Testing
             }
         }
         #expect(thrown != nil && done == 2 * once)
-        try database.transaction { _ in } meanwhile: { done += 1 }
+        try database.transaction({ _ in }, meanwhile: { done += 1 })
         #expect(done == 2 * once, "there was nothing to commit")
         #expect(try database.read("SELECT name FROM items") == [SQLRow(["a"])])
     }

@@ -198,12 +198,13 @@ package final class ServiceLoop<Service: CommandService> {
         if mustRejoin { sleep(milliseconds: 100...1000) }
     }
 
-    /// - Returns: a batch. One more of what came stays ``ahead``.
+    /// - Returns: a batch. With PostgreSQL the next one is there then, too, and stays ``ahead``.
     private func poll(_ consumers: Consumers) -> [KafkaRecord] {
         let size = configuration.batchSize
+        let most = configuration.database.isShared ? 2 * size : size
         do {
             let records = try consumers.poll(
-                limit: max(1, 2 * size - ahead.count), timeout: ahead.isEmpty ? pollTimeout : .zero)
+                limit: max(1, most - ahead.count), timeout: ahead.isEmpty ? pollTimeout : .zero)
             noteDisplaced(consumers, records)
             let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
             let live = (ahead + records).filter { record in

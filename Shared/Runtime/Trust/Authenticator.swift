@@ -44,9 +44,9 @@ public struct Authenticator: Sendable {
         let signature = try Signature.of(record)
         switch signature.keyID {
         case Signature.internalKeyID:
-            try check(signature, record, commandKeys, "the internal key")
+            try signature.check(record, commandKeys)
         case Signature.gatewayKeyID:
-            try check(signature, record, gatewayKeys, "the gateway's key")
+            try signature.check(record, gatewayKeys)
             try checkGateway(attributes)
         case Signature.eventsKeyID:
             throw AuthenticationFailure(.keyUnknown, "the events key signs no commands")
@@ -78,17 +78,6 @@ public struct Authenticator: Sendable {
             throw AuthenticationFailure(.appUnknown, "no such app in the apps file")
         }
         return app
-    }
-
-    private func check(
-        _ signature: Signature, _ record: KafkaRecord, _ keys: [SigningKey], _ name: String
-    ) throws(AuthenticationFailure) {
-        guard !keys.isEmpty else {
-            throw AuthenticationFailure(.keyUnknown, "signed with \(name), but none is configured")
-        }
-        guard keys.contains(where: { signature.isValid($0, record) }) else {
-            throw AuthenticationFailure(.signatureInvalid, "the signature of \(name) does not match")
-        }
     }
 
     /// The gateway faces the internet, so its key only ever speaks for those whose credential it has checked, and only
@@ -187,20 +176,14 @@ public struct Publications: Sendable {
     func check(_ record: KafkaRecord) throws(AuthenticationFailure) {
         let topic = record.topicPartition.topic
         let signature = try Signature.of(record)
-        let keys: [SigningKey]
         switch signature.keyID {
-        case topic == gatewayReplies ? Signature.gatewayKeyID : Signature.eventsKeyID: keys = self.keys(topic)
+        case topic == gatewayReplies ? Signature.gatewayKeyID : Signature.eventsKeyID:
+            try signature.check(record, keys(topic))
         // Versions before the keys by purpose signed everything with the internal key itself.
-        case Signature.internalKeyID: keys = internalKeys
+        case Signature.internalKeyID: try signature.check(record, internalKeys)
         default:
             throw AuthenticationFailure(
                 .principalInvalid, "only the deployment's own services write events and replies")
-        }
-        guard !keys.isEmpty else {
-            throw AuthenticationFailure(.keyUnknown, "signed as \(signature.keyID), and no key for that is configured")
-        }
-        guard keys.contains(where: { signature.isValid($0, record) }) else {
-            throw AuthenticationFailure(.signatureInvalid, "the signature of \(signature.keyID) does not match")
         }
     }
 
@@ -218,6 +201,17 @@ extension Signature {
             throw AuthenticationFailure(.signatureMalformed, "signature header is not v1;kid=<id>;<base64 of 32 bytes>")
         }
         return signature
+    }
+
+    /// - Parameter keys: those that the deployment has under the signature's id.
+    /// - Throws: `AuthenticationFailure` when none of them made it.
+    func check(_ record: KafkaRecord, _ keys: [SigningKey]) throws(AuthenticationFailure) {
+        guard !keys.isEmpty else {
+            throw AuthenticationFailure(.keyUnknown, "signed as \(keyID), and no key for that is configured")
+        }
+        guard keys.contains(where: { isValid($0, record) }) else {
+            throw AuthenticationFailure(.signatureInvalid, "the signature of \(keyID) does not match")
+        }
     }
 
     /// Whether the record is signed with this key.
