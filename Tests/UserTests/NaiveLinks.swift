@@ -7,7 +7,7 @@ import Contracts
 
 /// The platform's one record of links, as ``NaiveUserModel`` needs it: written down from the tables of docs/link.md by
 /// somebody who never saw the decider. Every look-up is a search, and nothing is shared with the product but its value
-/// types. Events, versions and what other services have to forget are left out.
+/// types. Its own events, versions and what other services have to forget are left out.
 struct NaiveLinks {
     struct InstallRow {
         var app: AppID
@@ -21,6 +21,8 @@ struct NaiveLinks {
     struct PersonRow {
         var app: AppID
         var externalID: ExternalID?
+        /// Where it came to life, until it is taken off there.
+        var birthplace: InstallID?
     }
 
     private(set) var installs: [InstallID: InstallRow] = [:]
@@ -49,6 +51,7 @@ struct NaiveLinks {
             guard let row = installs[command.installId] else { return .installNotFound }
             if row.app != app.id { return .installDoesNotBelongToApp }
             if row.status == .deleted { return .installDeleted }
+            if let user = row.user, persons[user]?.birthplace == command.installId { persons[user]?.birthplace = nil }
             installs[command.installId] = InstallRow(app: row.app, device: row.device, status: row.status)
             return nil
         case .setInstallStatus(let command): return set(command.status, of: command.installId, app)
@@ -78,10 +81,12 @@ struct NaiveLinks {
         }
     }
 
-    private mutating func newPerson(_ app: AppID, _ externalID: ExternalID? = nil) -> UserID {
+    private mutating func newPerson(
+        _ app: AppID, on install: InstallID, _ externalID: ExternalID? = nil
+    ) -> UserID {
         count += 1
         let user = UserID("model-\(count)")
-        persons[user] = PersonRow(app: app, externalID: externalID)
+        persons[user] = PersonRow(app: app, externalID: externalID, birthplace: install)
         return user
     }
 
@@ -94,7 +99,7 @@ struct NaiveLinks {
     private mutating func link(_ id: InstallID, _ row: InstallRow, _ externalID: ExternalID) -> ReasonCode? {
         let owner = persons.first { $0.value.app == row.app && $0.value.externalID == externalID }?.key
         guard let user = row.user else {
-            give(id, row, to: owner ?? newPerson(row.app, externalID))  // L11, L12, L13
+            give(id, row, to: owner ?? newPerson(row.app, on: id, externalID))  // L11, L12, L13
             return nil
         }
         guard let mine = persons[user]?.externalID else {
@@ -131,7 +136,7 @@ struct NaiveLinks {
         var row = known ?? InstallRow(app: app.id, device: command.device)
         row.device = command.device
         if command.user == .new, row.user == nil {
-            row.user = newPerson(app.id)
+            row.user = newPerson(app.id, on: command.installId)
             row.activity = .active
         }
         row.isOpen = row.user == nil

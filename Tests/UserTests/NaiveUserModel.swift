@@ -27,6 +27,10 @@ struct NaiveUserModel {
     private(set) var codes: [String: Code] = [:]
     /// Per device and purpose, the code that the same command may come again with.
     private var redeemed: [String: String] = [:]
+    private var erased: Set<UserID> = []
+    /// All that was told of codes, of how creations ended and of users that were taken off, from the beginning. What
+    /// else became of a user is seen by looking twice: ``news(since:by:)``.
+    private(set) var told: [any EventMessage] = []
 
     struct Told {
         var answer: Answer
@@ -45,17 +49,19 @@ struct NaiveUserModel {
     @discardableResult
     mutating func ask(_ command: LinkCommand, _ app: AppSettings) -> ReasonCode? { platform.run(command, app) }
 
-    private func install(_ id: InstallID) -> NaiveLinks.InstallRow? { platform.installs[id] }
+    func install(_ id: InstallID) -> NaiveLinks.InstallRow? { platform.installs[id] }
 
-    private func isLinked(_ id: InstallID) -> Bool {
+    func isLinked(_ id: InstallID) -> Bool {
         install(id)?.user.flatMap { platform.persons[$0]?.externalID } != nil
     }
 
+    func isRemoteEnabled(_ id: InstallID) -> Bool {
+        install(id).map { $0.activity == .active && $0.status == .enabled } ?? false
+    }
+
     private func user(_ id: InstallID) -> Answer {
-        guard let install = install(id), let user = install.user else { return .rejected(.noUser) }
-        return .user(
-            user.text, isLinked: isLinked(id),
-            isRemoteEnabled: install.activity == .active && install.status == .enabled)
+        guard let user = install(id)?.user else { return .rejected(.noUser) }
+        return .user(user.text, isLinked: isLinked(id), isRemoteEnabled: isRemoteEnabled(id))
     }
 
     // MARK: Commands
@@ -65,7 +71,10 @@ struct NaiveUserModel {
         let device = "\(app.id)/\(installID)"
         forgetLost(device, installID)
         switch (command, devices[device] ?? .none) {
-        case (.create(let command), .none): return create(command, id, device, app, now)
+        case (.create(let command), .none):
+            let answer = create(command, id, device, app, now)
+            if case .rejected(let reason) = answer.answer { failed(installID, reason) }
+            return answer
         case (.create(let command), .present)
         where command.authCode != nil && redeemed["\(device) create"] == command.authCode
             && codes[command.authCode ?? ""].map { $0.expires > now } == true:
@@ -85,6 +94,7 @@ struct NaiveUserModel {
                 if isCreation {
                     ask(.detachInstall(DetachInstall(installId: installID)), app)
                     devices[device] = nil
+                    self.failed(installID, .appSideLinkingFailed)
                 } else {
                     devices[device] = .present
                 }
@@ -92,6 +102,7 @@ struct NaiveUserModel {
                 return Told(failed, settled: [waiting: failed])
             }
             devices[device] = .present
+            if isCreation { arrived(installID) }
             return Told(user(installID), settled: [waiting: user(installID)])
 
         case (.get, .awaiting(_, true, _)): return .no(.userCreationInProgress)
@@ -119,7 +130,9 @@ struct NaiveUserModel {
         }
         if open.count >= app.sdk.maxOutstandingCodes { return .no(.authCodeLimitReached) }
         guard let text else { return Told(.noted) }
-        codes[text] = Code(app: app.id, externalID: request.externalId, expires: now + app.sdk.authCodeLifetime)
+        let expires = now + app.sdk.authCodeLifetime
+        codes[text] = Code(app: app.id, externalID: request.externalId, expires: expires)
+        told.append(AuthCodeIssued(externalId: request.externalId, expiresAt: Timestamp(milliseconds: expires)))
         return Told(.code(text))
     }
 
@@ -176,6 +189,7 @@ struct NaiveUserModel {
         }
         redeemed["\(device) link"] = nil
         devices[device] = .present
+        arrived(command.installId)
         return Told(user(command.installId))
     }
 
@@ -208,11 +222,16 @@ struct NaiveUserModel {
         _ device: String, _ installID: InstallID, _ state: Device, _ app: AppSettings
     ) -> Told {
         devices[device] = nil
+        let user = state == .none ? nil : install(installID)?.user
         var settled: [CommandID: Answer] = [:]
-        if case .awaiting(let waiting, _, _) = state { settled[waiting] = .rejected(.sdkResetInProgress) }
+        if case .awaiting(let waiting, let isCreation, _) = state {
+            settled[waiting] = .rejected(.sdkResetInProgress)
+            if isCreation { failed(installID, .sdkResetInProgress) }
+        }
         if ask(.detachInstall(DetachInstall(installId: installID)), app) == .installDoesNotBelongToApp {
             return Told(.rejected(.installDoesNotBelongToApp), settled: settled)
         }
+        told.append(UserReset(installId: installID, userId: user))
         return Told(.reset, settled: settled)
     }
 
@@ -224,10 +243,11 @@ struct NaiveUserModel {
         for (device, state) in devices {
             guard case .awaiting(let command, let isCreation, let deadline) = state, deadline <= now else { continue }
             settled[command] = .expired
-            let parts = device.split(separator: "/")
+            let parts = device.split(separator: "/").map(String.init)
             if isCreation {
-                ask(.detachInstall(DetachInstall(installId: InstallID(String(parts[1])))), app(AppID(String(parts[0]))))
+                ask(.detachInstall(DetachInstall(installId: InstallID(parts[1]))), app(AppID(parts[0])))
                 devices[device] = nil
+                failed(InstallID(parts[1]), nil)
             } else {
                 devices[device] = .present
             }
@@ -245,8 +265,30 @@ struct NaiveUserModel {
         for install in installs {
             let device = "\(app.id)/\(install)"
             if case .awaiting(let waiting, _, _) = devices[device] { settled[waiting] = .rejected(.userErased) }
+            switch devices[device] ?? .none {
+            case .none: break
+            case .awaiting(_, true, _): failed(install, .userErased)
+            case .awaiting, .present: told.append(UserDeactivated(installId: install, userId: nil, cause: .erased))
+            }
             devices[device] = nil
         }
+        if erased.insert(user).inserted { told.append(UserForgotten(userId: user)) }
         return settled
+    }
+
+    // MARK: What is told
+
+    private mutating func failed(_ id: InstallID, _ reason: ReasonCode?) {
+        told.append(UserCreationFailed(installId: id, reason: reason))
+    }
+
+    /// Created where it came to life, restored anywhere else (U13, U14).
+    private mutating func arrived(_ id: InstallID) {
+        guard let user = install(id)?.user else { return }
+        told.append(
+            platform.persons[user]?.birthplace == id
+                ? UserCreated(
+                    installId: id, userId: user, isLinked: isLinked(id), isRemoteEnabled: isRemoteEnabled(id))
+                : UserRestored(installId: id, userId: user, isRemoteEnabled: isRemoteEnabled(id)))
     }
 }

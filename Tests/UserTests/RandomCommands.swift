@@ -24,6 +24,7 @@ struct RandomCommands {
     var random: SplitMix64
     /// The codes that were given out.
     var codes: [String] = []
+    private var disabled: [(InstallID, AppSettings)] = []
 
     init(seed: UInt64) { random = SplitMix64(seed: seed ^ 0x5eed) }
 
@@ -37,8 +38,8 @@ struct RandomCommands {
         let external = pick(["anna", "anna", "bert", "carl", "null"])
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<18: return (.user(.requestAuthCode(RequestAuthCode(externalId: ExternalID(external)))), app)
-        case 18..<40: return (.user(.create(create(install))), app)
-        case 40..<52:
+        case 18..<43: return (.user(.create(create(install))), app)
+        case 43..<56:
             let isByCode = Int.random(in: 0..<3, using: &random) > 0
             return (
                 .user(
@@ -47,21 +48,29 @@ struct RandomCommands {
                             installId: install, authCode: isByCode ? code() : nil, linking: isByCode ? nil : .linker))),
                 app
             )
-        case 52..<64:
+        case 56..<66:
             return (
                 .user(
                     .confirmLink(ConfirmLink(installId: install, success: Int.random(in: 0..<4, using: &random) > 0))),
                 app
             )
-        case 64..<74: return (.user(.reset(ResetUser(installId: install))), app)
-        case 74..<80: return (.user(.get(GetUser(installId: install))), app)
-        case 80..<91: return (.link(.request(LinkRequest(installId: install, externalId: ExternalID(external)))), app)
-        case 91..<94:
-            let status = pick([InstallStatus.enabled, .enabled, .enabled, .disabled, .disabled, .deleted])
-            return (.link(.setInstallStatus(SetInstallStatus(installId: install, status: status))), app)
+        case 66..<73: return (.user(.reset(ResetUser(installId: install))), app)
+        case 73..<79: return (.user(.get(GetUser(installId: install))), app)
+        case 79..<90: return (.link(.request(LinkRequest(installId: install, externalId: ExternalID(external)))), app)
+        case 90..<94: return status(of: install, app)
         case 94..<97: return (.erase(Int.random(in: 0..<20, using: &random)), app)
         default: return (.wait, app)
         }
+    }
+
+    /// What was disabled is enabled again half the time, before much else happens to its user.
+    private mutating func status(of install: InstallID, _ app: AppSettings) -> (command: Command, app: AppSettings) {
+        if let (install, app) = disabled.popLast(), Int.random(in: 0..<2, using: &random) > 0 {
+            return (.link(.setInstallStatus(SetInstallStatus(installId: install, status: .enabled))), app)
+        }
+        let status = pick([InstallStatus.enabled, .disabled, .disabled, .disabled, .disabled, .deleted])
+        if status == .disabled { disabled.append((install, app)) }
+        return (.link(.setInstallStatus(SetInstallStatus(installId: install, status: status))), app)
     }
 
     private mutating func code() -> String {

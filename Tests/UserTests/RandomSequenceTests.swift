@@ -14,7 +14,7 @@ import Testing
 @Suite struct RandomSequenceTests {
     private static let sequences: UInt64 = 1000
 
-    // MARK: One command at a time: the same answers and the same state as a naive model
+    // MARK: One command at a time: the same answers, events and state as a naive model
 
     @Test func serviceAndModelAgree() throws {
         var reached: [String: Int] = [:]
@@ -30,7 +30,13 @@ import Testing
             .sdkResetInProgress, .userErased,
         ]
         #expect(reasons.filter { reached[$0.rawValue] == nil } == [], "\(reached)")
-        for kind in ["expired", "reset", "restored", "moved"] { #expect(reached[kind] != nil, "\(kind): \(reached)") }
+        let events: [any EventMessage.Type] = [
+            AuthCodeIssued.self, UserCreated.self, UserRestored.self, UserLinked.self, UserCreationFailed.self,
+            UserActivated.self, UserReset.self, UserForgotten.self,
+        ]
+        let causes: [UserDeactivated.Cause] = [.superseded, .disabled, .deleted, .erased]
+        let kinds = ["expired", "reset"] + events.map { $0.type } + causes.map(\.rawValue)
+        #expect(kinds.filter { reached[$0] == nil } == [], "\(reached)")
     }
 
     private func runInTurn(seed: UInt64, _ reached: inout [String: Int]) throws {
@@ -38,11 +44,14 @@ import Testing
         var model = NaiveUserModel()
         var commands = RandomCommands(seed: seed)
         let names = Names()
+        var sent: Set<CommandID> = []
+        var ended: Set<CommandID> = []
         for place in 0..<40 {
             let (command, app) = commands.next()
             let id = CommandID("c\(place)")
             let trace = Comment(rawValue: "seed \(seed), step \(place): \(app.id) \(command)")
-            let now = world.now.milliseconds
+            let before = (model: model, events: world.events.count)
+            var asked: LinkCommand?
             var expected: [CommandID: Answer] = [:]
             switch command {
             case .wait:
@@ -52,13 +61,15 @@ import Testing
                 expected = model.expire(now: world.now.milliseconds, Self.app)
             case .user(let command):
                 world.send(command, id, app)
+                sent.insert(id)
                 world.drain()
                 var code: String?
                 if case .code(let text)? = world.final[id] {
                     code = text
                     commands.codes.append(text)
                 }
-                let told = model.run(command, id, app, now: now, code: code)
+                // A crash moves the clock: a code is given out where it stands behind it.
+                let told = model.run(command, id, app, now: world.now.milliseconds, code: code)
                 expected = told.settled
                 try #require(
                     names.same(world.first[id], told.answer) || names.same(world.final[id], told.answer), trace)
@@ -68,6 +79,7 @@ import Testing
                 world.send(command, id, app)
                 world.drain()
                 model.ask(command, app)
+                asked = command
             case .erase(let place):
                 let users = model.platform.persons.keys.sorted()
                 guard !users.isEmpty else { continue }
@@ -82,14 +94,24 @@ import Testing
                     "\(trace): \(id) is \(String(describing: world.final[id])), not \(answer)")
                 reached[name(answer), default: 0] += 1
             }
+            // Nobody else was told that it is over.
+            ended.formUnion(expected.keys)
+            try #require(sent.intersection(world.final.keys) == ended, trace)
             try #require(world.problems == [], trace)
             try compare(world, model, names, trace)
+            let events = world.events.dropFirst(before.events).map { names.renamed($0) }
+            try #require(bySubject(events) == bySubject(model.events(since: before.model, by: asked)), trace)
         }
         try Invariants.check(world, "seed \(seed)")
         for event in world.events {
-            if event is UserRestored { reached["restored", default: 0] += 1 }
-            if let event = event as? UserDeactivated, event.cause == .superseded { reached["moved", default: 0] += 1 }
+            let name = (event as? UserDeactivated)?.cause.rawValue ?? type(of: event).type
+            reached[name, default: 0] += 1
         }
+    }
+
+    /// Events of one subject are told in order; of two, in any.
+    private func bySubject(_ events: [any EventMessage]) -> [String: [AnyHashable]] {
+        Dictionary(grouping: events, by: \.subject).mapValues { $0.map { AnyHashable($0) } }
     }
 
     private func name(_ answer: Answer) -> String {
@@ -149,6 +171,35 @@ import Testing
                 return same(oneID, id) && isLinked == linked && isEnabled == enabled
             }
             return one == other
+        }
+
+        /// The event, of the model's users.
+        func renamed(_ event: any EventMessage) -> any EventMessage {
+            func name(_ user: UserID) -> UserID { UserID(model[user.text] ?? user.text) }
+            switch event {
+            case var event as UserCreated:
+                event.userId = name(event.userId)
+                return event
+            case var event as UserRestored:
+                event.userId = name(event.userId)
+                return event
+            case var event as UserLinked:
+                event.userId = name(event.userId)
+                return event
+            case var event as UserActivated:
+                event.userId = name(event.userId)
+                return event
+            case var event as UserDeactivated:
+                event.userId = event.userId.map(name)
+                return event
+            case var event as UserReset:
+                event.userId = event.userId.map(name)
+                return event
+            case var event as UserForgotten:
+                event.userId = name(event.userId)
+                return event
+            default: return event
+            }
         }
     }
 
