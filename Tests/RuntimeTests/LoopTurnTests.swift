@@ -153,19 +153,10 @@ import Testing
     @Test func aSuspectIsNotChargedWithTheDatabasesFaults() throws {
         var service = FakeService()
         service.unavailable = 5
-        let store = try TestStore(.sqlite)
-        do {
-            let database = try store.open(.normal)
-            defer { database.close() }
-            try FakeService.migrator.run(on: database)
-            try database.transaction { transaction in
-                let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
-                let claims = try Storage.Progress.claim(
-                    [request], clusterID: ManualLoop.cluster, owner: "dead", in: transaction)
-                _ = try Storage.Progress.markSuspect(
-                    topic: Fixture.topic, partition: 0, epoch: try #require(claims.first).epoch, offset: 0,
-                    in: transaction)
-            }
+        let store = try ManualLoop.store { transaction in
+            let claim = try #require(try ManualLoop.claim(in: transaction).first)
+            _ = try Storage.Progress.markSuspect(
+                topic: claim.topic, partition: claim.partition, epoch: claim.epoch, offset: 0, in: transaction)
         }
         let loop = try ManualLoop(service, on: store)
         try loop.log(["v0"])

@@ -34,6 +34,7 @@ final class ManualLoop {
     ///   - store: of a process before, which is over.
     ///   - partitions: how many the commands topic has.
     ///   - assigned: how many of them this replica is given.
+    ///   - batchSize: how many records are decided at once.
     init(
         _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
         batchSize: Int = 1000
@@ -72,6 +73,22 @@ final class ManualLoop {
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
+
+    /// A store in which a replica that is no more did this.
+    static func store(_ work: (any SQLTransaction) throws -> Void) throws -> TestStore {
+        let store = try TestStore(.sqlite)
+        let database = try store.open(.normal)
+        defer { database.close() }
+        try FakeService.migrator.run(on: database)
+        try database.transaction(work)
+        return store
+    }
+
+    /// That replica claims the partition.
+    static func claim(in transaction: any SQLTransaction) throws -> [PartitionClaim] {
+        let request = PartitionClaimRequest(topic: place.topic, partition: place.partition, highWatermark: nil)
+        return try Storage.Progress.claim([request], clusterID: cluster, owner: "dead", in: transaction)
+    }
 
     /// The process is gone, and has done nothing for its end.
     func crash() {
@@ -212,7 +229,7 @@ final class HandProducer: RecordProducer {
     func close(timeout: Duration) -> [DeliveryReport] { poll(timeout: timeout) }
 }
 
-/// A store whose connection can be said to be another one.
+/// A store whose connection can be said to be another one, and whose commits go as a test says.
 final class RenumberedDatabase: SQLDatabase {
     private let inner: any SQLDatabase
     var added = 0

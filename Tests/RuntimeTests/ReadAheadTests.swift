@@ -85,18 +85,8 @@ import Testing
 
     /// Were it to end the process, what is being decided would be held to blame.
     @Test func nothingIsReadAheadWhereARecordMayEndTheProcess() throws {
-        let store = try TestStore(.sqlite)
-        do {
-            let database = try store.open(.normal)
-            defer { database.close() }
-            try FakeService.migrator.run(on: database)
-            try database.transaction { transaction in
-                let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
-                for _ in 0..<Ownership.doubtfulClaims {
-                    _ = try Storage.Progress.claim(
-                        [request], clusterID: ManualLoop.cluster, owner: "dead", in: transaction)
-                }
-            }
+        let store = try ManualLoop.store { transaction in
+            for _ in 0..<Ownership.doubtfulClaims { _ = try ManualLoop.claim(in: transaction) }
         }
         let loop = try loop(on: store)
         try loop.turn()

@@ -176,28 +176,24 @@ import Testing
         /// The event, of the model's users.
         func renamed(_ event: any EventMessage) -> any EventMessage {
             func name(_ user: UserID) -> UserID { UserID(model[user.text] ?? user.text) }
+            func renamed<Event>(_ event: Event, _ user: WritableKeyPath<Event, UserID>) -> Event {
+                var event = event
+                event[keyPath: user] = name(event[keyPath: user])
+                return event
+            }
+            func renamed<Event>(_ event: Event, _ user: WritableKeyPath<Event, UserID?>) -> Event {
+                var event = event
+                event[keyPath: user] = event[keyPath: user].map(name)
+                return event
+            }
             switch event {
-            case var event as UserCreated:
-                event.userId = name(event.userId)
-                return event
-            case var event as UserRestored:
-                event.userId = name(event.userId)
-                return event
-            case var event as UserLinked:
-                event.userId = name(event.userId)
-                return event
-            case var event as UserActivated:
-                event.userId = name(event.userId)
-                return event
-            case var event as UserDeactivated:
-                event.userId = event.userId.map(name)
-                return event
-            case var event as UserReset:
-                event.userId = event.userId.map(name)
-                return event
-            case var event as UserForgotten:
-                event.userId = name(event.userId)
-                return event
+            case let event as UserCreated: return renamed(event, \.userId)
+            case let event as UserRestored: return renamed(event, \.userId)
+            case let event as UserLinked: return renamed(event, \.userId)
+            case let event as UserActivated: return renamed(event, \.userId)
+            case let event as UserDeactivated: return renamed(event, \.userId)
+            case let event as UserReset: return renamed(event, \.userId)
+            case let event as UserForgotten: return renamed(event, \.userId)
             default: return event
             }
         }

@@ -16,13 +16,12 @@ public protocol SQLDatabase: AnyObject {
 
     /// Runs `body` in a transaction: committed when `body` returns, rolled back when it throws.
     ///
-    /// - Parameter meanwhile: work that has nothing to do with the database. An engine that commits elsewhere (PostgreSQL)
-    ///   runs it once while it does; one that works on the caller's thread never does. It says nothing about the outcome.
-    ///
     /// When this returns, the changes are durable (as durable as the engine is configured to be). When it throws,
     /// none of them took effect, with one exception: a ``StorageError`` whose `outcomeUnknown` is true.
     /// The isolation is at least that of a snapshot: all statements see one state of the database.
     ///
+    /// - Parameter meanwhile: work that has nothing to do with the database. An engine that commits elsewhere (PostgreSQL)
+    ///   runs it once while it does; one that works on the caller's thread never does. It says nothing about the outcome.
     /// - Throws: what `body` throws, or a ``StorageError``. `conflict`: somebody else won, run it again with fresh
     ///   reads. `unavailable`: back off, then run it again; a lost connection is made anew by the next transaction.
     @discardableResult
