@@ -100,7 +100,7 @@ struct CountRow: SQLRecord {
         }
         try columns.column("shard", &shard, .key)
         try columns.column("count", &count.count, .sum)
-        try columns.column("last_used", &count.lastUsed)
+        try columns.column("last_used", &count.lastUsed, .highest)
     }
 }
 

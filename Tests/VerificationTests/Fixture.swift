@@ -17,7 +17,8 @@ enum Fixture {
     static let now = Timestamp(milliseconds: 1_700_000_000_000)
     static let secret = "test_secret_key_0123456789"
     static let k1 = key("k1", secret)
-    static let k2 = key("k2", "second_secret_key_0123456789")
+    static let secondSecret = "second_secret_key_0123456789"
+    static let k2 = key("k2", secondSecret)
 
     static func key(_ id: KeyID, _ secret: String, retireAt: Timestamp? = nil) -> VerificationSettings.Key {
         VerificationSettings.Key(id: id, secret: symmetric(secret), retireAt: retireAt)
@@ -38,10 +39,11 @@ enum Fixture {
 
     static func context(
         _ settings: VerificationSettings, id: CommandID = "c1", app: AppID = "support", now: Timestamp = now,
-        expiry: Timestamp? = nil
+        expiry: Timestamp? = nil, folded: Set<IdentityType> = []
     ) -> DecisionContext {
         DecisionContext(
-            command: CommandKey(app: app, source: "test", id: id), app: AppSettings(id: app, verification: settings),
+            command: CommandKey(app: app, source: "test", id: id),
+            app: AppSettings(id: app, sync: SyncSettings(folded: folded), verification: settings),
             principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: expiry)
     }
 

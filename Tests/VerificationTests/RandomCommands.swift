@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import Foundation
 import Storage
 import TestKit
 import WireJSON
@@ -9,12 +10,33 @@ import WireJSON
 @testable import Runtime
 @testable import Verification
 
-/// A seeded stream of commands for a few devices of two apps, and of the sync service's answers: in order or not,
-/// twice, refused, or never.
+/// A seeded stream of commands for a few devices of two apps whose settings change, and of the sync service's answers: in
+/// order or not, twice, refused, or never.
 struct RandomCommands {
+    /// A login as its sender knows it: with what its token was made of.
+    struct Login {
+        enum Token {
+            case missing
+            /// Of no key's making.
+            case forged
+            /// Of what the app signs.
+            case made(secret: String)
+        }
+
+        var device: DeviceID
+        var method = VerificationMethod.authToken
+        var userID: String?
+        var email: String?
+        var name: String?
+        var fullPrivacy: Bool?
+        var token = Token.missing
+    }
+
     struct Step {
         var command: VerificationCommand
         var context: DecisionContext
+        /// Of a login and of a check.
+        var login: Login?
     }
 
     /// A forward that was not answered, or that may be answered again.
@@ -22,11 +44,18 @@ struct RandomCommands {
         var app: AppID
         var forwardID: CommandID
         /// Whom the sync service finds.
-        var mpid: Int64
+        var mpid: MPID?
     }
+
+    /// The anonymous user after a logout.
+    private static let nobody = MPID(-9)
 
     private var random: SplitMix64
     private var count = 0
+    private var now = Fixture.now
+    private var settings: [AppID: VerificationSettings] = [
+        "support": Fixture.settings(.enforce), "other": Fixture.settings(.report),
+    ]
     private var waiting: [Waiting] = []
     private var logins: [Step] = []
     /// How often a user of an app was erased: whoever comes back is somebody new.
@@ -36,84 +65,177 @@ struct RandomCommands {
 
     mutating func next() -> Step {
         count += 1
-        let app: AppID = ["support", "other"][Int.random(in: 0...1, using: &random)]
-        let settings = settings(app)
-        if !waiting.isEmpty, Int.random(in: 0..<5, using: &random) < 2 {
-            let answer = answer()
-            return Step(
-                command: answer.0,
-                context: Fixture.context(self.settings(answer.1), id: CommandID("c\(count)"), app: answer.1))
-        }
+        if chance(15) { now.milliseconds += Int64.random(in: 1...40, using: &random) * 60_000 }
+        if !waiting.isEmpty, chance(40) { return answer() }
         // Now and then a login that the inbox has forgotten comes again, also while it is on its way.
-        if Int.random(in: 0..<16, using: &random) == 0, let old = logins.suffix(4).randomElement(using: &random) {
-            return old
-        }
+        if chance(6), let old = logins.suffix(4).randomElement(using: &random) { return old }
+        let app: AppID = chance(50) ? "support" : "other"
+        if chance(12) { settings[app] = newSettings() }
         let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
-        let user = ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)]
-        let command: VerificationCommand =
-            switch Int.random(in: 0..<13, using: &random) {
-            case 0: .logout(VerificationLogout(deviceId: device))
-            case 1: .login(VerificationLogin(deviceId: device))
-            case 2: .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: "x"))
-            case 3:
-                .loginIdentity(
-                    VerificationLoginIdentity(
-                        deviceId: device,
-                        identityToken: Fixture.jwt(Fixture.payload(#"[{"identifier":"uid","value":"\#(user)"}]"#))))
-            case 4: .usage(VerificationUsage())
-            case 5: .getSession(GetSession(deviceId: device))
-            case 6: .review(ReviewSession(deviceId: device))
-            case 7: forget(user, app)
-            default:
-                .login(VerificationLogin(deviceId: device, userId: user, userAuthToken: Fixture.token(user)))
-            }
-        let step = Step(command: command, context: Fixture.context(settings, id: CommandID("c\(count)"), app: app))
-        switch command {
-        case .login, .loginIdentity, .logout: logins.append(step)
-        default: break
+        switch Int.random(in: 0..<14, using: &random) {
+        case 0:
+            logins.append(step(.logout(VerificationLogout(deviceId: device)), app))
+            return logins[logins.count - 1]
+        case 1: return step(.usage(VerificationUsage()), app)
+        case 2: return step(.getSession(GetSession(deviceId: device)), app)
+        case 3: return step(.review(ReviewSession(deviceId: device)), app)
+        case 4: return step(forget(user(), app), app)
+        case 5:
+            var login = login(device)
+            (login.method, login.fullPrivacy) = (.authToken, nil)
+            return step(login, app, isCheck: true)
+        default:
+            logins.append(step(login(device), app))
+            return logins[logins.count - 1]
         }
-        return step
     }
 
-    /// Mostly the same; now and then the first key is away for a moment.
-    private mutating func settings(_ app: AppID) -> VerificationSettings {
-        Fixture.settings(
-            app == "support" ? .enforce : .report,
-            keys: Int.random(in: 0..<8, using: &random) == 0 ? [Fixture.k2] : [Fixture.k1, Fixture.k2])
+    private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    private mutating func user() -> String { ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)] }
+
+    // MARK: Settings
+
+    /// Every key now and then, and every mode.
+    private mutating func newSettings() -> VerificationSettings {
+        var keys = [Fixture.k1, Fixture.k2]
+        if chance(30) { keys.removeFirst() }
+        if chance(20) { keys[0].retireAt = Timestamp(milliseconds: now.milliseconds + 1_200_000) }
+        if chance(10) { keys[0].id = "renamed" }
+        let modes: [VerificationSettings.Mode] = [.enforce, .enforce, .report, .report, .off]
+        let fields: [Fixture.Fields] = [.vendor, .vendor, .userId, .email, .delimited]
+        return Fixture.settings(
+            modes[Int.random(in: 0..<5, using: &random)], fields[Int.random(in: 0..<5, using: &random)], keys: keys,
+            fullPrivacy: chance(8), clears: chance(20), identityTokenSecret: chance(85) ? Fixture.secret : nil,
+            sessionSeconds: chance(25) ? 3600 : nil)
     }
+
+    private func step(_ command: VerificationCommand, _ app: AppID, _ login: Login? = nil) -> Step {
+        let expiry = count % 3 == 0 ? Timestamp(milliseconds: now.milliseconds + 60_000) : nil
+        let context = Fixture.context(
+            settings[app] ?? Fixture.settings(), id: CommandID("c\(count)"), app: app, now: now, expiry: expiry,
+            folded: app == "other" ? [.email] : [])
+        return Step(command: command, context: context, login: login)
+    }
+
+    // MARK: Logins
+
+    private mutating func login(_ device: DeviceID) -> Login {
+        var login = Login(device: device)
+        if chance(25) { login.method = .identityToken }
+        if chance(85) {
+            login.userID = chance(90) ? user() : [" anna", "null", ""][Int.random(in: 0..<3, using: &random)]
+        }
+        if chance(35) { login.email = chance(85) ? "\(user())@x.io" : "Anna@x.io" }
+        if chance(4) { login.email = "nowhere" }
+        if chance(20), login.method == .authToken { login.name = "Somebody" }
+        if chance(12) { login.fullPrivacy = chance(60) }
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0: login.token = .missing
+        case 1: login.token = .forged
+        case 2: login.token = .made(secret: "a key that no app has")
+        default:
+            let isFirst = login.method == .identityToken || chance(70)
+            login.token = .made(secret: isFirst ? Fixture.secret : Fixture.secondSecret)
+        }
+        return login
+    }
+
+    private func step(_ login: Login, _ app: AppID, isCheck: Bool = false) -> Step {
+        if login.method == .identityToken {
+            let command = VerificationLoginIdentity(
+                deviceId: login.device, identityToken: jwt(login), fullPrivacy: login.fullPrivacy)
+            return step(.loginIdentity(command), app, login)
+        }
+        let token = token(login, settings[app] ?? Fixture.settings())
+        let command: VerificationCommand =
+            isCheck
+            ? .check(VerificationCheck(userId: login.userID, userEmail: login.email, userAuthToken: token ?? ""))
+            : .login(
+                VerificationLogin(
+                    deviceId: login.device, userId: login.userID, userEmail: login.email, userName: login.name,
+                    userAuthToken: token, fullPrivacy: login.fullPrivacy))
+        return step(command, app, login)
+    }
+
+    /// As an app's backend makes it; of a field that is not there it signs nothing.
+    private func token(_ login: Login, _ settings: VerificationSettings) -> String? {
+        let secret: String
+        switch login.token {
+        case .missing: return nil
+        case .forged: return "x"
+        case .made(let text): secret = text
+        }
+        let userID = login.userID ?? ""
+        let email = settings.fullPrivacy || login.fullPrivacy == true ? "" : login.email ?? ""
+        let message =
+            switch settings.signedFields {
+            case .vendor: userID + email
+            case .userId: userID
+            case .email: email
+            case .delimited: settings.fullPrivacy || login.fullPrivacy == true ? userID : userID + "\n" + email
+            }
+        return Fixture.token(message, secret)
+    }
+
+    private func jwt(_ login: Login) -> String {
+        let secret: String
+        switch login.token {
+        case .missing: return ""
+        case .forged: return "x.y.z"
+        case .made(let text): secret = text
+        }
+        let identities = [("uid", login.userID), ("email", login.email)].compactMap { name, value in
+            value.map { #"{"identifier":"\#(name)","value":"\#($0)"}"# }
+        }
+        let payload = Fixture.payload(
+            "[\(identities.joined(separator: ","))]", iat: String(now.milliseconds / 1000))
+        return Fixture.jwt(payload, secret: secret)
+    }
+
+    // MARK: The sync service
 
     private func mpid(_ user: String, _ app: AppID) -> Int64 {
         ["anna": 1, "berta": 2, "carla": 3][user, default: 4] + 10 * lives["\(app) \(user)", default: 0]
     }
 
     private mutating func forget(_ user: String, _ app: AppID) -> VerificationCommand {
+        if chance(3) {
+            return .forget(ForgetSessions(mpids: [Self.nobody].compactMap(\.self), userIds: [], emails: []))
+        }
         defer { lives["\(app) \(user)", default: 0] += 1 }
-        let userIDs = Bool.random(using: &random) ? [user] : []
         return .forget(
             ForgetSessions(
-                mpids: [MPID(mpid(user, app))].compactMap(\.self), userIds: userIDs.map(IdentityValue.init(_:)),
-                emails: []))
+                mpids: chance(95) ? [MPID(mpid(user, app))].compactMap(\.self) : [],
+                userIds: (chance(50) ? [user] : []).map(IdentityValue.init(_:)),
+                emails: (chance(50) ? ["\(chance(50) ? user : user.capitalized)@x.io"] : []).map(IdentityValue.init(_:))
+            ))
     }
 
     /// Remembers what has to be answered.
     mutating func note(_ decision: VerificationDecider.Decision, app: AppID) {
         for forward in decision.forwards {
-            let user = (forward.command as? LogInUser)?.request.knownIdentities["customerid"] ?? nil
-            waiting.append(Waiting(app: app, forwardID: forward.id, mpid: user.map { mpid($0, app) } ?? -9))
+            let identities = (forward.command as? LogInUser)?.request.knownIdentities ?? [:]
+            let email = (identities["email"] ?? nil)?.lowercased().split(separator: "@").first.map(String.init)
+            let user = (identities["customerid"] ?? nil) ?? email
+            waiting.append(
+                Waiting(app: app, forwardID: forward.id, mpid: user.flatMap { MPID(mpid($0, app)) } ?? Self.nobody))
         }
     }
 
-    private mutating func answer() -> (VerificationCommand, AppID) {
+    private mutating func answer() -> Step {
         // Mostly the oldest, as it comes; now and then another one.
-        let place = Int.random(in: 0..<4, using: &random) > 0 ? 0 : Int.random(in: 0..<waiting.count, using: &random)
+        let place = chance(75) ? 0 : Int.random(in: 0..<waiting.count, using: &random)
         let one = waiting[place]
-        if Int.random(in: 0..<4, using: &random) > 0 { waiting.remove(at: place) }
+        if chance(75) { waiting.remove(at: place) }
         let command =
-            switch Int.random(in: 0..<12, using: &random) {
+            switch Int.random(in: 0..<14, using: &random) {
             case 0: Fixture.answer(to: one.forwardID, .rejected, reason: .throttled)
             case 1: Fixture.answer(to: one.forwardID, .expired)
-            default: Fixture.answer(to: one.forwardID, .succeeded, result: ["mpid": .string(String(one.mpid))])
+            case 2: Fixture.answer(to: one.forwardID, .pending)
+            default:
+                Fixture.answer(to: one.forwardID, .succeeded, result: ["mpid": .string(one.mpid?.description ?? "")])
             }
-        return (command, one.app)
+        return step(command, one.app)
     }
 }

@@ -41,7 +41,7 @@ public struct VerificationFailed: EventMessage {
     public var subject: String { deviceId.text }
 }
 
-/// A login that mode `enforce` would have refused was let through (mode `report`).
+/// A login that mode `enforce` would have refused (mode `report`). It was let through, unless it could not be read.
 public struct UnverifiedObserved: EventMessage {
     public static let type = "identity.verification.unverified-observed.v1"
     public var deviceId: DeviceID
