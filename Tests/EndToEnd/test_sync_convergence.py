@@ -2,7 +2,7 @@
 """Several replicas on PostgreSQL, devices on different partitions, identities that overlap, kill -9 at any instant: the
 result equals some serial order. The order is the database's own: a transaction that relied on another's writes got its
 number later. In that order an oracle, written from docs/sync.md, repeats every command and must come to the same
-replies and the same rows.
+replies, events and rows.
 
 E2E_COMMANDS sets the size (4,000 here), E2E_SEED the seed; both are shown when a test fails.
 """
@@ -12,8 +12,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -23,124 +21,12 @@ from identitybus_testkit.commands import Command
 from identitybus_testkit.databases import Database
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.waiting import until
+from sync_oracle import LOGIN, PRIORITY, UNIQUE, Identity, Oracle, Told
 
 pytestmark = pytest.mark.chaos
 
 COMMANDS = int(os.environ.get("E2E_COMMANDS", "4000"))
 SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
-PRIORITY = ["customerid", "email", "ios_idfv", "roku_aid", "device_application_stamp"]
-PROFILES_PER_VALUE = 50
-UNIQUE = LOGIN = {"customerid", "email"}
-
-Identity = tuple[str, str]
-
-
-@dataclass
-class Profile:
-    identities: list[Identity] = field(default_factory=list)
-    seen: int = 0
-    is_orphaned: bool = False
-
-    @property
-    def is_known(self) -> bool:
-        return any(kind in LOGIN for kind, _ in self.identities)
-
-
-class Oracle:
-    """Profile conversion, one command after the other."""
-
-    def __init__(self) -> None:
-        self.profiles: dict[str, Profile] = {}
-        self.current: dict[str, str] = {}
-        self.returned: set[str] = set()
-
-    def holders(self, identity: Identity) -> list[str]:
-        return [mpid for mpid, profile in self.profiles.items() if identity in profile.identities]
-
-    def find(self, wanted: dict[str, str], current: str | None) -> str | None:
-        left: list[str] = []
-        for kind in PRIORITY:
-            if kind not in wanted:
-                continue
-            found = [
-                mpid for mpid in self.holders((kind, wanted[kind]))
-                if not self.profiles[mpid].is_known or self.is_meant(self.profiles[mpid], wanted)]
-            left = [mpid for mpid in left if mpid in found] or left or found
-            if len(left) == 1:
-                break
-        if current in left:
-            return current
-        return min(left, key=lambda mpid: (-self.profiles[mpid].seen, int(mpid)), default=None)
-
-    def is_meant(self, profile: Profile, wanted: dict[str, str]) -> bool:
-        """By the best ranked login identity that both have, and that they have in common."""
-        own = dict(one for one in profile.identities if one[0] in LOGIN)
-        both = [kind for kind in PRIORITY if kind in own and kind in wanted]
-        return bool(both) and own[both[0]] == wanted[both[0]]
-
-    def move(self, operation: str, data: dict[str, Any], result: dict[str, Any], now: int) -> None:
-        wanted = dict(data["knownIdentities"])
-        device, current = data["deviceId"], self.current.get(data["deviceId"])
-        if operation == "logout":
-            wanted = {kind: value for kind, value in wanted.items() if kind not in LOGIN}
-            found = None
-        else:
-            found = self.find(wanted, current)
-        mpid = found or result["mpid"]
-        assert result["mpid"] == mpid, f"expected {mpid} ({self.profiles.get(mpid)})"
-        assert (found is None) == (mpid not in self.profiles), "an MPID was used again"
-        assert result.get("previousMPID") == current
-        profile = self.profiles.setdefault(mpid, Profile())
-        assert not profile.is_orphaned, "an orphan came back"
-        for kind in sorted(wanted, key=lambda kind: (PRIORITY + [kind]).index(kind)):
-            identity = (kind, wanted[kind])
-            if identity in profile.identities or (kind in UNIQUE and self.holders(identity)):
-                continue
-            if kind in UNIQUE:
-                profile.identities = [own for own in profile.identities if own[0] != kind]
-            elif not self.make_room(identity):
-                continue
-            profile.identities.append(identity)
-        profile.seen = now
-        self.current[device] = mpid
-        assert result["isLoggedIn"] == profile.is_known
-
-    def make_room(self, identity: Identity) -> bool:
-        """Anonymous ones give a value up that too many share, those seen longest ago first; others keep it."""
-        holders = self.holders(identity)
-        anonymous = sorted(
-            (mpid for mpid in holders if not self.profiles[mpid].is_known),
-            key=lambda mpid: (self.profiles[mpid].seen, int(mpid)))
-        excess = max(0, len(holders) - PROFILES_PER_VALUE + 1)
-        if excess > len(anonymous):
-            return False
-        for mpid in anonymous[:excess]:
-            self.profiles[mpid].identities.remove(identity)
-            self.profiles[mpid].is_orphaned = not self.profiles[mpid].identities
-        return True
-
-    def modify(self, data: dict[str, Any], result: dict[str, Any]) -> None:
-        mpid, touched = data["mpid"], []
-        profile = self.profiles[mpid]
-        assert not profile.is_orphaned
-        before = bool(profile.identities)
-        for change in data["changes"]:
-            kind, new = change["identityType"], change["newValue"]
-            own = [one for one in profile.identities if one[0] == kind]
-            if own == ([(kind, new)] if new else []):
-                continue
-            touched.append(mpid)
-            profile.identities = [one for one in profile.identities if one[0] != kind]
-            if new:
-                for other in self.holders((kind, new)):
-                    loser = self.profiles[other]
-                    loser.identities.remove((kind, new))
-                    loser.is_orphaned = not loser.identities
-                    touched.append(other)
-                profile.identities.append((kind, new))
-        profile.is_orphaned = before and not profile.identities
-        assert [one["modifiedMPID"] for one in result["changeResults"]] == touched
-        assert result["isLoggedIn"] == profile.is_known
 
 
 class Commands:
@@ -222,7 +108,8 @@ def test_replicas_come_to_a_serial_order(
         lambda: f"answers: {sum(len(found.replies.get(id, ())) < count for id, count in times.items())} missing")
     conflicts = sum(replica.metric("identity_conflicts_total") for replica in replicas)
     for replica in replicas:
-        assert replica.stop() == 0
+        assert replica.stop() == 0  # so that every event is out
+    found.catch_up()
     check(commands.sent, deployment)
     print(f"{len(times)} commands, {conflicts:.0f} conflicts decided again")
 
@@ -248,15 +135,15 @@ def check(sent: list[Command], deployment: Deployment) -> None:
     oracle = Oracle()
     for place, (id, now) in enumerate(decided):
         command, reply = by_id[id], found.replies[id][0].data
+        events = found.events.get(id, [])
         if reply["status"] == "rejected":
             # Relies on nothing that it writes: true for its snapshot. The only one that can come here:
             assert (command.type, reply["reason"]) == ("sync.modify", "NOT_FOUND_ERROR"), reply
+            assert not events
             continue
         try:
-            if command.type == "sync.modify":
-                oracle.modify(command.data, reply["result"])
-            else:
-                oracle.move(command.type.removeprefix("sync."), command.data, reply["result"], now)
+            told = oracle.decide(command, reply["result"], now)
+            assert Told.of(events, command.type.removeprefix("sync."), reply["result"].get("rule")) == told, told
         except AssertionError as problem:
             raise AssertionError(f"step {place}: {command}\n{reply}\n{problem}") from None
     profiles = {str(row[0]): row for row in query(
