@@ -165,4 +165,23 @@ import Testing
         #expect(loop.producer.sent.allSatisfy { $0.topic != "identity.fake.dlq.v1" })
         #expect(loop.replies == 1)
     }
+
+    /// Nothing is written, published or pruned here, and what was decided since the back-up was made is gone: whoever
+    /// waits for the answer must not wait for the next command of the partition.
+    @Test func anIdleReplicaNoticesThatItsStoreWasPutBack() throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service, partitions: 2, assigned: 0, isShared: true)
+        loop.assign(only: 1)
+        try loop.log([[], ["v0", "v1"]])
+        try loop.turn(30)
+        #expect(loop.replies == 2)
+        try loop.database.transaction {
+            try $0.execute("UPDATE progress SET next_offset = 1, published_through = 0, last_time = NULL")
+            try $0.execute("DELETE FROM outbox WHERE log_offset = 1")
+        }
+        loop.database.isConnectionLost = true
+        try loop.turn(30)
+        #expect(loop.starts == [KafkaOffset.beginning, 1])
+        #expect(loop.replies == 3)
+    }
 }

@@ -35,9 +35,10 @@ final class ManualLoop {
     ///   - partitions: how many the commands topic has.
     ///   - assigned: how many of them this replica is given.
     ///   - batchSize: how many records are decided at once.
+    ///   - isShared: the loop takes the store for PostgreSQL, where replicas share the partitions.
     init(
         _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
-        batchSize: Int = 1000
+        batchSize: Int = 1000, isShared: Bool = false
     ) throws {
         self.store = try store ?? TestStore(.sqlite)
         database = RenumberedDatabase(try self.store.open(.normal))
@@ -53,6 +54,7 @@ final class ManualLoop {
         environment["IDENTITYBUS_APPS"] = file.path
         environment["DATA_DIR"] = folder.path
         environment["BATCH_SIZE"] = String(batchSize)
+        if isShared { environment["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/nowhere" }
         let configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
         let apps = try AppsSource(
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
@@ -120,6 +122,9 @@ final class ManualLoop {
 
     /// The group gives this replica so many partitions from now on.
     func assign(_ count: Int) { group.assigned = HandGroup.places(count) }
+
+    /// The group gives this replica the partition of that number, and no other.
+    func assign(only partition: Int) { group.assigned = Array(HandGroup.places(partition + 1).suffix(1)) }
 
     /// The offsets of what was read beside the last commit.
     var readAhead: [Int64] { loop?.readAhead.map(\.record.offset) ?? [] }
@@ -233,6 +238,8 @@ final class HandProducer: RecordProducer {
 final class RenumberedDatabase: SQLDatabase {
     private let inner: any SQLDatabase
     var added = 0
+    /// The server was away: whoever asks it next has another connection.
+    var isConnectionLost = false
     /// As PostgreSQL does.
     var commitsElsewhere = false
     /// How many of the next transactions are refused in the end.
@@ -244,7 +251,8 @@ final class RenumberedDatabase: SQLDatabase {
     var connectionNumber: Int { inner.connectionNumber + added }
     @discardableResult
     func transaction<T>(_ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void) throws -> T {
-        try inner.transaction { transaction in
+        if isConnectionLost { (isConnectionLost, added) = (false, added + 1) }
+        return try inner.transaction { transaction in
             let value = try body(transaction)
             if commitsElsewhere { meanwhile() }
             guard refusals == 0 else {
