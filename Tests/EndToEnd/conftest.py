@@ -14,6 +14,7 @@ broker, every deployment its own topics and store. Tests marked `alone` need the
 `scripts/test` runs them afterwards, without workers.
 """
 
+import gc
 import os
 import re
 import tempfile
@@ -32,6 +33,8 @@ _deployments: list[Deployment] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tens of thousands of records are kept, and nothing makes cycles: looking for them took half of the tests' own time.
+    gc.set_threshold(50_000, 25, 25)
     config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
     config.addinivalue_line("markers", "slow: waits for many seconds; left out of the inner loop")
     config.addinivalue_line("markers", "alone: measures time or the processor; nothing may run beside it")

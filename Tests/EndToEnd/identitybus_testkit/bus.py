@@ -5,6 +5,7 @@ import json
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Callable
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
@@ -32,7 +33,7 @@ class Record:
             message.topic(), message.partition(), message.offset(), message.key(), message.value(),
             [(name, value) for name, value in message.headers() or []])
 
-    @property
+    @cached_property
     def envelope(self) -> dict[str, Any]:
         return json.loads(self.value or b"")
 

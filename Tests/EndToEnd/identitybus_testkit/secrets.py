@@ -31,6 +31,11 @@ def derived(purpose: str, internal_key: str = INTERNAL_KEY) -> bytes:
     return hmac.new(extracted, PURPOSES[purpose].encode() + b"\1", hashlib.sha256).digest()
 
 
+SECRETS = [
+    text.encode()
+    for text in (INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX, *(derived(purpose).hex() for purpose in PURPOSES))]
+
+
 def derived_keys(purposes: Iterable[str], *internal_keys: str) -> str:
     """As `identitybus derive-keys` prints them."""
     return ",".join(
@@ -68,8 +73,7 @@ def digest(type: str, data: Any) -> str:
 
 def leaks(data: bytes) -> list[str]:
     """The secrets that stand in `data`."""
-    texts = (INTERNAL_KEY, DATABASE_PASSWORD, SECRET_PREFIX, *(derived(purpose).hex() for purpose in PURPOSES))
-    return [text for text in texts if text.encode() in data]
+    return [text.decode() for text in SECRETS if text in data]
 
 
 def assert_no_secrets_in_files(paths: Iterable[Path]) -> None:
