@@ -98,10 +98,15 @@ extension NaiveSyncModel {
             throw Refusal(reason: .verificationRequired)
         }
         let window = [start, max(start, min(end, now))]
-        if source.sources > 0 || !destination.windows.isEmpty
-            || source.windows.contains(where: { $0[0] <= window[1] && window[0] <= $0[1] })
-        {
+        func drop(_ rule: AliasDropped.Rule) -> Int64? {
+            toldOfAliases.append(
+                AliasDropped(aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule))
             return nil
+        }
+        if source.sources > 0 { return drop(.sourceWasDestinationBefore) }
+        if !destination.windows.isEmpty { return drop(.destinationWasSourceBefore) }
+        if source.windows.contains(where: { $0[0] <= window[1] && window[0] <= $0[1] }) {
+            return drop(.sourceWasSourceBefore)
         }
         let open = source.windows.filter { $0[1] >= earliest - hour }
         if open.count >= settings.limits.aliasesPerProfile { throw Refusal(reason: .limitExceeded) }
@@ -109,12 +114,19 @@ extension NaiveSyncModel {
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
         times[id] = now + 1000
+        coming[id] = Aliased(
+            aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, startUnixtimeMs: window[0],
+            endUnixtimeMs: window[1], scope: command.scope ?? .device,
+            deviceApplicationStamp: command.deviceApplicationStamp, firstSeen: Timestamp(milliseconds: now))
         return times[id]
     }
 
     mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
+        guard var event = coming[id], let since = person(pair[1])?.since else { return }
+        event.firstSeen = Timestamp(milliseconds: since)
+        toldOfAliases.append(event)
     }
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {

@@ -44,6 +44,10 @@ struct NaiveSyncModel {
     var aliases: [AliasID: [MPID]] = [:]
     /// When they are applied.
     var times: [AliasID: Int64] = [:]
+    /// What is told when they are applied, but for since when the destination counts then.
+    var coming: [AliasID: Aliased] = [:]
+    /// All that was told of aliases, from the beginning.
+    var toldOfAliases: [AnyHashable] = []
     /// Commands whose erasure waits for the others; in these tests nobody answers.
     var erasing: Set<CommandID> = []
     /// Users of the link service that were erased.
@@ -203,10 +207,13 @@ struct NaiveSyncModel {
         let matched = ids.filter { id in counting.contains(id.type) && profile.ids.contains { same($0, id) } }
         return SyncResult(
             mpid: profile.mpid, previousMPID: isSearch ? nil : previous, isLoggedIn: isKnown(profile),
-            isEphemeral: settings.strategy != .userIDThenEmail
-                && profile.ids.allSatisfy { !settings.priority.contains($0.type) },
+            isEphemeral: isEphemeral(profile),
             matchedIdentities: Dictionary(uniqueKeysWithValues: matched.map { ($0.type.rawValue, $0.value.text) }),
             previousMismatch: request.previousMPID.map { $0 != previous }, context: request.context, rule: rule)
+    }
+
+    func isEphemeral(_ profile: Person) -> Bool {
+        settings.strategy != .userIDThenEmail && profile.ids.allSatisfy { !settings.priority.contains($0.type) }
     }
 
     func search(_ request: SyncRequest) throws(Refusal) -> SyncResult {

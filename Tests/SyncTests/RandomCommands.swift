@@ -118,7 +118,8 @@ struct RandomCommands {
                 AliasUsers(
                     sourceMPID: mpid(&random), destinationMPID: chance(10) ? Self.nobody : mpid(&random),
                     startUnixtimeMs: chance(50) ? now - Int64.random(in: -1...100, using: &random) * day : nil,
-                    endUnixtimeMs: chance(50) ? now - Int64.random(in: -1...30, using: &random) * day : nil))
+                    endUnixtimeMs: chance(50) ? now - Int64.random(in: -1...30, using: &random) * day : nil,
+                    scope: chance(50) ? .mpid : nil, deviceApplicationStamp: chance(50) ? "stamp" : nil))
         case 86..<90:
             let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
             return .applyAlias(

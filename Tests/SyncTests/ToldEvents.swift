@@ -23,6 +23,9 @@ struct ToldEvents {
         try #require(
             erased.sorted() == newly { $0.isErased }.map(\.mpid).sorted() && Set(erased).count == erased.count, trace)
         try devices(events)
+        try #require(
+            events.filter { $0 is Aliased || $0 is AliasDropped }.map { AnyHashable($0) }
+                == Array(after.toldOfAliases.dropFirst(before.toldOfAliases.count)), trace)
         for event in events {
             let told: SyncCause? =
                 switch event {
@@ -90,6 +93,8 @@ struct ToldEvents {
             try #require(event.previousMPID == old && event.mpid == new, trace)
             let person = try #require(after.person(event.mpid), trace)
             try #require(event.isLoggedIn == after.isKnown(person), trace)
+            try #require(event.isEphemeral == after.isEphemeral(person), trace)
+            try #require(rule == nil || event.rule == rule, trace)
             try #require(old != new || isSwitched(event.mpid), "\(trace): nothing changed")
         }
         let told = Set(changes.map(\.deviceId))
