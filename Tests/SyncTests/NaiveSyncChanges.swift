@@ -15,14 +15,14 @@ extension NaiveSyncModel {
         if enforces, !isService, !vouches, !logins.isEmpty { throw Refusal(reason: .verificationRequired) }
         guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
         if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
-        let before = people
+        let (before, commonBefore) = (people, common)
         var results: [SyncResult.ChangeResult] = []
         do throws(Refusal) {
             for change in command.changes where change.newValue.map(isNobodys) != true {
                 results += try set(change, command.mpid)
             }
         } catch {
-            people = before
+            (people, common) = (before, commonBefore)
             throw error
         }
         orphan(those: before)
@@ -57,7 +57,7 @@ extension NaiveSyncModel {
         if gone.isEmpty, new == nil || isThere { return [] }
         if !own.isEmpty, settings.immutableIdentities.contains(type) { throw Refusal(reason: .validationError) }
         var touched = [mpid]
-        for id in gone { take(id, from: mpid) }
+        take(gone, from: mpid, .modified)
         if let new, !isThere {
             let owners = holders(new)
             if settings.uniqueIdentities.contains(type) {
@@ -65,7 +65,7 @@ extension NaiveSyncModel {
                     throw Refusal(reason: .validationError)
                 }
                 for owner in owners {
-                    for held in owner.ids where same(held, new) { take(held, from: owner.mpid) }
+                    take(owner.ids.filter { same($0, new) }, from: owner.mpid, .taken, heir: mpid)
                     touched.append(owner.mpid)
                 }
             } else if owners.count >= settings.limits.profilesPerValue
@@ -73,7 +73,7 @@ extension NaiveSyncModel {
             {
                 throw Refusal(reason: .limitExceeded)
             }
-            self.change(mpid) { $0.ids.append(new) }
+            give(new, to: mpid, .modified)
         }
         return touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
     }
@@ -99,7 +99,7 @@ extension NaiveSyncModel {
         }
         let window = [start, max(start, min(end, now))]
         func drop(_ rule: AliasDropped.Rule) -> Int64? {
-            toldOfAliases.append(
+            deeds.alias = AnyHashable(
                 AliasDropped(aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule))
             return nil
         }
@@ -126,14 +126,17 @@ extension NaiveSyncModel {
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
         guard var event = coming[id], let since = person(pair[1])?.since else { return }
         event.firstSeen = Timestamp(milliseconds: since)
-        toldOfAliases.append(event)
+        deeds.alias = AnyHashable(event)
     }
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         let id = Identity(.customerID, IdentityValue(event.externalId.text))
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
-        if owners.isEmpty { people.append(Person(mpid: newMPID, ids: [id], first: now, last: now)) }
+        if owners.isEmpty {
+            people.append(Person(mpid: newMPID, first: now, last: now))
+            give(id, to: newMPID, .attached)
+        }
         change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
     }
 
@@ -144,9 +147,11 @@ extension NaiveSyncModel {
         if let identity = command.identity {
             let owners = holders(identity)
             if owners.isEmpty { throw Refusal(reason: .notFoundError) }
+            askOthers(owners, persons: true)
             erase(owners, now)
         } else {
             guard let person = person(command.mpid) else { throw Refusal(reason: .notFoundError) }
+            askOthers([person], persons: true)
             erase([person], now)
         }
         erasing.insert(id)
@@ -154,13 +159,14 @@ extension NaiveSyncModel {
 
     mutating func forget(_ command: ForgetProfiles, id: CommandID, now: Int64) {
         guard erasing.insert(id).inserted else { return }
-        erase(
-            people.filter { person in
-                let isCustomer = person.ids.contains { id in
-                    command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
-                }
-                return isCustomer || person.user != nil && person.user == command.userId
-            }, now)
+        let found = people.filter { person in
+            let isCustomer = person.ids.contains { id in
+                command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
+            }
+            return isCustomer || person.user != nil && person.user == command.userId
+        }
+        askOthers(found, persons: false, command.externalId)
+        erase(found, now)
         if let user = command.userId { gone.insert(user) }
     }
 

@@ -46,15 +46,16 @@ struct NaiveSyncModel {
     var times: [AliasID: Int64] = [:]
     /// What is told when they are applied, but for since when the destination counts then.
     var coming: [AliasID: Aliased] = [:]
-    /// All that was told of aliases, from the beginning.
-    var toldOfAliases: [AnyHashable] = []
+    /// Values of which it was said that too many have them; forgotten with their last holder.
+    var common: Set<Identity> = []
     /// Commands whose erasure waits for the others; in these tests nobody answers.
     var erasing: Set<CommandID> = []
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
     let enforces: Bool
 
-    /// Of the command that is decided now.
+    /// What the command that is decided now leads to.
+    var deeds = Deeds()
     var isService = false
     var vouches = false
     /// It made somebody who was erased.
@@ -66,6 +67,8 @@ struct NaiveSyncModel {
     }
 
     mutating func sender(isService: Bool, vouches: Bool, isOld: Bool) {
+        deeds = Deeds()
+        common = common.filter { !holders($0).isEmpty }
         self.isService = isService
         self.vouches = vouches
         self.isOld = isOld
@@ -77,8 +80,29 @@ struct NaiveSyncModel {
         for index in people.indices where people[index].mpid == mpid { body(&people[index]) }
     }
 
-    mutating func take(_ id: Identity, from mpid: MPID) {
-        change(mpid) { person in person.ids.removeAll { $0 == id } }
+    /// - Parameter heir: who has it from now on.
+    mutating func take(
+        _ ids: [Identity], from mpid: MPID, _ reason: IdentitiesChanged.Reason, heir: MPID? = nil
+    ) {
+        guard !ids.isEmpty else { return }
+        change(mpid) { person in person.ids.removeAll { ids.contains($0) } }
+        deeds.note(mpid, reason, removed: ids)
+        if person(mpid)?.ids.isEmpty == true { deeds.emptied.append((mpid, heir)) }
+    }
+
+    mutating func give(_ id: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
+        change(mpid) { $0.ids.append(id) }
+        deeds.note(mpid, reason, added: [id])
+        // S62: at half of what may be, and at two at the least.
+        let count = holders(id).count
+        if count >= 2, 2 * count >= settings.limits.profilesPerValue { warn(id, count) }
+    }
+
+    mutating func warn(_ id: Identity, _ count: Int) {
+        if settings.uniqueIdentities.contains(id.type) || !common.insert(folded(id)).inserted { return }
+        deeds.warnings.append(
+            ValueTooCommon(
+                type: id.type, digest: digest(id), holders: count, limit: settings.limits.profilesPerValue))
     }
 
     /// Whoever had identities before and has none now is an orphan.
@@ -105,6 +129,7 @@ struct NaiveSyncModel {
             if settings.uniqueIdentities.contains(id.type), !owners.isEmpty { continue }
             if isSingle(id.type), !own.isEmpty, settings.immutableIdentities.contains(id.type) { continue }
             let tooMany = owners.count - settings.limits.profilesPerValue + 1
+            if tooMany > 0 { warn(id, owners.count) }
             var weak = owners.filter { !isKnown($0) }
                 .sorted { $0.last == $1.last ? $0.mpid < $1.mpid : $0.last < $1.last }
             let isFull = !isSingle(id.type) && own.count >= settings.limits.valuesPerType
@@ -115,14 +140,14 @@ struct NaiveSyncModel {
             }
             if tooMany > 0 {
                 weak = Array(weak.prefix(tooMany))
-                for owner in weak { for held in owner.ids where same(held, id) { take(held, from: owner.mpid) } }
+                for owner in weak { take(owner.ids.filter { same($0, id) }, from: owner.mpid, .limit) }
             }
             if isSingle(id.type) {
-                for old in own { take(old, from: mpid) }
+                take(own, from: mpid, .replaced)
             } else if isFull {
-                for old in own.prefix(own.count - settings.limits.valuesPerType + 1) { take(old, from: mpid) }
+                take(Array(own.prefix(own.count - settings.limits.valuesPerType + 1)), from: mpid, .limit)
             }
-            change(mpid) { $0.ids.append(id) }
+            give(id, to: mpid, isSingle(id.type) && !own.isEmpty ? .replaced : .attached)
         }
         return isShort
     }
@@ -133,7 +158,7 @@ struct NaiveSyncModel {
         let leaving = operation == .logout && settings.strategy != .bestMatch
         let ids = try usable(request, leaving: leaving)
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
-        let before = people
+        let (before, commonBefore) = (people, common)
         var device = devices[DeviceID(request.deviceId.text)] ?? Device()
         let previous = device.current
 
@@ -172,13 +197,13 @@ struct NaiveSyncModel {
         if isShort, let person = person(mpid),
             !person.ids.contains(where: { mine in isLogin(mine) && ids.contains { same($0, mine) } })
         {
-            people = before
+            (people, common) = (before, commonBefore)
             throw Refusal(reason: .limitExceeded)
         }
         if operation == .login, request.clearAnonymousUser == true, let dropped = device.anonymous, dropped != mpid {
             device.anonymous = nil
             device.users.removeAll { $0.mpid == dropped }
-            if let profile = person(dropped), !isKnown(profile) { change(dropped) { $0.ids = [] } }
+            if let profile = person(dropped), !isKnown(profile) { take(profile.ids, from: dropped, .cleared) }
         }
         orphan(those: before)
         change(mpid) { person in

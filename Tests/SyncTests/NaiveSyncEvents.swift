@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Crypto
+import Foundation
+
+@testable import Runtime
+@testable import Sync
+
+extension NaiveSyncModel {
+    /// What a command did, in the order in which it did it.
+    struct Deeds {
+        struct Change {
+            var mpid: MPID
+            var reason: IdentitiesChanged.Reason
+            var added: [Identity] = []
+            var removed: [Identity] = []
+        }
+
+        var changes: [Change] = []
+        /// Who lost the last identity, and to whom.
+        var emptied: [(mpid: MPID, heir: MPID?)] = []
+        var warnings: [ValueTooCommon] = []
+        var alias: AnyHashable?
+        /// What the other services are asked to erase.
+        var asked: [AnyHashable] = []
+
+        mutating func note(
+            _ mpid: MPID, _ reason: IdentitiesChanged.Reason, added: [Identity] = [], removed: [Identity] = []
+        ) {
+            let place = changes.firstIndex { $0.mpid == mpid && $0.reason == reason }
+            if place == nil { changes.append(Change(mpid: mpid, reason: reason)) }
+            changes[place ?? changes.count - 1].added += added
+            changes[place ?? changes.count - 1].removed += removed
+        }
+    }
+
+    /// A value as it is compared.
+    func folded(_ id: Identity) -> Identity {
+        guard settings.foldedIdentities.contains(id.type) else { return id }
+        let small = id.value.text.unicodeScalars.map { ("A"..."Z").contains($0) ? String($0).lowercased() : String($0) }
+        return Identity(id.type, IdentityValue(small.joined()))
+    }
+
+    static func inOrder(_ ids: [Identity]) -> [Identity] {
+        ids.sorted { ($0.type.rawValue, $0.value.text) < ($1.type.rawValue, $1.value.text) }
+    }
+
+    func digest(_ id: Identity) -> String {
+        SHA256.hash(data: Data(folded(id).value.text.utf8)).map { String(format: "%02x", $0) }.joined()
+    }
+
+    /// S53, S55: the link service has persons by their external ids, the verification service sessions.
+    mutating func askOthers(_ people: [Person], persons: Bool, _ externalID: ExternalID? = nil) {
+        func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
+            let own = people.flatMap(\.ids).filter { $0.type == type }.map(\.value.text)
+            return Set(own + more).map { IdentityValue($0) }.sorted()
+        }
+        deeds.asked = [
+            AnyHashable(
+                ForgetSessions(
+                    mpids: people.map(\.mpid).sorted(),
+                    userIds: values(.customerID, externalID.map { [$0.text] } ?? []), emails: values(.email)))
+        ]
+        guard persons else { return }
+        for person in people.sorted(by: { $0.mpid < $1.mpid }) {
+            let ids = person.ids.filter { $0.type == .customerID }.map { ExternalID($0.value.text) }
+            if ids.isEmpty, let user = person.user { deeds.asked.append(AnyHashable(ForgetPerson(userId: user))) }
+            for (place, id) in ids.enumerated() {
+                deeds.asked.append(
+                    AnyHashable(ForgetPerson(userId: place == 0 ? person.user : nil, externalId: id)))
+            }
+        }
+    }
+
+    /// What is told of a step: who came to be, what changed, who is an orphan, which values too many have; then of
+    /// devices, and of the erased.
+    func events(since before: NaiveSyncModel, by command: SyncCommand, _ rule: SyncRule?) -> [AnyHashable] {
+        if let alias = deeds.alias { return [alias] }
+        guard let cause = command.toldCause else { return [] }
+        let new = people.filter { before.person($0.mpid) == nil }
+        var told = new.map { person in
+            AnyHashable(
+                ProfileCreated(
+                    mpid: person.mpid, cause: cause, rule: rule ?? .createdForLink, isLoggedIn: isKnown(person),
+                    identities: person.ids))
+        }
+        for change in deeds.changes {
+            guard before.person(change.mpid) != nil, let person = person(change.mpid) else { continue }
+            told.append(
+                AnyHashable(
+                    IdentitiesChanged(
+                        mpid: change.mpid, cause: cause, reason: change.reason, added: change.added,
+                        removed: Self.inOrder(change.removed), isLoggedIn: isKnown(person))))
+        }
+        var seen: Set<MPID> = []
+        for (mpid, heir) in deeds.emptied {
+            let isNew = before.person(mpid)?.isOrphan == false && person(mpid)?.isOrphan == true
+            guard isNew, seen.insert(mpid).inserted else { continue }
+            told.append(AnyHashable(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir)))
+        }
+        return told + deeds.warnings.map { AnyHashable($0) } + erased(since: before, cause)
+            + devices(since: before, by: command, cause, rule)
+    }
+
+    private func erased(since before: NaiveSyncModel, _ cause: SyncCause) -> [AnyHashable] {
+        let gone = people.filter { $0.isErased && before.person($0.mpid)?.isErased == false }
+        return gone.map(\.mpid).sorted().map { AnyHashable(ProfileErased(mpid: $0, cause: cause)) }
+    }
+
+    private func devices(
+        since before: NaiveSyncModel, by command: SyncCommand, _ cause: SyncCause, _ rule: SyncRule?
+    ) -> [AnyHashable] {
+        var asked = Array(Set(devices.keys).union(before.devices.keys)).sorted()
+        // A move tells its own device only; a modify all whose user it makes known or anonymous (S38).
+        if case .move(_, let request) = command { asked = [request.deviceId] }
+        return asked.compactMap { id in
+            let (old, now) = (before.devices[id]?.current, devices[id]?.current)
+            guard let now, let person = person(now) else {
+                return old.map { AnyHashable(CurrentUserErased(deviceId: id, mpid: $0, cause: cause)) }
+            }
+            guard old != now || before.person(now).map(before.isKnown) != isKnown(person) else { return nil }
+            return AnyHashable(
+                CurrentUserChanged(
+                    deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
+                    isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person)))
+        }
+    }
+}
+
+extension SyncCommand {
+    /// What its events name as their cause.
+    var toldCause: SyncCause? {
+        switch self {
+        case .move(let operation, _): operation.cause
+        case .modify: .modify
+        case .erase: .erase
+        case .forget: .forget
+        case .linked: .link
+        case .search, .alias, .applyAlias, .getUsers, .answered: nil
+        }
+    }
+}
