@@ -72,7 +72,7 @@ enum SettingsTarget {
             let halves = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard halves.count == 2, !halves[0].hasSuffix("_FILE"), !halves[0].contains("PLUGIN") else { continue }
             environment[halves[0]] = halves[1]
-            if halves[0].contains(mark) || !isSecret(halves[0]) && halves[1].contains(mark) {
+            if halves[0].lowercased().contains(mark) || !isSecret(halves[0]) && halves[1].contains(mark) {
                 isMarkOnlyInSecrets = false
             }
         }
