@@ -123,12 +123,12 @@ struct Draft: IdentityIndex {
     mutating func throttle(_ identities: [Identity]) throws(Rejection) {
         let limits = settings.throttle
         guard limits.loginPerSecond > 0 else { return }
-        for identity in identities where settings.loginIdentities.contains(identity.type) {
-            let key = key(identity)
+        // One that the command names twice is named by one command.
+        for key in Set(settings.logins(identities).map(key)).sorted() {
             var entry = entry(key) ?? IdentityEntry(key: key)
             entry.bucket = TokenBucket.take(
                 from: entry.bucket, perSecond: limits.loginPerSecond, burst: limits.loginBurst, now: now)
-            guard entry.bucket != nil else { throw Self.throttled("login identity \(identity.type.rawValue)") }
+            guard entry.bucket != nil else { throw Self.throttled("login identity \(key.id.type.rawValue)") }
             entries[key] = entry
         }
     }

@@ -204,6 +204,19 @@ import Testing
         #expect(answers(["f"], ["customerid": "hot"]) == [true])
     }
 
+    @Test func aModifyThatNamesAnIdentityTwiceIsOneCommand() throws {
+        var settings = SyncSettings.worked(.conversion)
+        settings.throttle.loginBurst = 1
+        settings.throttle.loginPerSecond = 1
+        let world = World(settings)
+        let mpid = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        let changes = [nil, "other"].map {
+            ModifyIdentities.Change(identityType: "email", oldValue: $0, newValue: "new@mail")
+        }
+        world.run(.modify(ModifyIdentities(mpid: mpid, changes: changes)))
+        #expect(world.identities(mpid) == [Identity(.iosIDFV, "1"), Identity(.email, "new@mail")])
+    }
+
     /// Also one that finds nothing: whoever tries values is who it is about.
     @Test func searchesAreThrottledToo() {
         var settings = SyncSettings.worked(.conversion)
