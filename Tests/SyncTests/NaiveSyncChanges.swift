@@ -6,23 +6,24 @@ import Contracts
 @testable import Runtime
 @testable import Sync
 
-/// Modify, aliases, links and erasure in the naive model.
+/// Modify, aliases and links in the naive model.
 extension NaiveSyncModel {
-    mutating func modify(_ command: ModifyIdentities) throws(Refusal) -> SyncResult {
+    mutating func modify(_ command: ModifyIdentities, now: Int64) throws(Refusal) -> SyncResult {
         let logins = command.changes.filter { change in
             settings.loginIdentities.contains { $0.rawValue == change.identityType }
         }
         if enforces, !isService, !vouches, !logins.isEmpty { throw Refusal(reason: .verificationRequired) }
         guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
         if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
-        let (before, commonBefore) = (people, common)
+        let (before, commonBefore, askedBefore) = (people, common, asked)
+        try takeTokens(command.deviceId, newValues(command), now: now)
         var results: [SyncResult.ChangeResult] = []
         do throws(Refusal) {
             for change in command.changes where change.newValue.map(isNobodys) != true {
                 results += try set(change, command.mpid)
             }
         } catch {
-            (people, common) = (before, commonBefore)
+            (people, common, asked) = (before, commonBefore, askedBefore)
             throw error
         }
         orphan(those: before)
@@ -31,6 +32,13 @@ extension NaiveSyncModel {
             profile, [], nil, SyncRequest(deviceId: "", knownIdentities: [:]), .named, isSearch: true)
         answer.changeResults = results
         return answer
+    }
+
+    private func newValues(_ command: ModifyIdentities) -> [Identity] {
+        command.changes.compactMap { change in
+            guard let type = IdentityType(rawValue: change.identityType) else { return nil }
+            return change.newValue.map { Identity(type, IdentityValue($0)) }
+        }
     }
 
     private mutating func set(
@@ -131,6 +139,7 @@ extension NaiveSyncModel {
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
+        if isNobodys(event.externalId.text) { return }
         let id = Identity(.customerID, IdentityValue(event.externalId.text))
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
         if owners.isEmpty {
@@ -138,57 +147,5 @@ extension NaiveSyncModel {
             give(id, to: newMPID, .attached)
         }
         change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
-    }
-
-    // MARK: Erasure
-
-    mutating func erase(_ command: EraseProfile, id: CommandID, now: Int64) throws(Refusal) {
-        if erasing.contains(id) { return }
-        if let identity = command.identity {
-            let owners = holders(identity)
-            if owners.isEmpty { throw Refusal(reason: .notFoundError) }
-            askOthers(owners, persons: true)
-            erase(owners, now)
-        } else {
-            guard let person = person(command.mpid) else { throw Refusal(reason: .notFoundError) }
-            askOthers([person], persons: true)
-            erase([person], now)
-        }
-        erasing.insert(id)
-    }
-
-    mutating func forget(_ command: ForgetProfiles, id: CommandID, now: Int64) {
-        guard erasing.insert(id).inserted else { return }
-        let found = people.filter { person in
-            let isCustomer = person.ids.contains { id in
-                command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
-            }
-            return isCustomer || person.user != nil && person.user == command.userId
-        }
-        askOthers(found, persons: false, command.externalId)
-        erase(found, now)
-        if let user = command.userId { gone.insert(user) }
-    }
-
-    private mutating func erase(_ persons: [Person], _ now: Int64) {
-        let mpids = persons.map(\.mpid)
-        gone.formUnion(persons.compactMap(\.user))
-        for person in persons where !person.isErased {
-            change(person.mpid) {
-                $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
-            }
-        }
-        let ghosts = Set(people.filter(\.isErased).map(\.mpid))
-        for (name, device) in devices {
-            guard [device.current, device.anonymous].contains(where: { $0.map(mpids.contains) == true }) else {
-                continue
-            }
-            var left = device
-            if let current = device.current, mpids.contains(current) { left.current = nil }
-            if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
-            left.users.removeAll { ghosts.contains($0.mpid) }
-            devices[name] = left == Device() ? nil : left
-        }
-        aliases = aliases.filter { !mpids.contains($0.value[0]) && !mpids.contains($0.value[1]) }
     }
 }

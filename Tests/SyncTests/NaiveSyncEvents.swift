@@ -25,6 +25,8 @@ extension NaiveSyncModel {
         var alias: AnyHashable?
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
+        /// Erasures that ended.
+        var settled: [Settled] = []
 
         mutating func note(
             _ mpid: MPID, _ reason: IdentitiesChanged.Reason, added: [Identity] = [], removed: [Identity] = []
@@ -49,29 +51,6 @@ extension NaiveSyncModel {
 
     func digest(_ id: Identity) -> String {
         SHA256.hash(data: Data(folded(id).value.text.utf8)).map { String(format: "%02x", $0) }.joined()
-    }
-
-    /// S53, S55: the link service has persons by their external ids, the verification service sessions.
-    mutating func askOthers(_ people: [Person], persons: Bool, _ externalID: ExternalID? = nil) {
-        func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
-            let own = people.flatMap(\.ids).filter { $0.type == type }.map(\.value.text)
-            return Set(own + more).map { IdentityValue($0) }.sorted()
-        }
-        deeds.asked = [
-            AnyHashable(
-                ForgetSessions(
-                    mpids: people.map(\.mpid).sorted(),
-                    userIds: values(.customerID, externalID.map { [$0.text] } ?? []), emails: values(.email)))
-        ]
-        guard persons else { return }
-        for person in people.sorted(by: { $0.mpid < $1.mpid }) {
-            let ids = person.ids.filter { $0.type == .customerID }.map { ExternalID($0.value.text) }
-            if ids.isEmpty, let user = person.user { deeds.asked.append(AnyHashable(ForgetPerson(userId: user))) }
-            for (place, id) in ids.enumerated() {
-                deeds.asked.append(
-                    AnyHashable(ForgetPerson(userId: place == 0 ? person.user : nil, externalId: id)))
-            }
-        }
     }
 
     /// What is told of a step: who came to be, what changed, who is an orphan, which values too many have; then of
@@ -133,7 +112,9 @@ extension SyncCommand {
     /// What its events name as their cause.
     var toldCause: SyncCause? {
         switch self {
-        case .move(let operation, _): operation.cause
+        case .move(.identify, _): .identify
+        case .move(.login, _): .login
+        case .move(.logout, _): .logout
         case .modify: .modify
         case .erase: .erase
         case .forget: .forget

@@ -48,10 +48,12 @@ struct NaiveSyncModel {
     var coming: [AliasID: Aliased] = [:]
     /// Values of which it was said that too many have them; forgotten with their last holder.
     var common: Set<Identity> = []
-    /// Commands whose erasure waits for the others; in these tests nobody answers.
-    var erasing: Set<CommandID> = []
+    /// Erasures that wait for the others, by the command that began them.
+    var erasing: [CommandKey: Erasing] = [:]
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
+    /// When each asked, from the beginning.
+    var asked: [Asker: [Int64]] = [:]
     let enforces: Bool
 
     /// What the command that is decided now leads to.
@@ -69,6 +71,7 @@ struct NaiveSyncModel {
     mutating func sender(isService: Bool, vouches: Bool, isOld: Bool) {
         deeds = Deeds()
         common = common.filter { !holders($0).isEmpty }
+        forgetAskers()
         self.isService = isService
         self.vouches = vouches
         self.isOld = isOld
@@ -158,7 +161,8 @@ struct NaiveSyncModel {
         let leaving = operation == .logout && settings.strategy != .bestMatch
         let ids = try usable(request, leaving: leaving)
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
-        let (before, commonBefore) = (people, common)
+        let (before, commonBefore, askedBefore) = (people, common, asked)
+        try takeTokens(request.deviceId, ids, now: now)
         var device = devices[DeviceID(request.deviceId.text)] ?? Device()
         let previous = device.current
 
@@ -197,7 +201,7 @@ struct NaiveSyncModel {
         if isShort, let person = person(mpid),
             !person.ids.contains(where: { mine in isLogin(mine) && ids.contains { same($0, mine) } })
         {
-            (people, common) = (before, commonBefore)
+            (people, common, asked) = (before, commonBefore, askedBefore)
             throw Refusal(reason: .limitExceeded)
         }
         if operation == .login, request.clearAnonymousUser == true, let dropped = device.anonymous, dropped != mpid {
@@ -222,38 +226,5 @@ struct NaiveSyncModel {
         device.current = mpid
         devices[DeviceID(request.deviceId.text)] = device
         return result(profile, found == nil ? [] : ids, previous, request, rule)
-    }
-
-    func result(
-        _ profile: Person, _ ids: [Identity], _ previous: MPID?, _ request: SyncRequest, _ rule: SyncRule,
-        isSearch: Bool = false
-    ) -> SyncResult {
-        let counting = isKnown(profile) ? settings.loginIdentities : Set(settings.priority)
-        let matched = ids.filter { id in counting.contains(id.type) && profile.ids.contains { same($0, id) } }
-        return SyncResult(
-            mpid: profile.mpid, previousMPID: isSearch ? nil : previous, isLoggedIn: isKnown(profile),
-            isEphemeral: isEphemeral(profile),
-            matchedIdentities: Dictionary(uniqueKeysWithValues: matched.map { ($0.type.rawValue, $0.value.text) }),
-            previousMismatch: request.previousMPID.map { $0 != previous }, context: request.context, rule: rule)
-    }
-
-    func isEphemeral(_ profile: Person) -> Bool {
-        settings.strategy != .userIDThenEmail && profile.ids.allSatisfy { !settings.priority.contains($0.type) }
-    }
-
-    func search(_ request: SyncRequest) throws(Refusal) -> SyncResult {
-        if sent(request).isEmpty { throw Refusal(reason: .lookupError) }
-        let ids = try usable(sent(request), leaving: false)
-        let current = devices[DeviceID(request.deviceId.text)]?.current
-        let needed = settings.immutableIdentities
-        if !needed.isEmpty, !settings.searchByAnyIdentity, !ids.contains(where: { needed.contains($0.type) }) {
-            throw Refusal(reason: .notFoundError)
-        }
-        var found = settings.strategy == .userIDThenEmail ? findPerson(ids) : find(ids, current: current)
-        if found == nil, settings.strategy == .userIDThenEmail {
-            found = find(ids.filter { !settings.loginIdentities.contains($0.type) }, current: current)
-        }
-        guard let found, let profile = person(found.0) else { throw Refusal(reason: .notFoundError) }
-        return result(profile, ids, current, request, found.1, isSearch: true)
     }
 }

@@ -70,24 +70,34 @@ struct RandomCommands {
         salt: SymmetricKey(data: [1]), of: CommandKey(app: "none", source: "none", id: "none"), counter: 0)
 
     var random: SplitMix64
-    let settings: SyncSettings
+    private(set) var settings: SyncSettings
     let mode: VerificationSettings.Mode
     private(set) var now: Int64 = World.start
     private var count = 0
+    /// Between two commands, in milliseconds.
+    private var longestPause: Int64 = 100_000
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
-        mode = seed / UInt64(Self.settings.count) % 4 == 0 ? .enforce : .off
+        let round = seed / UInt64(Self.settings.count)
+        mode = round % 4 == 0 ? .enforce : .off
+        guard round % 3 == 1 else { return }
+        settings.throttle.devicePerSecond = 2
+        settings.throttle.deviceBurst = 3
+        settings.throttle.loginPerSecond = 1
+        settings.throttle.loginBurst = 2
+        longestPause = 1000
     }
 
     /// - Parameters:
     ///   - profiles: those that exist, to be named.
     ///   - aliases: ids of accepted ones.
-    mutating func next(profiles: [MPID], aliases: [AliasID: [MPID]]) -> Step {
+    ///   - forwards: ids of commands that others have not answered.
+    mutating func next(profiles: [MPID], aliases: [AliasID: [MPID]], forwards: [CommandID] = []) -> Step {
         count += 1
         // Several commands in one batch share an instant.
-        if chance(60) { now += Int64.random(in: 1...100_000, using: &random) }
+        if chance(60) { now += Int64.random(in: 1...longestPause, using: &random) }
         // Now and then a command that the inbox has forgotten comes again under its old id.
         let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
         let isService = chance(20)
@@ -97,6 +107,11 @@ struct RandomCommands {
             app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
             principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
             now: Timestamp(milliseconds: now))
+        if !forwards.isEmpty, chance(15) {
+            let answer = ForwardAnswer(
+                forwardID: pick(forwards + ["none"]), isPending: chance(20), hasSucceeded: chance(80))
+            return Step(command: .answered(answer), context: context)
+        }
         return Step(command: command(profiles, aliases), context: context)
     }
 
@@ -128,7 +143,8 @@ struct RandomCommands {
         case 94..<96:
             if chance(60) { return .erase(EraseProfile(mpid: mpid(&random))) }
             let type = pick(Self.values.keys.sorted())
-            return .erase(EraseProfile(identity: Identity(type, IdentityValue(pick(Self.values[type] ?? [])))))
+            let value = chance(10) ? pick(Self.nobodies) : pick(Self.values[type] ?? [])
+            return .erase(EraseProfile(identity: Identity(type, IdentityValue(value))))
         case 96..<97:
             let externalID: ExternalID? = chance(60) ? pick(["anna", "bob"]) : nil
             return .forget(
@@ -137,7 +153,7 @@ struct RandomCommands {
         default:
             return .linked(
                 Linked(
-                    installId: "i", externalId: pick(["anna", "bob", "new-1"]), userId: pick(Self.users),
+                    installId: "i", externalId: pick(["anna", "bob", "new-1", "NULL"]), userId: pick(Self.users),
                     personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
         }
     }

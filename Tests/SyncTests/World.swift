@@ -13,6 +13,7 @@ enum Answer: Hashable {
     case sync(SyncResult)
     case alias(AliasResult)
     case users(DeviceUsersResult)
+    case erased(ErasedProfilesResult)
     case rejected(ReasonCode)
     case pending
     case noted
@@ -25,8 +26,9 @@ enum Answer: Hashable {
         case .succeeded(let result as SyncResult): self = .sync(result)
         case .succeeded(let result as AliasResult): self = .alias(result)
         case .succeeded(let result as DeviceUsersResult): self = .users(result)
-        case .pending: self = .pending
-        case .succeeded, .begun, .expired: self = .another
+        case .succeeded(let result as ErasedProfilesResult): self = .erased(result)
+        case .pending(nil): self = .pending
+        case .succeeded, .pending, .begun, .expired: self = .another
         }
     }
 }
