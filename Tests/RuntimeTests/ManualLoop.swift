@@ -34,11 +34,10 @@ final class ManualLoop {
     ///   - store: of a process before, which is over.
     ///   - partitions: how many the commands topic has.
     ///   - assigned: how many of them this replica is given.
-    ///   - batchSize: how many records are decided at once.
     ///   - isShared: the loop takes the store for PostgreSQL, where replicas share the partitions.
     init(
         _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
-        batchSize: Int = 1000, isShared: Bool = false
+        isShared: Bool = false
     ) throws {
         self.store = try store ?? TestStore(.sqlite)
         database = RenumberedDatabase(try self.store.open(.normal))
@@ -53,7 +52,6 @@ final class ManualLoop {
         environment["IDENTITYBUS_INTERNAL_KEY"] = "the-internal-key-of-the-tests"
         environment["IDENTITYBUS_APPS"] = file.path
         environment["DATA_DIR"] = folder.path
-        environment["BATCH_SIZE"] = String(batchSize)
         if isShared { environment["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/nowhere" }
         let configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
         let apps = try AppsSource(
@@ -126,8 +124,6 @@ final class ManualLoop {
     /// The group gives this replica the partition of that number, and no other.
     func assign(only partition: Int) { group.assigned = Array(HandGroup.places(partition + 1).suffix(1)) }
 
-    /// The offsets of what was read beside the last commit.
-    var readAhead: [Int64] { loop?.readAhead.map(\.record.offset) ?? [] }
     /// How often the group was joined.
     var joins: Int { group.members.count }
     /// Where the loop had partitions read from, in order.
@@ -234,33 +230,21 @@ final class HandProducer: RecordProducer {
     func close(timeout: Duration) -> [DeliveryReport] { poll(timeout: timeout) }
 }
 
-/// A store whose connection can be said to be another one, and whose commits go as a test says.
+/// A store whose connection can be said to be another one.
 final class RenumberedDatabase: SQLDatabase {
     private let inner: any SQLDatabase
     var added = 0
     /// The server was away: whoever asks it next has another connection.
     var isConnectionLost = false
-    /// As PostgreSQL does.
-    var commitsElsewhere = false
-    /// How many of the next transactions are refused in the end.
-    var refusals = 0
 
     init(_ inner: any SQLDatabase) { self.inner = inner }
 
     var engine: SQLEngine { inner.engine }
     var connectionNumber: Int { inner.connectionNumber + added }
     @discardableResult
-    func transaction<T>(_ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void) throws -> T {
+    func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         if isConnectionLost { (isConnectionLost, added) = (false, added + 1) }
-        return try inner.transaction { transaction in
-            let value = try body(transaction)
-            if commitsElsewhere { meanwhile() }
-            guard refusals == 0 else {
-                refusals -= 1
-                throw StorageError(kind: .conflict, message: "somebody else won")
-            }
-            return value
-        }
+        return try inner.transaction(body)
     }
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {

@@ -78,14 +78,13 @@ final class SimulatedConnection: SQLDatabase {
 
     init(_ store: SimulatedStore, _ replica: Replica) { (self.store, self.replica) = (store, replica) }
 
-    func transaction<T>(_ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void) throws -> T {
+    func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         replica.yield(.store)
         try connect()
         let fault = replica.takeStoreFault()
         if fault == .lostBefore { throw lose("the connection was lost") }
         let value = try store.transaction { transaction in
             let value = try body(transaction)
-            meanwhile()
             if fault == .conflict { throw StorageError(kind: .conflict, message: "somebody else won") }
             if store.isReadOnly { throw StorageError(kind: .unavailable, message: "read-only", sqlState: "25006") }
             return value

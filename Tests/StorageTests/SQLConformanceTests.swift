@@ -325,42 +325,6 @@ import Testing
         }
     }
 
-    /// Once for each transaction that comes to its COMMIT, whatever becomes of it, and never on SQLite.
-    @Test(arguments: SQLEngine.allCases)
-    func whatIsDoneMeanwhileIsDoneOnce(_ engine: SQLEngine) throws {
-        let store = try TestStore(engine)
-        let database = try store.openWithItems()
-        let once = engine == .postgresql ? 1 : 0
-        var done = 0
-        let value = try database.transaction { transaction in
-            try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, $2)", [[1, "a"]])
-            #expect(done == 0)
-            return 7
-        } meanwhile: {
-            done += 1
-        }
-        #expect(value == 7 && done == once)
-        let refused = failure {
-            try database.transaction {
-                try $0.sendEach("INSERT INTO items (id, name) VALUES ($1, $2)", [[1, "b"]])
-            } meanwhile: {
-                done += 1
-            }
-        }
-        #expect(refused != nil && done == 2 * once)
-        let thrown = failure {
-            try database.transaction {
-                try $0.execute("INSERT INTO items (id, name) VALUES ($1, $2)", [1, "b"])
-            } meanwhile: {
-                done += 1
-            }
-        }
-        #expect(thrown != nil && done == 2 * once)
-        try database.transaction({ _ in }, meanwhile: { done += 1 })
-        #expect(done == 2 * once, "there was nothing to commit")
-        #expect(try database.read("SELECT name FROM items") == [SQLRow(["a"])])
-    }
-
     @Test(arguments: SQLEngine.allCases)
     func manyDifferentStatementsDoNotPileUp(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

@@ -99,7 +99,7 @@ extension ServiceLoop {
             let mine = records.filter { ownership.wants($0) && !unclaimed.contains($0.topicPartition) }
             guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
             do {
-                try commit(mine, readAll(mine))
+                try commit(mine, mine.map(read))
                 return
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
@@ -129,27 +129,6 @@ extension ServiceLoop {
                     && record.timestampMs < owned.claim.forgottenBefore
             } ?? false
         return reader.read(record, now: clock.time(), isTooOldToTell: isTooOldToTell)
-    }
-
-    /// What was read ahead is not read again.
-    private func readAll(_ records: [KafkaRecord]) -> [Inbound<Service.Command>] {
-        var known = readAhead[...]
-        readAhead = []
-        return records.map { record in
-            guard let first = known.first, first.record.offset == record.offset,
-                first.record.topicPartition == record.topicPartition
-            else { return read(record) }
-            known.removeFirst()
-            return first.inbound
-        }
-    }
-
-    /// Reads what the next batch begins with. Not where a record may end the process: that end would be charged to
-    /// what is being decided.
-    private func readNext() {
-        guard readAhead.isEmpty, !ownership.partitions.values.contains(where: { $0.isDoubtful || $0.isSuspicious })
-        else { return }
-        readAhead = ahead.prefix(configuration.batchSize).map { ($0, read($0)) }
     }
 
     private func halve(_ records: [KafkaRecord]) {
@@ -195,8 +174,6 @@ extension ServiceLoop {
             let entries = try decider.decide(batch, in: transaction, now: now)
             try Outbox.remove(published, in: transaction)
             return entries
-        } meanwhile: {
-            readNext()
         }
         ownership.removed(published)
         databasePause.reset()

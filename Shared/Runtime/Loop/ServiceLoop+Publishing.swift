@@ -118,7 +118,7 @@ extension ServiceLoop {
         }
         guard !free.isEmpty else { return }
         for partition in free.sorted() {
-            if let records = held.removeValue(forKey: partition) { ahead = records + ahead }
+            if let records = held.removeValue(forKey: partition) { decide(records) }
         }
         if tell({ () throws(KafkaError) in try consumers.resume(free.sorted()) }) { paused.subtract(free) }
     }

@@ -52,20 +52,13 @@ extension ServiceLoop: RebalanceHandler {
     func forget(_ partitions: [TopicPartition]) {
         for partition in partitions {
             if let lane = ownership.lane(partition) { publisher.forget(lane) }
+            held[partition] = nil
             displaced[partition] = nil
         }
-        drop(partitions)
         paused.subtract(partitions)
         unclaimed.subtract(partitions)
         ownership.remove(partitions)
         if ownership.isEmpty { isDecidingFailing = false }
-    }
-
-    /// What came of these partitions comes again, or goes to somebody else.
-    private func drop(_ partitions: [TopicPartition]) {
-        for partition in partitions { held[partition] = nil }
-        ahead.removeAll { partitions.contains($0.topicPartition) }
-        readAhead = []
     }
 
     // MARK: Claims
@@ -113,7 +106,7 @@ extension ServiceLoop: RebalanceHandler {
         }
         if ownership.isEmpty { claimedConnection = database.connectionNumber }
         ownership.add(claim, isSeen: isSeen || claim.gap != nil) { publisher.handed($0, publishedThrough: $1) }
-        drop([partition])
+        held[partition] = nil
         unclaimed.remove(partition)
         displaced[partition] = nil
         return partition

@@ -29,9 +29,7 @@ package final class ServiceLoop<Service: CommandService> {
     /// With the salt of the store that the partitions were claimed in.
     var secrets: DerivedSecrets
     let publisher: Publisher
-    var reader: InboundReader<Service> {
-        didSet { readAhead = [] }
-    }
+    var reader: InboundReader<Service>
     var ownership: Ownership
     /// The Kafka cluster that the groups were joined in.
     var cluster: String
@@ -54,10 +52,6 @@ package final class ServiceLoop<Service: CommandService> {
     /// Records that came while nothing new of their partition may be decided. Their partitions are paused.
     var held: [TopicPartition: [KafkaRecord]] = [:]
     var paused: Set<TopicPartition> = []
-    /// Records that came with a batch and belong to the next one.
-    var ahead: [KafkaRecord] = []
-    /// The first of them, as far as they were read while a batch was committed.
-    var readAhead: [(record: KafkaRecord, inbound: Inbound<Service.Command>)] = []
     /// How long to wait when the database fails again although it answered; starts anew with a decided batch.
     var databasePause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
     /// The last batch could not be decided for the database's sake. That it answers something else says nothing then.
@@ -194,27 +188,19 @@ package final class ServiceLoop<Service: CommandService> {
         if !consumers.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
         forget(Array(ownership.partitions.keys))
         // What was assigned and never claimed is somebody else's now.
-        (unclaimed, displaced, held, ahead, paused) = ([], [:], [:], [], [])
+        (unclaimed, displaced, held, paused) = ([], [:], [:], [])
         if mustRejoin { sleep(milliseconds: 100...1000) }
     }
 
-    /// - Returns: a batch. With PostgreSQL the next one is there then, too, and stays ``ahead``.
     private func poll(_ consumers: Consumers) -> [KafkaRecord] {
-        let size = configuration.batchSize
-        let most = configuration.database.isShared ? 2 * size : size
         do {
-            let records = try consumers.poll(
-                limit: max(1, most - ahead.count), timeout: ahead.isEmpty ? pollTimeout : .zero)
+            let records = try consumers.poll(limit: configuration.batchSize, timeout: pollTimeout)
             noteDisplaced(consumers, records)
+            let wanted = records.filter { ownership.wants($0) && displaced[$0.topicPartition] == nil }
             let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
-            let live = (ahead + records).filter { record in
-                guard ownership.wants(record), displaced[record.topicPartition] == nil else { return false }
-                guard waiting.contains(record.topicPartition) else { return true }
-                hold(record)
-                return false
-            }
-            ahead = Array(live.dropFirst(size))
-            return Array(live.prefix(size))
+            guard !waiting.isEmpty else { return wanted }
+            for record in wanted where waiting.contains(record.topicPartition) { hold(record) }
+            return wanted.filter { !waiting.contains($0.topicPartition) }
         } catch {
             logger.error("a consumer failed for good; joining again", metadata: ["error": "\(error)"])
             health.group("\(error)")

@@ -51,17 +51,14 @@ final class PostgreSQLConnection {
     }
 
     /// Runs statements that have no parameters, in one round trip. Returns the command tag of the last one.
-    /// - Parameter meanwhile: is done once all is sent, before the answers are read.
     @discardableResult
-    func run(_ commands: [String], meanwhile: () -> Void = {}) throws(StorageError) -> String {
+    func run(_ commands: [String]) throws(StorageError) -> String {
         var tag = ""
         try exchange(count: commands.count) { (index) throws(StorageError) in
             let accepted = PQsendQueryParams(self.handle, commands[index], 0, nil, nil, nil, nil, 1)
             return try self.accepted(accepted, commands[index].utf8.count)
         } receive: { (_, result) throws(StorageError) in
             tag = String(cString: PQcmdStatus(result))
-        } meanwhile: {
-            meanwhile()
         }
         return tag
     }
@@ -220,13 +217,13 @@ final class PostgreSQLConnection {
 
     private func exchange(
         count: Int, send: (Int) throws(StorageError) -> Int,
-        receive: (Int, OpaquePointer) throws(StorageError) -> Void, meanwhile: () -> Void = {}
+        receive: (Int, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
         let patience = isPatient ? nil : settings.statementTimeout + Self.slack
         var pipeline = PostgreSQLPipeline(handle: handle, patience: patience, after: unanswered)
         unanswered = PostgreSQLPipeline.Unanswered()
         do {
-            try pipeline.run(count: count, send: send, receive: receive, meanwhile: meanwhile)
+            try pipeline.run(count: count, send: send, receive: receive)
         } catch {
             if !pipeline.isInStep || error.endsPostgreSQLSession { isBroken = true }
             hasFailedBefore = pipeline.hasFailedBefore && pipeline.isInStep

@@ -51,12 +51,9 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     @discardableResult
-    public func transaction<T>(
-        _ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void
-    ) throws -> T {
+    public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try exclusively { connection in
-            try run(
-                body, on: connection, beginning: "BEGIN ISOLATION LEVEL \(isolation.rawValue)", meanwhile: meanwhile)
+            try run(body, on: connection, beginning: "BEGIN ISOLATION LEVEL \(isolation.rawValue)")
         }
     }
 
@@ -97,8 +94,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     }
 
     private func run<T>(
-        _ body: (any SQLTransaction) throws -> T, on connection: PostgreSQLConnection, beginning: String,
-        meanwhile: () -> Void = {}
+        _ body: (any SQLTransaction) throws -> T, on connection: PostgreSQLConnection, beginning: String
     ) throws -> T {
         let transaction = PostgreSQLTransaction(connection, beginning: beginning)
         defer { transaction.end() }
@@ -106,7 +102,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
         do {
             value = try body(transaction)
             if let failure = transaction.failure { throw failure }
-            if transaction.hasBegun { try commit(connection, meanwhile) }
+            if transaction.hasBegun { try commit(connection) }
         } catch {
             rollBack(transaction, on: connection)
             let failure = transaction.failure ?? error as? StorageError
@@ -116,10 +112,10 @@ public final class PostgreSQLDatabase: SQLDatabase {
         return value
     }
 
-    private func commit(_ connection: PostgreSQLConnection, _ meanwhile: () -> Void) throws(StorageError) {
+    private func commit(_ connection: PostgreSQLConnection) throws(StorageError) {
         let tag: String
         do {
-            tag = try connection.run(["COMMIT"], meanwhile: meanwhile)
+            tag = try connection.run(["COMMIT"])
         } catch {
             throw connection.hasFailedBefore ? error : error.atCommit
         }

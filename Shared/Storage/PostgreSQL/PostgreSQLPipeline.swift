@@ -76,21 +76,14 @@ struct PostgreSQLPipeline {
     ///   - count: how many requests there are.
     ///   - send: hands request number n to libpq; returns the bytes it added.
     ///   - receive: takes the good answer to request number n; called in order.
-    ///   - meanwhile: is done once, when all is with the server and its last answers are to come.
     /// - Throws: the first failure, after the exchange has ended: of what was sent before, too.
     mutating func run(
         count: Int,
         send: (Int) throws(StorageError) -> Int,
-        receive: (Int, OpaquePointer) throws(StorageError) -> Void,
-        meanwhile: () -> Void
+        receive: (Int, OpaquePointer) throws(StorageError) -> Void
     ) throws(StorageError) {
-        var isIdle = false
         while !isFinished {
             try fill(count, send)
-            if isSynced, !isIdle, try !flush() {
-                isIdle = true
-                meanwhile()
-            }
             try exchangeBytes(wait: isSynced || isBlocked)
             try takeAnswers(receive)
         }

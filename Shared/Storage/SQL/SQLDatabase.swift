@@ -20,12 +20,10 @@ public protocol SQLDatabase: AnyObject {
     /// none of them took effect, with one exception: a ``StorageError`` whose `outcomeUnknown` is true.
     /// The isolation is at least that of a snapshot: all statements see one state of the database.
     ///
-    /// - Parameter meanwhile: work that has nothing to do with the database. An engine that commits elsewhere (PostgreSQL)
-    ///   runs it once while it does; one that works on the caller's thread never does. It says nothing about the outcome.
     /// - Throws: what `body` throws, or a ``StorageError``. `conflict`: somebody else won, run it again with fresh
     ///   reads. `unavailable`: back off, then run it again; a lost connection is made anew by the next transaction.
     @discardableResult
-    func transaction<T>(_ body: (any SQLTransaction) throws -> T, meanwhile: () -> Void) throws -> T
+    func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T
 
     /// Like ``transaction(_:)``, but alone: no other exclusive transaction on the same database (for PostgreSQL: the
     /// same schema) runs at the same time, and `body` sees everything that was committed before it began.
@@ -36,14 +34,6 @@ public protocol SQLDatabase: AnyObject {
     /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice;
     /// does nothing inside a transaction.
     func close()
-}
-
-extension SQLDatabase {
-    /// Like ``transaction(_:meanwhile:)``, with nothing to do meanwhile.
-    @discardableResult
-    public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
-        try transaction(body, meanwhile: {})
-    }
 }
 
 /// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.

@@ -62,9 +62,7 @@ public final class SQLiteDatabase: SQLDatabase {
     }
 
     @discardableResult
-    public func transaction<T>(
-        _ body: (any SQLTransaction) throws -> T, meanwhile _: () -> Void
-    ) throws -> T {
+    public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         guard lock != nil else { throw StorageError.unavailable("\(path) is closed") }
         guard !isInTransaction else { throw StorageError.invalid("a transaction is already running") }
         isInTransaction = true
