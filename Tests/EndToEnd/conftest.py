@@ -33,7 +33,7 @@ _deployments: list[Deployment] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Tens of thousands of records are kept, and nothing makes cycles: looking for them took half of the tests' own time.
+    # Tens of thousands of records are kept: looking for cycles among them took half of the tests' own time.
     gc.set_threshold(50_000, 25, 25)
     config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
     config.addinivalue_line("markers", "slow: waits for many seconds; left out of the inner loop")

@@ -87,9 +87,8 @@ class Oracle:
 
     def decide(self, command: Command, result: dict[str, Any], now: int) -> Told:
         """:returns: what its events must tell."""
-        profiles, current = {
-            mpid: replace(one, identities=list(one.identities)) for mpid, one in self.profiles.items()}, dict(self.current)
-        common = set(self.common)
+        profiles = {mpid: replace(one, identities=list(one.identities)) for mpid, one in self.profiles.items()}
+        current, common = dict(self.current), set(self.common)
         if command.type == "sync.modify":
             self.modify(command.data, result)
         else:

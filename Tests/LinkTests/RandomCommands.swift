@@ -8,7 +8,7 @@ import TestKit
 @testable import Runtime
 
 /// Random commands over few installs, external ids and persons, so that they meet.
-struct RandomCommands {
+struct RandomCommands: RandomSource {
     var random: SplitMix64
     private var count = 0
     /// The erasures so far.
@@ -45,10 +45,6 @@ struct RandomCommands {
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step
-    }
-
-    private mutating func pick<Value>(_ values: [Value]) -> Value {
-        values[Int.random(in: values.indices, using: &random)]
     }
 
     private mutating func command(_ users: [UserID], _ forwards: [CommandID]) -> LinkCommand {

@@ -44,19 +44,13 @@ struct Facts {
 }
 
 /// Commands about few people and devices, so that they meet. Written as JSON, as foreign producers do it.
-struct Workload {
+struct Workload: RandomSource {
     let service: SimulatedService
     var random: SplitMix64
 
     init(_ service: SimulatedService, seed: UInt64) {
         self.service = service
         random = SplitMix64(seed: seed)
-    }
-
-    private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
-
-    private mutating func pick<Value>(_ values: [Value]) -> Value {
-        values[Int.random(in: values.indices, using: &random)]
     }
 
     /// Mostly the newest.

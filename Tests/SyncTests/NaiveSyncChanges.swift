@@ -107,8 +107,8 @@ extension NaiveSyncModel {
         }
         let window = [start, max(start, min(end, now))]
         func drop(_ rule: AliasDropped.Rule) -> Int64? {
-            deeds.alias = AnyHashable(
-                AliasDropped(aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule))
+            deeds.alias = AliasDropped(
+                aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)
             return nil
         }
         if source.sources > 0 { return drop(.sourceWasDestinationBefore) }
@@ -134,7 +134,7 @@ extension NaiveSyncModel {
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
         guard var event = coming[id], let since = person(pair[1])?.since else { return }
         event.firstSeen = Timestamp(milliseconds: since)
-        deeds.alias = AnyHashable(event)
+        deeds.alias = event
     }
 
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {

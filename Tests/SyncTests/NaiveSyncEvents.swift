@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Crypto
-import Foundation
 
 @testable import Runtime
 @testable import Sync
@@ -22,7 +21,7 @@ extension NaiveSyncModel {
         /// Who lost the last identity, and to whom.
         var emptied: [(mpid: MPID, heir: MPID?)] = []
         var warnings: [ValueTooCommon] = []
-        var alias: AnyHashable?
+        var alias: (any EventMessage)?
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
         /// Erasures that ended.
@@ -38,72 +37,59 @@ extension NaiveSyncModel {
         }
     }
 
-    /// A value as it is compared.
-    func folded(_ id: Identity) -> Identity {
-        guard settings.foldedIdentities.contains(id.type) else { return id }
-        let small = id.value.text.unicodeScalars.map { ("A"..."Z").contains($0) ? String($0).lowercased() : String($0) }
-        return Identity(id.type, IdentityValue(small.joined()))
-    }
-
-    static func inOrder(_ ids: [Identity]) -> [Identity] {
-        ids.sorted { ($0.type.rawValue, $0.value.text) < ($1.type.rawValue, $1.value.text) }
-    }
-
     func digest(_ id: Identity) -> String {
-        SHA256.hash(data: Data(folded(id).value.text.utf8)).map { String(format: "%02x", $0) }.joined()
+        SHA256.hash(data: Array(folded(id).value.text.utf8)).hex
     }
 
     /// What is told of a step: who came to be, what changed, who is an orphan, which values too many have; then of
     /// devices, and of the erased.
-    func events(since before: NaiveSyncModel, by command: SyncCommand, _ rule: SyncRule?) -> [AnyHashable] {
+    func events(since before: NaiveSyncModel, by command: SyncCommand, _ rule: SyncRule?) -> [any EventMessage] {
         if let alias = deeds.alias { return [alias] }
         guard let cause = command.toldCause else { return [] }
         let new = people.filter { before.person($0.mpid) == nil }
-        var told = new.map { person in
-            AnyHashable(
-                ProfileCreated(
-                    mpid: person.mpid, cause: cause, rule: rule ?? .createdForLink, isLoggedIn: isKnown(person),
-                    identities: person.ids))
+        var told: [any EventMessage] = new.map { person in
+            ProfileCreated(
+                mpid: person.mpid, cause: cause, rule: rule ?? .createdForLink, isLoggedIn: isKnown(person),
+                identities: person.ids)
         }
         for change in deeds.changes {
             guard before.person(change.mpid) != nil, let person = person(change.mpid) else { continue }
             told.append(
-                AnyHashable(
-                    IdentitiesChanged(
-                        mpid: change.mpid, cause: cause, reason: change.reason, added: change.added,
-                        removed: Self.inOrder(change.removed), isLoggedIn: isKnown(person))))
+                IdentitiesChanged(
+                    mpid: change.mpid, cause: cause, reason: change.reason, added: change.added,
+                    removed: change.removed, isLoggedIn: isKnown(person)))
         }
         var seen: Set<MPID> = []
         for (mpid, heir) in deeds.emptied {
             let isNew = before.person(mpid)?.isOrphan == false && person(mpid)?.isOrphan == true
             guard isNew, seen.insert(mpid).inserted else { continue }
-            told.append(AnyHashable(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir)))
+            told.append(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir))
         }
-        return told + deeds.warnings.map { AnyHashable($0) } + erased(since: before, cause)
-            + devices(since: before, by: command, cause, rule)
+        told += deeds.warnings
+        told += erased(since: before, cause)
+        return told + devices(since: before, by: command, cause, rule)
     }
 
-    private func erased(since before: NaiveSyncModel, _ cause: SyncCause) -> [AnyHashable] {
+    private func erased(since before: NaiveSyncModel, _ cause: SyncCause) -> [ProfileErased] {
         let gone = people.filter { $0.isErased && before.person($0.mpid)?.isErased == false }
-        return gone.map(\.mpid).sorted().map { AnyHashable(ProfileErased(mpid: $0, cause: cause)) }
+        return gone.map(\.mpid).sorted().map { ProfileErased(mpid: $0, cause: cause) }
     }
 
     private func devices(
         since before: NaiveSyncModel, by command: SyncCommand, _ cause: SyncCause, _ rule: SyncRule?
-    ) -> [AnyHashable] {
+    ) -> [any EventMessage] {
         var asked = Array(Set(devices.keys).union(before.devices.keys)).sorted()
         // A move tells its own device only; a modify all whose user it makes known or anonymous (S38).
         if case .move(_, let request) = command { asked = [request.deviceId] }
-        return asked.compactMap { id in
+        return asked.compactMap { id -> (any EventMessage)? in
             let (old, now) = (before.devices[id]?.current, devices[id]?.current)
             guard let now, let person = person(now) else {
-                return old.map { AnyHashable(CurrentUserErased(deviceId: id, mpid: $0, cause: cause)) }
+                return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause) }
             }
             guard old != now || before.person(now).map(before.isKnown) != isKnown(person) else { return nil }
-            return AnyHashable(
-                CurrentUserChanged(
-                    deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
-                    isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person)))
+            return CurrentUserChanged(
+                deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
+                isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person))
         }
     }
 }

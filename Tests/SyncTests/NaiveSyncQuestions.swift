@@ -16,16 +16,14 @@ extension NaiveSyncModel {
         }
     }
 
-    func same(_ a: Identity, _ b: Identity) -> Bool {
-        guard a.type == b.type else { return false }
-        let capitals = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ".unicodeScalars)
-        let letters = Array("abcdefghijklmnopqrstuvwxyz".unicodeScalars)
-        func bare(_ text: String) -> [Unicode.Scalar] {
-            guard settings.foldedIdentities.contains(a.type) else { return Array(text.unicodeScalars) }
-            return text.unicodeScalars.map { scalar in capitals.firstIndex(of: scalar).map { letters[$0] } ?? scalar }
-        }
-        return bare(a.value.text) == bare(b.value.text)
+    /// A value as it is compared.
+    func folded(_ id: Identity) -> Identity {
+        guard settings.foldedIdentities.contains(id.type) else { return id }
+        let small = id.value.text.unicodeScalars.map { ("A"..."Z").contains($0) ? String($0).lowercased() : String($0) }
+        return Identity(id.type, IdentityValue(small.joined()))
     }
+
+    func same(_ a: Identity, _ b: Identity) -> Bool { folded(a) == folded(b) }
 
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
 

@@ -10,7 +10,7 @@ import TestKit
 @testable import Sync
 
 /// Commands about few devices, few values and few profiles, so that they meet.
-struct RandomCommands {
+struct RandomCommands: RandomSource {
     struct Step {
         var command: SyncCommand
         var context: DecisionContext
@@ -181,8 +181,4 @@ struct RandomCommands {
     }
 
     private mutating func device() -> DeviceID { pick(["d1", "d2", "d3"]) }
-
-    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
-
-    mutating func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: values.indices, using: &random)] }
 }

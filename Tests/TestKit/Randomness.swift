@@ -19,6 +19,20 @@ public struct SplitMix64: RandomNumberGenerator {
     }
 }
 
+/// Draws from a generator that its seed decides.
+public protocol RandomSource {
+    var random: SplitMix64 { get set }
+}
+
+extension RandomSource {
+    public mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+
+    /// - Parameter values: at least one.
+    public mutating func pick<Value>(_ values: [Value]) -> Value {
+        values[Int.random(in: values.indices, using: &random)]
+    }
+}
+
 /// The seed of this run's random tests: `TEST_SEED` to repeat a run, else another one every time. It is printed when the
 /// first test asks for it.
 public let testSeed: UInt64 = {

@@ -9,7 +9,7 @@ import TestKit
 @testable import User
 
 /// Random commands over few installs, external ids and codes, so that they meet.
-struct RandomCommands {
+struct RandomCommands: RandomSource {
     enum Command {
         case user(UserCommand)
         case link(LinkCommand)
@@ -27,10 +27,6 @@ struct RandomCommands {
     private var disabled: [(InstallID, AppSettings)] = []
 
     init(seed: UInt64) { random = SplitMix64(seed: seed ^ 0x5eed) }
-
-    private mutating func pick<Value>(_ values: [Value]) -> Value {
-        values[Int.random(in: values.indices, using: &random)]
-    }
 
     mutating func next() -> (command: Command, app: AppSettings) {
         let app = pick(Array(repeating: Fixture.app, count: 16) + [Fixture.otherApp, Fixture.unlinkedApp])

@@ -45,8 +45,7 @@ extension NaiveSessions {
         var refusal: ReasonCode?
         // V46.
         if let right = turn.right, let reason = reasonToEnd(right) {
-            (turn.state, turn.mayFileIssues) = (.unverified, settings.mode != .enforce)
-            turn.right = turn.mayFileIssues ? Right() : nil
+            turn.end(mayStay: settings.mode != .enforce)
             if !turn.mayFileIssues {
                 refusal = reason == .verificationRequired ? .authTokenNotProvided : .invalidAuthToken
             }
@@ -56,9 +55,7 @@ extension NaiveSessions {
             let after = device(id)
             if let old = before.user, old != mpid {
                 told.append(
-                    AnyHashable(
-                        SessionChanged(deviceId: id, state: .anonymous, mayFileIssues: true, cause: .logout, mpid: old))
-                )
+                    SessionChanged(deviceId: id, state: .anonymous, mayFileIssues: true, cause: .logout, mpid: old))
             }
             if before.user != mpid || before.state != after.state || before.mayFileIssues != after.mayFileIssues {
                 tell(id, .login, nil, mpid)
@@ -102,7 +99,7 @@ extension NaiveSessions {
         }
         if !command.mpids.isEmpty {
             erased.formUnion(command.mpids.map { Scoped(app: app, id: $0) })
-            told.append(AnyHashable(SessionsErased(mpids: command.mpids)))
+            told.append(SessionsErased(mpids: command.mpids))
         }
         return .succeeded(ForgottenSessionsResult(sessionsRemoved: gone.count))
     }

@@ -30,15 +30,9 @@ extension NaiveSessions {
         if case .unreadable = who, settings.mode != .enforce { return .rejected(problem ?? .internalError, with: nil) }
 
         look(at: login.device)
-        var device = device(login.device)
-        let isFirst = device.turns.isEmpty
-        let before = device
-        device.sent += 1
         if settings.mode == .enforce, let problem {
             // V29, V38.
-            device.turns.append(Turn(number: device.sent, kind: .refused, state: .unverified, mayFileIssues: false))
-            devices[self.key(login.device)] = device
-            if isFirst || before.state != .unverified || before.mayFileIssues { tell(login.device, .refusal) }
+            show(.refused, .unverified, mayFileIssues: false, on: login.device, .refusal)
             return .rejected(problem, with: Self.refused)
         }
         // V16, V26, V30.
@@ -48,17 +42,14 @@ extension NaiveSessions {
                 name: name)
         }
         switch who {
-        case .anonymous(let reason) where device.hasLogin: return logOut(login.device, because: reason)
+        case .anonymous(let reason) where device(login.device).hasLogin: return logOut(login.device, because: reason)
         case .anonymous(let reason):
-            device.turns.append(Turn(number: device.sent, kind: .anonymous))
-            devices[self.key(login.device)] = device
-            if isFirst || before.state != .anonymous || !before.mayFileIssues { tell(login.device, .login) }
+            show(.anonymous, .anonymous, mayFileIssues: true, on: login.device, .login)
             return .succeeded(VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason))
         case .unreadable: return .noted
         case .user(let id, let email, let name):
-            device.hasLogin = true
-            devices[self.key(login.device)] = device
-            var turn = Turn(number: device.sent, kind: .login)
+            devices[self.key(login.device), default: Device()].hasLogin = true
+            var turn = Turn(number: nextNumber(on: login.device), kind: .login)
             (turn.state, turn.right) =
                 settings.mode == .off
                 ? (.unchecked, Right(since: context.now))
@@ -70,32 +61,43 @@ extension NaiveSessions {
                 knownIdentities: ["customerid": id, "email": email].compactMapValues { $0.map { $0 as String? } },
                 name: name, clearAnonymousUser: settings.clearAnonymousUserOnLogin ? true : nil)
             forward(
-                request, turn,
+                request,
                 Waiting(
-                    command: context.command, device: self.key(login.device), turn: turn,
-                    userID: id, email: email))
+                    command: context.command, device: self.key(login.device), turn: turn, userID: id, email: email))
             return .pending
         }
     }
 
     /// Also what an anonymous login is on a device with somebody on it (V36).
     mutating func logOut(_ id: DeviceID, because reason: AnonymousReason?) -> Answer {
-        var device = device(id)
-        device.sent += 1
-        devices[key(id)] = device
-        let turn = Turn(number: device.sent, kind: .logout)
+        let turn = Turn(number: nextNumber(on: id), kind: .logout)
         forward(
-            SyncRequest(deviceId: id, knownIdentities: [:]), turn,
+            SyncRequest(deviceId: id, knownIdentities: [:]),
             Waiting(command: context.command, device: key(id), turn: turn, reason: reason))
         return .pending
     }
 
-    private mutating func forward(_ request: SyncRequest, _ turn: Turn, _ begun: Waiting) {
+    private mutating func nextNumber(on id: DeviceID) -> Int {
+        devices[key(id), default: Device()].sent += 1
+        return device(id).sent
+    }
+
+    /// What the sync service is not asked about shows at once (V36).
+    private mutating func show(
+        _ kind: Turn.Kind, _ state: VerificationState, mayFileIssues: Bool, on id: DeviceID,
+        _ cause: SessionChanged.Cause
+    ) {
+        let before = device(id)
+        let turn = Turn(number: nextNumber(on: id), kind: kind, state: state, mayFileIssues: mayFileIssues)
+        devices[key(id)]?.turns.append(turn)
+        if before.turns.isEmpty || !before.looks(like: turn) { tell(id, cause) }
+    }
+
+    private mutating func forward(_ request: SyncRequest, _ begun: Waiting) {
         let id = context.forwardID(0)
         waiting[id] = begun
-        // V35.
-        sent[id] = Sent(
-            request: request, isLogin: turn.kind == .login, expiry: turn.kind == .login ? context.expiry : nil)
+        let isLogin = begun.turn.kind == .login
+        sent[id] = Sent(request: request, isLogin: isLogin, expiry: isLogin ? context.expiry : nil)  // V35
     }
 
     /// V52.
@@ -115,15 +117,13 @@ extension NaiveSessions {
                     method: login.method, keyId: key?.shownID, reason: problem, count: 1, lastUsed: context.now))
         }
         self.counts[context.app.id] = counts
-        guard let problem else {
-            told.append(
-                AnyHashable(
-                    VerificationVerified(deviceId: login.device, method: login.method, keyId: key?.shownID)))
-            return
-        }
-        told.append(
-            settings.mode == .report
-                ? AnyHashable(UnverifiedObserved(deviceId: login.device, method: login.method, reason: problem))
-                : AnyHashable(VerificationFailed(deviceId: login.device, method: login.method, reason: problem)))
+        let event: any EventMessage =
+            switch (problem, settings.mode) {
+            case (nil, _): VerificationVerified(deviceId: login.device, method: login.method, keyId: key?.shownID)
+            case (let problem?, .report):
+                UnverifiedObserved(deviceId: login.device, method: login.method, reason: problem)
+            case (let problem?, _): VerificationFailed(deviceId: login.device, method: login.method, reason: problem)
+            }
+        told.append(event)
     }
 }

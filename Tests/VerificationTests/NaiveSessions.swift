@@ -37,6 +37,11 @@ struct NaiveSessions {
         var mayFileIssues = true
         var user: MPID?
         var right: Right?
+
+        /// What it rested on is gone (V42 to V44).
+        mutating func end(mayStay: Bool) {
+            (state, mayFileIssues, right) = (.unverified, mayStay, mayStay ? Right() : nil)
+        }
     }
 
     struct Device {
@@ -51,6 +56,8 @@ struct NaiveSessions {
         var state: VerificationState { last?.state ?? .anonymous }
         var mayFileIssues: Bool { last?.mayFileIssues ?? true }
         var user: MPID? { moved?.user }
+
+        func looks(like turn: Turn) -> Bool { state == turn.state && mayFileIssues == turn.mayFileIssues }
     }
 
     struct Waiting {
@@ -75,7 +82,7 @@ struct NaiveSessions {
     var counts: [AppID: [VerificationUsageResult.Count]] = [:]
 
     // What the command at hand comes to.
-    var told: [AnyHashable] = []
+    var told: [any EventMessage] = []
     var sent: [CommandID: Sent] = [:]
     var settled: [CommandKey: Answer] = [:]
     private(set) var context = Fixture.context(Fixture.settings())
@@ -130,8 +137,13 @@ struct NaiveSessions {
             return .sessionExpired
         }
         guard let secret = right.secret else { return settings.mode == .enforce ? .verificationRequired : nil }
-        let keys = right.method == .authToken ? settings.keys : settings.identityTokenSecrets
-        return keys.contains { $0.secret == secret && ($0.retireAt ?? .distant) > context.now } ? nil : .keyGone
+        return right.method.flatMap { liveKey(of: secret, $0) } == nil ? .keyGone : nil
+    }
+
+    /// V42, V48, V56: what counts is the secret, not the key's name.
+    func liveKey(of secret: SymmetricKey, _ method: VerificationMethod) -> VerificationSettings.Key? {
+        let keys = method == .authToken ? settings.keys : settings.identityTokenSecrets
+        return keys.first { key in key.secret == secret && key.retireAt.map { $0 > context.now } != false }
     }
 
     /// V46, V47: whatever reads a session applies the settings of now.
@@ -140,29 +152,20 @@ struct NaiveSessions {
         guard let last = device.last, let right = last.right, let reason = reasonToEnd(right),
             let place = device.turns.firstIndex(where: { $0.number == last.number })
         else { return }
-        let mayStay = settings.mode != .enforce
-        device.turns[place].state = .unverified
-        device.turns[place].mayFileIssues = mayStay
-        device.turns[place].right = mayStay ? Right() : nil
-        let isNews = last.state != .unverified || last.mayFileIssues != mayStay
+        device.turns[place].end(mayStay: settings.mode != .enforce)
         devices[key(id)] = device
-        if isNews { tell(id, .ended, reason, device.user) }
+        if !device.looks(like: last) { tell(id, .ended, reason, device.user) }
     }
 
     /// Tells what the device's session is now.
-    func changed(
-        _ id: DeviceID, _ cause: SessionChanged.Cause, _ reason: SessionChanged.Reason? = nil, _ mpid: MPID? = nil
-    ) -> SessionChanged {
-        SessionChanged(
-            deviceId: id, state: device(id).state, mayFileIssues: device(id).mayFileIssues, cause: cause,
-            reason: reason,
-            mpid: mpid)
-    }
-
     mutating func tell(
         _ id: DeviceID, _ cause: SessionChanged.Cause, _ reason: SessionChanged.Reason? = nil, _ mpid: MPID? = nil
     ) {
-        told.append(AnyHashable(changed(id, cause, reason, mpid)))
+        let device = device(id)
+        told.append(
+            SessionChanged(
+                deviceId: id, state: device.state, mayFileIssues: device.mayFileIssues, cause: cause, reason: reason,
+                mpid: mpid))
     }
 }
 
@@ -190,8 +193,4 @@ extension NaiveSessions.Sent {
         let request = login?.request ?? logout?.request ?? SyncRequest(deviceId: "", knownIdentities: [:])
         self.init(request: request, isLogin: login != nil, expiry: forward.expiry)
     }
-}
-
-extension Timestamp {
-    fileprivate static let distant = Timestamp(milliseconds: .max)
 }

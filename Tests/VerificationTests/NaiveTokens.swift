@@ -63,12 +63,7 @@ extension NaiveSessions {
             case .email: login.email != nil && !isPrivate(login)
             case .delimited: id != nil && (login.email != nil || isPrivate(login))
             }
-        let keys = isIdentity ? settings.identityTokenSecrets : settings.keys
-        let key = keys.first { key in
-            let isLive = key.retireAt.map { $0 > context.now } ?? true
-            return isLive && key.secret == Fixture.symmetric(secret)
-        }
-        guard let key, isIdentity || isSigned else {
+        guard let key = liveKey(of: Fixture.symmetric(secret), login.method), isIdentity || isSigned else {
             return .failure(Rejection(isIdentity ? .invalidIdentityToken : .invalidAuthToken))
         }
         return .success(key)

@@ -12,7 +12,7 @@ import WireJSON
 
 /// A seeded stream of commands for a few devices of two apps whose settings change, and of the sync service's answers: in
 /// order or not, twice, refused, or never.
-struct RandomCommands {
+struct RandomCommands: RandomSource {
     /// A login as its sender knows it: with what its token was made of.
     struct Login {
         enum Token {
@@ -50,7 +50,7 @@ struct RandomCommands {
     /// The anonymous user after a logout.
     private static let nobody = MPID(-9)
 
-    private var random: SplitMix64
+    var random: SplitMix64
     private var count = 0
     private var now = Fixture.now
     private var settings: [AppID: VerificationSettings] = [
@@ -73,9 +73,7 @@ struct RandomCommands {
         if chance(12) { settings[app] = newSettings() }
         let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
         switch Int.random(in: 0..<14, using: &random) {
-        case 0:
-            logins.append(step(.logout(VerificationLogout(deviceId: device)), app))
-            return logins[logins.count - 1]
+        case 0: return kept(step(.logout(VerificationLogout(deviceId: device)), app))
         case 1: return step(.usage(VerificationUsage()), app)
         case 2: return step(.getSession(GetSession(deviceId: device)), app)
         case 3: return step(.review(ReviewSession(deviceId: device)), app)
@@ -84,15 +82,17 @@ struct RandomCommands {
             var login = login(device)
             (login.method, login.fullPrivacy) = (.authToken, nil)
             return step(login, app, isCheck: true)
-        default:
-            logins.append(step(login(device), app))
-            return logins[logins.count - 1]
+        default: return kept(step(login(device), app))
         }
     }
 
-    private mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+    private mutating func user() -> String { pick(["anna", "berta", "carla"]) }
 
-    private mutating func user() -> String { ["anna", "berta", "carla"][Int.random(in: 0..<3, using: &random)] }
+    /// May come again.
+    private mutating func kept(_ step: Step) -> Step {
+        logins.append(step)
+        return step
+    }
 
     // MARK: Settings
 
@@ -102,10 +102,9 @@ struct RandomCommands {
         if chance(30) { keys.removeFirst() }
         if chance(20) { keys[0].retireAt = Timestamp(milliseconds: now.milliseconds + 1_200_000) }
         if chance(10) { keys[0].id = "renamed" }
-        let modes: [VerificationSettings.Mode] = [.enforce, .enforce, .report, .report, .off]
-        let fields: [Fixture.Fields] = [.vendor, .vendor, .userId, .email, .delimited]
         return Fixture.settings(
-            modes[Int.random(in: 0..<5, using: &random)], fields[Int.random(in: 0..<5, using: &random)], keys: keys,
+            pick([.enforce, .enforce, .report, .report, .off]), pick([.vendor, .vendor, .userId, .email, .delimited]),
+            keys: keys,
             fullPrivacy: chance(8), clears: chance(20), identityTokenSecret: chance(85) ? Fixture.secret : nil,
             sessionSeconds: chance(25) ? 3600 : nil)
     }
@@ -123,9 +122,7 @@ struct RandomCommands {
     private mutating func login(_ device: DeviceID) -> Login {
         var login = Login(device: device)
         if chance(25) { login.method = .identityToken }
-        if chance(85) {
-            login.userID = chance(90) ? user() : [" anna", "null", ""][Int.random(in: 0..<3, using: &random)]
-        }
+        if chance(85) { login.userID = chance(90) ? user() : pick([" anna", "null", ""]) }
         if chance(35) { login.email = chance(85) ? "\(user())@x.io" : "Anna@x.io" }
         if chance(4) { login.email = "nowhere" }
         if chance(20), login.method == .authToken { login.name = "Somebody" }
@@ -160,37 +157,34 @@ struct RandomCommands {
 
     /// As an app's backend makes it; of a field that is not there it signs nothing.
     private func token(_ login: Login, _ settings: VerificationSettings) -> String? {
-        let secret: String
-        switch login.token {
-        case .missing: return nil
-        case .forged: return "x"
-        case .made(let text): secret = text
-        }
+        let isPrivate = settings.fullPrivacy || login.fullPrivacy == true
         let userID = login.userID ?? ""
-        let email = settings.fullPrivacy || login.fullPrivacy == true ? "" : login.email ?? ""
+        let email = isPrivate ? "" : login.email ?? ""
         let message =
             switch settings.signedFields {
             case .vendor: userID + email
             case .userId: userID
             case .email: email
-            case .delimited: settings.fullPrivacy || login.fullPrivacy == true ? userID : userID + "\n" + email
+            case .delimited: isPrivate ? userID : userID + "\n" + email
             }
-        return Fixture.token(message, secret)
+        return written(login.token, forged: "x") { Fixture.token(message, $0) }
     }
 
     private func jwt(_ login: Login) -> String {
-        let secret: String
-        switch login.token {
-        case .missing: return ""
-        case .forged: return "x.y.z"
-        case .made(let text): secret = text
-        }
         let identities = [("uid", login.userID), ("email", login.email)].compactMap { name, value in
             value.map { #"{"identifier":"\#(name)","value":"\#($0)"}"# }
         }
         let payload = Fixture.payload(
             "[\(identities.joined(separator: ","))]", iat: String(now.milliseconds / 1000))
-        return Fixture.jwt(payload, secret: secret)
+        return written(login.token, forged: "x.y.z") { Fixture.jwt(payload, secret: $0) } ?? ""
+    }
+
+    private func written(_ token: Login.Token, forged: String, _ make: (String) -> String) -> String? {
+        switch token {
+        case .missing: nil
+        case .forged: forged
+        case .made(let secret): make(secret)
+        }
     }
 
     // MARK: The sync service

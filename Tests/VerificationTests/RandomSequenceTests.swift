@@ -31,7 +31,7 @@ import WireJSON
                 decision.changes.forEach { state.apply($0) }
                 let answer = model.run(step)
                 try #require(try NaiveSessions.Answer(decision.outcome) == answer, trace)
-                try #require(decision.events.map { AnyHashable($0) } == model.told, trace)
+                try #require(decision.events.map { AnyHashable($0) } == model.told.map { AnyHashable($0) }, trace)
                 let settled = try decision.settlements.map { ($0.command, try NaiveSessions.Answer($0.outcome)) }
                 try #require(settled.count == model.settled.count, trace)
                 try #require(settled.allSatisfy { model.settled[$0.0] == $0.1 }, trace)
