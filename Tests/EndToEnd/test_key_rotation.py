@@ -65,18 +65,23 @@ class Changing(Platform):
 
     def wait_for_lag(self) -> None:
         """Until all that stands on the topics now is done by every group."""
-        for group, topic in READS.items():
-            topic = self.prefix + topic
-            places = [TopicPartition(topic, number) for number in self.broker.partitions(topic)]
-            asker = Consumer(self.broker.client(**{"group.id": self.prefix + group, "log_level": 2}))
-            ends = {place.partition: asker.get_watermark_offsets(place, timeout=30)[1] for place in places}
-
-            def behind() -> dict[int, int]:
-                done = {place.partition: max(0, place.offset) for place in asker.committed(places, timeout=30)}
-                return {number: done[number] for number, end in ends.items() if done[number] < end}
-
-            until(lambda: not behind(), 60, lambda: f"the lag of {group}: {behind()} of {ends}")
+        groups = [self._lag(self.prefix + group, self.prefix + topic) for group, topic in READS.items()]
+        for behind, asker in groups:
+            until(lambda: not behind(), 60, lambda: f"what is left: {behind()}")
             asker.close()
+
+    def _lag(self, group: str, topic: str) -> tuple[Callable[[], dict[str, int]], Consumer]:
+        """:returns: what the group has still to do of what stands there now, and whom that asks."""
+        places = [TopicPartition(topic, number) for number in self.broker.partitions(topic)]
+        asker = Consumer(self.broker.client(**{"group.id": group, "log_level": 2}))
+        ends = {place.partition: asker.get_watermark_offsets(place, timeout=30)[1] for place in places}
+
+        def behind() -> dict[str, int]:
+            left = {place.partition: ends[place.partition] - max(0, place.offset)
+                    for place in asker.committed(places, timeout=30)}
+            return {f"{group} {topic}/{number}": count for number, count in left.items() if count > 0}
+
+        return behind, asker
 
     def gateways(self) -> list[Client]:
         found = [process for process in self.running.values() if isinstance(process, Gateway) and process.is_running]
