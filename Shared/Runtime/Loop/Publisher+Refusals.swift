@@ -9,16 +9,15 @@ extension Publisher {
 
     func refuse(_ item: Item, _ error: KafkaError) {
         let (topic, now) = (item.message.topic, hooks.now())
-        guard var refusal = refusals[topic] else {
+        guard let refusal = refusals[topic] else {
             // A producer may learn a little later than another that the topic accepts again.
             let isNew = accepted.map { $0.topic != topic || now - $0.at > .seconds(10) } ?? true
             logger.log(
                 level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
                 metadata: ["topic": "\(topic)", "error": "\(error)"])
-            var backoff = Backoff(
+            let backoff = Backoff(
                 from: isNew ? Self.firstPause : Self.firstPause * 5, upTo: Self.longestRefusalPause)
-            refusals[topic] = RefusingTopic(
-                items: [item], error: error, since: now, nextTry: now + backoff.next(), backoff: backoff)
+            refusals[topic] = RefusingTopic(item, error, since: now, backoff: backoff)
             return
         }
         refusal.error = error
@@ -28,7 +27,6 @@ extension Publisher {
         } else {
             refusal.insert(item)
         }
-        refusals[topic] = refusal
     }
 
     func tryRefused() {
@@ -40,7 +38,7 @@ extension Publisher {
                 refusals[topic] = nil
                 continue
             }
-            refusals[topic]?.probe = first.token
+            refusal.probe = first.token
             hand(first)
         }
     }
@@ -49,12 +47,11 @@ extension Publisher {
     /// tried alone go one after the other.
     func accepts(_ item: Item) {
         let topic = item.message.topic
-        guard var refusal = refusals[topic], refusal.probe == item.token else { return }
+        guard let refusal = refusals[topic], refusal.probe == item.token else { return }
         refusal.items.removeAll { $0 === item }
         // As long as one of them has to: it goes with another producer, and would overtake the others.
         if let next = refusal.items.first, refusal.items.contains(where: \.isAlone) {
             refusal.probe = next.token
-            refusals[topic] = refusal
             return hand(next)
         }
         refusals[topic] = nil
@@ -65,7 +62,10 @@ extension Publisher {
 
     private func giveUp() {
         let now = hooks.now()
-        let waiting = refusals.values.flatMap(\.items).filter(\.message.mayBeGivenUp).sorted { $0.token < $1.token }
+        guard nextGivingUp.map({ $0 <= now }) ?? true else { return }
+        nextGivingUp = now + Self.firstPause
+        let waiting = refusals.values.flatMap { $0.items.filter { $0.message.mayBeGivenUp } }
+            .sorted { $0.token < $1.token }
         let surplus = max(0, waiting.count - Self.maxWaitingReplies)
         for (place, item) in waiting.enumerated() where place < surplus || now - item.since > Self.grace {
             giveUp(item)
@@ -77,8 +77,8 @@ extension Publisher {
         guard let refusal = refusals[topic], refusal.probe != item.token,
             let substitute = hooks.substitute(item.message, refusal.error)
         else { return }
-        refusals[topic]?.items.removeAll { $0 === item }
-        if refusals[topic]?.items.isEmpty == true { refusals[topic] = nil }
+        refusal.items.removeAll { $0 === item }
+        if refusal.items.isEmpty { refusals[topic] = nil }
         hooks.gaveUp()
         logger.error(
             "gave up a reply: the topic that its command names refuses it",
@@ -116,9 +116,9 @@ extension Publisher {
     private func sendAgain() {
         unsent = []
         var waiting: Set<Int> = []
-        for topic in refusals.keys {
-            refusals[topic]?.probe = nil
-            waiting.formUnion(refusals[topic]?.items.map(\.token) ?? [])
+        for refusal in refusals.values {
+            refusal.probe = nil
+            waiting.formUnion(refusal.items.map(\.token))
         }
         for item in items.values.filter({ !waiting.contains($0.token) }).sorted(by: { $0.token < $1.token }) {
             send(item)

@@ -112,18 +112,26 @@ final class Publisher {
     }
 
     /// A topic that refuses: what waits for it, in order. The first one is tried now and then.
-    struct RefusingTopic {
-        var items: [Item] = []
+    final class RefusingTopic {
+        var items: [Item]
         var error: KafkaError
-        var since: ContinuousClock.Instant
+        let since: ContinuousClock.Instant
         var nextTry: ContinuousClock.Instant
         var backoff: Backoff
         /// The token that is on its way to find out.
         var probe: Int?
 
+        init(_ item: Item, _ error: KafkaError, since now: ContinuousClock.Instant, backoff: Backoff) {
+            items = [item]
+            self.error = error
+            since = now
+            self.backoff = backoff
+            nextTry = now + self.backoff.next()
+        }
+
         /// Where it belongs: what was on its way comes back message by message, and some of it only when there is a new
         /// producer, behind what was decided meanwhile.
-        mutating func insert(_ item: Item) {
+        func insert(_ item: Item) {
             let before = items.lastIndex { $0.token < item.token }
             items.insert(item, at: before.map { $0 + 1 } ?? 0)
         }
@@ -140,6 +148,8 @@ final class Publisher {
     /// What the producer had no room for, in order. While there is any, everything new waits behind it.
     var unsent: [Item] = []
     var refusals: [String: RefusingTopic] = [:]
+    /// When the replies that wait are looked through next: all of them in every turn would cost more than the turn.
+    var nextGivingUp: ContinuousClock.Instant?
     /// The topic that accepted last after it had refused.
     var accepted: (topic: String, at: ContinuousClock.Instant)?
     var failure: KafkaError?
@@ -280,8 +290,7 @@ final class Publisher {
 
     func send(_ item: Item) {
         if let refusal = refusals[item.message.topic], refusal.probe != item.token {
-            refusals[item.message.topic]?.insert(item)
-            return
+            return refusal.insert(item)
         }
         // Without a producer it is sent when there is one.
         guard producer != nil, failure == nil else { return }
