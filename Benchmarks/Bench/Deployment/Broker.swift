@@ -90,10 +90,8 @@ final class Broker {
     }
 
     /// A reader of whole topics of this broker.
-    /// - Parameter fetchWait: in milliseconds; without one that of the services.
-    func tail(_ names: [String], from start: KafkaTail.Start, fetchWait: Int? = nil) throws -> KafkaTail {
+    func tail(_ names: [String], from start: KafkaTail.Start) throws -> KafkaTail {
         var kafka = kafka
-        if let fetchWait { kafka.consumer["fetch.wait.max.ms"] = String(fetchWait) }
         kafka.consumer["fetch.error.backoff.ms"] = "1"
         return try KafkaTail(
             configuration: kafka, partitions: Dictionary(uniqueKeysWithValues: names.map { ($0, partitions) }),

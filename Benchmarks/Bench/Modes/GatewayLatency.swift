@@ -4,7 +4,7 @@ import Contracts
 import Foundation
 
 /// The same commands by HTTP and straight over Kafka, one after the other on the same services: of each half make a link,
-/// and half ask for it again. Both read replies with the services' fetch wait.
+/// and half ask for it again.
 struct GatewayLatency {
     let kafka: Latency
     let http: PacedRequests.Outcome
@@ -29,7 +29,7 @@ struct GatewayLatency {
             ).run()
         }
         if options.httpFirst { http = try overHTTP() }
-        let kafka = try Latency.measure(stage, services, workload, records, rate: options.rate, fetchWait: nil)
+        let kafka = try Latency.measure(stage, services, workload, records, rate: options.rate)
         return GatewayLatency(kafka: kafka, http: try http ?? overHTTP(), complaints: services.complaints)
     }
 

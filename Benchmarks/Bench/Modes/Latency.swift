@@ -27,15 +27,13 @@ struct Latency {
         let services = try stage.start()
         defer { services.stop() }
         let records = try stage.prepare(workload, with: services)
-        return try measure(stage, services, workload, records, rate: rate, fetchWait: 1)
+        return try measure(stage, services, workload, records, rate: rate)
     }
 
-    /// - Parameter fetchWait: of who reads the replies, in milliseconds; without one that of the services.
     static func measure(
-        _ stage: Stage, _ services: ServiceGroup, _ workload: Workload, _ records: [Record], rate: Int,
-        fetchWait: Int?
+        _ stage: Stage, _ services: ServiceGroup, _ workload: Workload, _ records: [Record], rate: Int
     ) throws -> Latency {
-        let tail = try stage.broker.tail([stage.broker.topics.replies], from: .end, fetchWait: fetchWait)
+        let tail = try stage.broker.tail([stage.broker.topics.replies], from: .end)
         defer { tail.close() }
         let start = ContinuousClock.now + .milliseconds(200)
         let interval = Duration.seconds(1) / rate

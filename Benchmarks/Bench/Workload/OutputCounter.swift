@@ -20,7 +20,7 @@ final class OutputCounter {
         topics = stage.broker.topics
         eventTopics = Set(stage.services.map(topics.events))
         let names = [topics.replies] + eventTopics + stage.services.map(topics.deadLetters)
-        tail = try stage.broker.tail(names, from: .end, fetchWait: 20)
+        tail = try stage.broker.tail(names, from: .end)
     }
 
     /// Reads until that many replies and dead letters were seen.

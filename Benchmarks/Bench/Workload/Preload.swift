@@ -26,7 +26,7 @@ enum Preload {
     /// Reads the topic from its beginning.
     /// - Throws: when it does not hold `count` records: the embedded broker drops the oldest when a partition is full.
     static func verify(_ count: Int, in topic: String, of broker: Broker) throws {
-        let tail = try broker.tail([topic], from: .beginning, fetchWait: 20)
+        let tail = try broker.tail([topic], from: .beginning)
         defer { tail.close() }
         var found = 0
         var lowest: [TopicPartition: Int64] = [:]

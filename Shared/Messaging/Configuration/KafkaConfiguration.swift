@@ -94,15 +94,13 @@ extension KafkaConfiguration {
 
     /// What the embedded broker needs its clients to set, as variables for the processes that use it.
     ///
-    /// The embedded broker holds every change of a group's members back until the session time-out has nearly passed,
-    /// and answers a fetch that finds nothing only when its wait is over: short times there are what makes it quick. 12 ms
-    /// is as short as leaves an idle service under 1 % of a core. The broker also makes up every topic that it is asked
-    /// for; claiming to want that saves a warning per client. And it appends what comes behind a request that it refused, so
-    /// a producer must have no more than one request on its way.
+    /// The embedded broker holds every change of a group's members back until the session time-out has nearly passed, so a
+    /// short one makes it quick. It also makes up every topic that it is asked for; claiming to want that saves a warning
+    /// per client. And it appends what comes behind a request that it refused, so a producer must have no more than one
+    /// request on its way.
     public static let embeddedEnvironment: [String: String] = [
         "KAFKA_CONSUMER_SESSION_TIMEOUT_MS": "3500",
         "KAFKA_CONSUMER_HEARTBEAT_INTERVAL_MS": "200",
-        "KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "12",
         "KAFKA_CONSUMER_ALLOW_AUTO_CREATE_TOPICS": "true",
         "KAFKA_PRODUCER_MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION": "1",
     ]

@@ -4,7 +4,8 @@ internal import CLibrdkafka
 public import Contracts
 public import Logging
 
-/// A Kafka broker inside this process: librdkafka's mock cluster on a port of the loopback interface.
+/// A Kafka broker inside this process: librdkafka's mock cluster, behind a ``FetchRelay`` on a port of the loopback
+/// interface.
 ///
 /// Speaks Kafka's protocol to any client on this machine. Keeps everything in memory, about 5 MB (compressed) per
 /// partition, and forgets it all when closed. Has no admin API, no transactions worth the name, and creates any topic
@@ -20,6 +21,7 @@ public final class EmbeddedBroker {
 
     private let handle: ClientHandle
     private var cluster: OpaquePointer?
+    private let relay: FetchRelay
     private let brokers: Int
     /// The topics created here, with their numbers of partitions.
     private var partitions: [String: Int] = [:]
@@ -44,13 +46,24 @@ public final class EmbeddedBroker {
         guard let cluster = rd_kafka_mock_cluster_new(handle.pointer, Int32(clamping: brokers)),
             let servers = rd_kafka_mock_cluster_bootstraps(cluster)
         else { throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, message: "the embedded broker could not start") }
+        do {
+            relay = try FetchRelay(to: Self.ports(of: String(cString: servers)))
+        } catch {
+            rd_kafka_mock_cluster_destroy(cluster)
+            handle.destroy(timeout: .seconds(2))
+            throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, message: "the embedded broker could not start: \(error)")
+        }
         self.cluster = cluster
         self.brokers = brokers
-        bootstrapServers = String(cString: servers)
+        bootstrapServers = relay.ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
         for topic in topics { try createTopic(topic) }
     }
 
     deinit { close() }
+
+    private static func ports(of servers: String) -> [UInt16] {
+        servers.split(separator: ",").compactMap { $0.split(separator: ":").last.flatMap { UInt16($0) } }
+    }
 
     /// Creates a topic. Replication factor and settings mean nothing here.
     ///
@@ -66,6 +79,7 @@ public final class EmbeddedBroker {
     public func close() {
         guard let cluster else { return }
         self.cluster = nil
+        relay.close()
         rd_kafka_mock_cluster_destroy(cluster)
         handle.destroy(timeout: .seconds(2))
     }
@@ -106,6 +120,7 @@ public final class EmbeddedBroker {
     public func setBroker(_ id: Int32 = 1, up: Bool) {
         guard let cluster else { return }
         _ = up ? rd_kafka_mock_broker_set_up(cluster, id) : rd_kafka_mock_broker_set_down(cluster, id)
+        if !up { relay.disconnect(Int(id) - 1) }
     }
 
     /// Delays every answer of a broker.

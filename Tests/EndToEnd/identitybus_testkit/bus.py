@@ -61,7 +61,7 @@ class Collector:
         self.problems: list[str] = []
         self.tolerated = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF}
         self._consumer = Consumer(broker.client(**{
-            "group.id": "e2e-collector", "enable.auto.commit": False, "fetch.wait.max.ms": 10,
+            "group.id": "e2e-collector", "enable.auto.commit": False,
             "auto.offset.reset": "earliest", "allow.auto.create.topics": broker.is_embedded,
             "fetch.message.max.bytes": 4_000_000, "log_level": 2,
         }))

@@ -38,7 +38,7 @@ class StandIn:
         self._stop = threading.Event()
         self._producer = Producer(broker.client(**{"linger.ms": 0, "socket.nagle.disable": True, "log_level": 2}))
         self._consumer = Consumer(broker.client(**{
-            "group.id": "e2e-stand-in", "enable.auto.commit": False, "fetch.wait.max.ms": 10,
+            "group.id": "e2e-stand-in", "enable.auto.commit": False,
             "allow.auto.create.topics": broker.is_embedded, "log_level": 2}))
         partitions = [TopicPartition(self.topic, number) for number in broker.partitions(self.topic)]
         for partition in partitions:

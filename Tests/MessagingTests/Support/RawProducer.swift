@@ -4,8 +4,28 @@ import CLibrdkafka
 import Contracts
 import Messaging
 
-/// Produces a message as no client of ours would: with a header name that is not UTF-8.
+/// Produces messages as no client of ours would.
 enum RawProducer {
+    /// Without an acknowledgement, by one connection, each when the one before it is sent and `next` has returned.
+    static func produceUnacknowledged(
+        topic: String, values: [[UInt8]], servers: String, next: ([UInt8]) throws -> Void
+    ) throws {
+        let conf = rd_kafka_conf_new()
+        rd_kafka_conf_set(conf, "bootstrap.servers", servers, nil, 0)
+        rd_kafka_conf_set(conf, "acks", "0", nil, 0)
+        guard let client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, nil, 0) else { throw TestBroker.Unavailable() }
+        defer { rd_kafka_destroy(client) }
+        let handle = rd_kafka_topic_new(client, topic, nil)
+        defer { rd_kafka_topic_destroy(handle) }
+        for value in values {
+            var value = value
+            rd_kafka_produce(handle, 0, RD_KAFKA_MSG_F_COPY, &value, value.count, nil, 0, nil)
+            rd_kafka_flush(client, 30_000)
+            try next(value)
+        }
+    }
+
+    /// With a header name that is not UTF-8.
     static func produce(topic: String, headerName: [UInt8], headerValue: [UInt8], servers: String) throws {
         let conf = rd_kafka_conf_new()
         rd_kafka_conf_set(conf, "bootstrap.servers", servers, nil, 0)

@@ -49,7 +49,7 @@ final class TestBroker {
         let quick = [
             "session.timeout.ms": Self.isEmbedded ? "3500" : "6000",
             "heartbeat.interval.ms": "200",
-            "fetch.wait.max.ms": Self.isEmbedded ? "10" : "100",
+            "fetch.wait.max.ms": "100",
         ]
         // The embedded broker appends what comes behind a refused request.
         let inOrder = Self.isEmbedded ? ["max.in.flight.requests.per.connection": "1"] : [:]

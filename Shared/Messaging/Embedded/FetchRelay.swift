@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Foundation
+import Glibc
+import Synchronization
+
+/// Stands between clients and librdkafka's test brokers, because these answer a fetch that finds nothing only when its wait
+/// is over, whatever is produced meanwhile. Here it is answered as soon as one of its topics has something new, as Kafka
+/// does. So clients can wait for long, and neither pay for asking nor for waiting.
+///
+/// Each connection has a thread, which takes one request at a time, as a broker does. May be used from any thread.
+final class FetchRelay: Sendable {
+    /// As many as brokers, in their order.
+    let ports: [UInt16]
+
+    private static let host = "127.0.0.1"
+    /// As Kafka's `socket.request.max.bytes`.
+    private static let maxFrame = 104_857_600
+
+    private struct Connection {
+        var broker: Int
+        var sockets: [Socket]
+    }
+
+    private struct State {
+        var isClosed = false
+        var connections: [Int: Connection] = [:]
+        var next = 0
+    }
+
+    private let brokers: [UInt16]
+    private let redirections: [UInt16: UInt16]
+    private let listeners: [Socket]
+    private let state = Mutex(State())
+    private let news = LogNews()
+
+    /// - Parameter brokers: their ports, on the loopback interface.
+    /// - Throws: `Socket.Failure` when no port can be had.
+    init(to brokers: [UInt16]) throws(Socket.Failure) {
+        var listeners: [Socket] = []
+        for _ in brokers { listeners.append(try Socket(listeningOn: Self.host)) }
+        self.brokers = brokers
+        self.listeners = listeners
+        ports = listeners.map(\.port)
+        redirections = Dictionary(zip(brokers, ports)) { first, _ in first }
+        for (broker, listener) in listeners.enumerated() {
+            Self.onThread { [self] in
+                while let client = listener.accept() {
+                    Self.onThread { self.serve(client, broker) }
+                }
+            }
+        }
+    }
+
+    /// Ends everything. Only the first call does anything.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        for listener in listeners { listener.shutDown() }
+        for broker in brokers.indices { disconnect(broker) }
+        news.endAllWaits()
+    }
+
+    /// Breaks a broker's connections.
+    func disconnect(_ broker: Int) {
+        let sockets = state.withLock { $0.connections.values.filter { $0.broker == broker }.flatMap(\.sockets) }
+        for socket in sockets { socket.shutDown() }
+    }
+
+    private static func onThread(_ work: @escaping @Sendable () -> Void) {
+        let thread = Thread(block: work)
+        thread.name = "embedded-broker"
+        thread.start()
+    }
+
+    private func serve(_ client: Socket, _ broker: Int) {
+        guard let server = Socket(connectingTo: Self.host, brokers[broker]),
+            let number = open(Connection(broker: broker, sockets: [client, server]))
+        else { return }
+        defer { _ = state.withLock { $0.connections.removeValue(forKey: number) } }
+        while let request = client.readFrame(atMost: Self.maxFrame) {
+            guard let response = answer(request, server), response.isEmpty || client.writeFrame(response) else {
+                return
+            }
+        }
+    }
+
+    private func open(_ connection: Connection) -> Int? {
+        state.withLock { state in
+            guard !state.isClosed else { return nil }
+            state.next += 1
+            state.connections[state.next] = connection
+            return state.next
+        }
+    }
+
+    /// - Returns: the broker's response, empty when there is none; `nil` when it has broken the connection.
+    private func answer(_ bytes: [UInt8], _ server: Socket) -> [UInt8]? {
+        guard var request = KafkaRequest(bytes) else { return exchange(bytes, server) }
+        switch request.api {
+        case .fetch:
+            guard let fetch = request.takeFetch() else { return exchange(bytes, server) }
+            return answer(fetch, request, server)
+        case .produce:
+            guard let produce = request.produce() else { return exchange(bytes, server) }
+            guard let response = exchange(bytes, server) else { return nil }
+            news.tell(produce.topics)
+            return produce.isAnswered ? response : []
+        case .metadata, .findCoordinator:
+            guard var response = exchange(bytes, server) else { return nil }
+            KafkaResponse.redirect(&response, host: Self.host, ports: redirections)
+            return response
+        case .apiVersions:
+            guard var response = exchange(bytes, server) else { return nil }
+            KafkaResponse.limitVersions(&response, version: request.version)
+            return response
+        case nil: return exchange(bytes, server)
+        }
+    }
+
+    private func answer(_ fetch: KafkaRequest.Fetch, _ request: KafkaRequest, _ server: Socket) -> [UInt8]? {
+        let deadline = DispatchTime.now() + .milliseconds(Int(fetch.wait.kafkaMilliseconds))
+        while true {
+            // Before it is asked: what comes right behind its look must not be missed.
+            let wait = news.expect(fetch.topics)
+            defer { news.forget(wait) }
+            guard let response = exchange(request.bytes, server) else { return nil }
+            guard KafkaResponse.isEmptyFetch(response, version: request.version),
+                wait.news.wait(timeout: deadline) == .success, !state.withLock(\.isClosed)
+            else { return response }
+        }
+    }
+
+    private func exchange(_ request: [UInt8], _ server: Socket) -> [UInt8]? {
+        guard server.writeFrame(request) else { return nil }
+        return server.readFrame(atMost: Self.maxFrame)
+    }
+}
+
+/// Who waits for something new in which topics.
+private final class LogNews: Sendable {
+    final class Wait: Sendable {
+        let topics: [String]
+        let news = DispatchSemaphore(value: 0)
+
+        init(_ topics: [String]) { self.topics = topics }
+    }
+
+    private let waits = Mutex<[String: [ObjectIdentifier: Wait]]>([:])
+
+    func expect(_ topics: [String]) -> Wait {
+        let wait = Wait(topics)
+        waits.withLock { waits in
+            for topic in topics { waits[topic, default: [:]][ObjectIdentifier(wait)] = wait }
+        }
+        return wait
+    }
+
+    func forget(_ wait: Wait) {
+        waits.withLock { waits in
+            for topic in wait.topics { waits[topic]?[ObjectIdentifier(wait)] = nil }
+        }
+    }
+
+    func tell(_ topics: [String]) {
+        let told = waits.withLock { waits in
+            topics.flatMap { topic in waits[topic].map { Array($0.values) } ?? [] }
+        }
+        for wait in told { wait.news.signal() }
+    }
+
+    func endAllWaits() {
+        let all = waits.withLock { waits in waits.values.flatMap { Array($0.values) } }
+        for wait in all { wait.news.signal() }
+    }
+}
