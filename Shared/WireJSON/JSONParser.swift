@@ -5,16 +5,16 @@
 /// `base` is valid for `count` bytes for as long as the parser is used. Every read goes through `peek`, which
 /// checks its bound, or through a scan that is bounded by `count`.
 struct JSONParser {
-    let base: UnsafeRawPointer
-    let count: Int
-    let maxDepth: Int
+    private let base: UnsafeRawPointer
+    private let count: Int
+    private let maxDepth: Int
     /// Whether names are known to be different from each other.
     private let trustsNames: Bool
-    var position = 0
+    private var position = 0
     private var depth = 0
     private var entries: [JSONEntry] = []
 
-    init(base: UnsafeRawPointer, count: Int, maxDepth: Int, trustsNames: Bool = false) {
+    private init(base: UnsafeRawPointer, count: Int, maxDepth: Int, trustsNames: Bool = false) {
         self.base = base
         self.count = count
         self.maxDepth = maxDepth
@@ -51,13 +51,13 @@ struct JSONParser {
     /// The next byte, or 0 at the end; a 0 byte is not allowed anywhere, so the two need no telling apart
     /// before an error is worded.
     @inline(__always)
-    func peek() -> UInt8 {
+    private func peek() -> UInt8 {
         byte(at: position)
     }
 
     /// The byte at `index`, or 0 beyond the end. `index` is never negative.
     @inline(__always)
-    func byte(at index: Int) -> UInt8 {
+    private func byte(at index: Int) -> UInt8 {
         index < count ? base.load(fromByteOffset: index, as: UInt8.self) : 0
     }
 
@@ -99,7 +99,7 @@ struct JSONParser {
 
     /// Writes down what ends here.
     @inline(__always)
-    mutating func append(_ kind: JSONEntry.Kind, from start: Int, _ form: JSONEntry.Form = .plain) {
+    private mutating func append(_ kind: JSONEntry.Kind, from start: Int, _ form: JSONEntry.Form = .plain) {
         entries.append(
             JSONEntry(
                 start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: position),
@@ -202,8 +202,180 @@ struct JSONParser {
         }
     }
 
+    // MARK: Numbers and strings
+
+    /// Parses a number by RFC 8259's grammar, without interpreting it.
+    private mutating func number() throws(JSONParseError) {
+        if peek() == UInt8(ascii: "-") { position &+= 1 }
+        if peek() == UInt8(ascii: "0") {
+            position &+= 1
+            if isDigit(peek()) { throw unexpected("no digit after a leading zero") }
+        } else {
+            try digits("a digit")
+        }
+        if peek() == UInt8(ascii: ".") {
+            position &+= 1
+            try digits("a digit after the decimal point")
+        }
+        if peek() | 0x20 == UInt8(ascii: "e") {
+            position &+= 1
+            if peek() == UInt8(ascii: "+") || peek() == UInt8(ascii: "-") { position &+= 1 }
+            try digits("a digit in the exponent")
+        }
+    }
+
+    private mutating func digits(_ expectation: @autoclosure () -> String) throws(JSONParseError) {
+        guard isDigit(peek()) else { throw unexpected(expectation()) }
+        repeat { position &+= 1 } while isDigit(peek())
+    }
+
+    @inline(__always)
+    private func isDigit(_ byte: UInt8) -> Bool {
+        byte &- UInt8(ascii: "0") <= 9
+    }
+
+    /// Parses a string; the present byte is the opening quote.
+    @inline(__always)
+    private mutating func string() throws(JSONParseError) {
+        let start = position
+        let end = JSONText.firstSpecial(base, from: start &+ 1, count: count)
+        guard byte(at: end) == UInt8(ascii: "\"") else { return try unusualString(from: start, plainTo: end) }
+        position = end &+ 1
+        append(.string, from: start)
+    }
+
+    /// A string with escapes or bytes above 0x7F, or one that is at fault.
+    @inline(never)
+    private mutating func unusualString(from start: Int, plainTo end: Int) throws(JSONParseError) {
+        var form = JSONEntry.Form.verbatim
+        position = end
+        while true {
+            switch peek() {
+            case UInt8(ascii: "\""):
+                position &+= 1
+                return append(.string, from: start, form)
+            case UInt8(ascii: "\\"):
+                form = .escaped
+                _ = try escape()
+            case 0x80...:
+                let length = sequenceLength(at: position)
+                guard length > 0 else { throw notUTF8(at: position) }
+                position &+= length
+            case 0x00..<0x20:
+                throw unexpected("a string without raw control characters and with a closing quote")
+            default:
+                position = JSONText.firstSpecial(base, from: position, count: count)
+            }
+        }
+    }
+
+    /// The text of a string's content, which was parsed before.
+    @inline(never)
+    static func unescaped(_ content: UnsafeRawBufferPointer) -> String {
+        guard let base = content.baseAddress else { return "" }
+        var parser = JSONParser(base: base, count: content.count, maxDepth: 1)
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(content.count)
+        while parser.position < content.count {
+            let start = parser.position
+            while parser.position < content.count, parser.peek() != UInt8(ascii: "\\") { parser.position &+= 1 }
+            decoded.append(contentsOf: content[start..<parser.position])
+            guard parser.position < content.count else { break }
+            guard let scalar = try? parser.escape() else { preconditionFailure("an escape that was parsed before") }
+            decoded.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+        }
+        return String(decoding: decoded, as: UTF8.self)
+    }
+
+    /// Parses one escape (two, for a surrogate pair); the present byte is the backslash.
+    private mutating func escape() throws(JSONParseError) -> Unicode.Scalar {
+        let start = position
+        position &+= 1
+        let letter = peek()
+        guard letter != UInt8(ascii: "u") else {
+            position &+= 1
+            return try unicodeEscape(startingAt: start)
+        }
+        let scalar: UInt8
+        switch letter {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): scalar = letter
+        case UInt8(ascii: "b"): scalar = 0x08
+        case UInt8(ascii: "f"): scalar = 0x0C
+        case UInt8(ascii: "n"): scalar = 0x0A
+        case UInt8(ascii: "r"): scalar = 0x0D
+        case UInt8(ascii: "t"): scalar = 0x09
+        default: throw unexpected("an escape letter, one of \"\\/bfnrtu")
+        }
+        position &+= 1
+        return Unicode.Scalar(scalar)
+    }
+
+    /// Parses the digits behind `\u`, and the second half of a surrogate pair.
+    private mutating func unicodeEscape(startingAt start: Int) throws(JSONParseError) -> Unicode.Scalar {
+        let first = try fourHexDigits()
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        guard first < 0xDC00, peek() == UInt8(ascii: "\\"), byte(at: position &+ 1) == UInt8(ascii: "u") else {
+            throw loneSurrogate(at: start)
+        }
+        position &+= 2
+        let second = try fourHexDigits()
+        guard second >= 0xDC00, second <= 0xDFFF,
+            let scalar = Unicode.Scalar(0x10000 &+ ((first &- 0xD800) &<< 10) &+ (second &- 0xDC00))
+        else { throw loneSurrogate(at: start) }
+        return scalar
+    }
+
+    private func loneSurrogate(at offset: Int) -> JSONParseError {
+        JSONParseError(
+            reason: .notJSON, offset: offset,
+            expectation: "a high and a low surrogate escape in a pair, found one alone", found: .unspecified)
+    }
+
+    private mutating func fourHexDigits() throws(JSONParseError) -> UInt32 {
+        var result: UInt32 = 0
+        for _ in 0..<4 {
+            let byte = peek()
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte &- UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte &- UInt8(ascii: "a") &+ 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte &- UInt8(ascii: "A") &+ 10
+            default: throw unexpected("four hexadecimal digits after \\u")
+            }
+            result = result &<< 4 | UInt32(digit)
+            position &+= 1
+        }
+        return result
+    }
+
+    /// The length of the well-formed multi-byte UTF-8 sequence at `index`, 0 when it is ill-formed or cut
+    /// short. The byte ranges are those of table 3-7 in the Unicode standard.
+    private func sequenceLength(at index: Int) -> Int {
+        let second = byte(at: index &+ 1)
+        let range: ClosedRange<UInt8>
+        let length: Int
+        switch byte(at: index) {
+        case 0xC2...0xDF: (length, range) = (2, 0x80...0xBF)
+        case 0xE0: (length, range) = (3, 0xA0...0xBF)
+        case 0xED: (length, range) = (3, 0x80...0x9F)
+        case 0xE1...0xEF: (length, range) = (3, 0x80...0xBF)
+        case 0xF0: (length, range) = (4, 0x90...0xBF)
+        case 0xF1...0xF3: (length, range) = (4, 0x80...0xBF)
+        case 0xF4: (length, range) = (4, 0x80...0x8F)
+        default: return 0
+        }
+        guard range.contains(second) else { return 0 }
+        // Beyond the end `byte` gives 0, which is no continuation byte.
+        for offset in 2..<4 where offset < length {
+            guard byte(at: index &+ offset) & 0xC0 == 0x80 else { return 0 }
+        }
+        return length
+    }
+
+    // MARK: Errors
+
     /// The error for the byte at the present position.
-    func unexpected(_ expectation: String) -> JSONParseError {
+    private func unexpected(_ expectation: String) -> JSONParseError {
         guard position < count else {
             return JSONParseError(reason: .notJSON, offset: count, expectation: expectation, found: .end)
         }
@@ -214,7 +386,7 @@ struct JSONParser {
         return JSONParseError(reason: .notJSON, offset: position, expectation: expectation, found: .byte(byte))
     }
 
-    func notUTF8(at index: Int) -> JSONParseError {
+    private func notUTF8(at index: Int) -> JSONParseError {
         JSONParseError(
             reason: .notUTF8, offset: index, expectation: "well-formed UTF-8",
             found: index < count ? .byte(byte(at: index)) : .end)
@@ -282,20 +454,5 @@ private struct JSONNameSet {
             body(tape.entries[place])
             place = Int(tape.entries[place + 1].next)
         }
-    }
-}
-
-/// Bounds on what the parser accepts.
-public struct JSONLimits: Sendable, Hashable {
-    /// The deepest nesting of arrays and objects: `1` has depth 0, `[1]` depth 1 and `[[1]]` depth 2.
-    public let maxDepth: Int
-    /// The longest document, in bytes.
-    public let maxBytes: Int
-
-    /// `maxDepth` is clamped to 1...512, so that neither parsing nor releasing a parsed value can exhaust
-    /// the stack whatever a configuration says; `maxBytes` to what an index of 32 bits reaches.
-    public init(maxDepth: Int = 32, maxBytes: Int = 262_144) {
-        self.maxDepth = Swift.min(Swift.max(maxDepth, 1), 512)
-        self.maxBytes = Swift.min(Swift.max(maxBytes, 0), Int(UInt32.max) - 1)
     }
 }
