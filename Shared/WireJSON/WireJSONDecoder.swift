@@ -256,5 +256,135 @@ extension DecoderNode {
     }
 }
 
+/// Members of an object by key.
+struct KeyedDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    /// A node whose value is an object.
+    let node: DecoderNode
+
+    var codingPath: [any CodingKey] { node.codingPath }
+
+    /// All member names that `Key` accepts, in document order.
+    var allKeys: [Key] {
+        var keys: [Key] = []
+        var place = node.index + 1
+        while place < node.entry.next {
+            if let key = Key(stringValue: node.pass.text(place)) { keys.append(key) }
+            place = Int(node.pass.entry(place + 1).next)
+        }
+        return keys
+    }
+
+    func contains(_ key: Key) -> Bool {
+        node.find(key.stringValue) != nil
+    }
+
+    @inline(__always)
+    func require(_ key: Key) throws -> Int {
+        if let index = node.find(key.stringValue) { return index }
+        throw missing(key)
+    }
+
+    /// The value for an optional member: nil when it is missing or `null`.
+    @inline(__always)
+    func present(_ key: Key) -> Int? {
+        guard let index = node.find(key.stringValue), node.pass.entry(index).kind != .null else { return nil }
+        return index
+    }
+
+    @inline(never)
+    private func missing(_ key: Key) -> DecodingError {
+        .keyNotFound(key, node.context(nil, "required member is missing"))
+    }
+
+    func decodeNil(forKey key: Key) throws -> Bool {
+        node.pass.entry(try require(key)).kind == .null
+    }
+
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try node.child(try require(key)).decodeSelf(type)
+    }
+
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+        guard let index = present(key) else { return nil }
+        return try node.child(index).decodeSelf(type)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try node.child(try require(key)).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try node.child(try require(key)).unkeyedContainer()
+    }
+
+    func superDecoder() throws -> any Decoder {
+        decoder(JSONSuperKey())
+    }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder {
+        decoder(key)
+    }
+
+    /// A missing member reads as null, so that a superclass without members of its own can be decoded.
+    private func decoder(_ key: any CodingKey) -> any Decoder {
+        if let index = node.find(key.stringValue) { return node.child(index) }
+        let pass = DecodingPass(document: JSONView(.null).document, root: 0, prefix: codingPath + [key])
+        return DecoderNode(pass: pass, index: 0, depth: 0)
+    }
+}
+
+/// The scalars. One generic method answers for all integers that Codable's synthesized code asks for; the widest two stand
+/// by themselves, because the standard library has defaults for them, which would win over a generic method. So would its
+/// defaults for `decodeIfPresent`, which call these methods but search for the member three times; what messages hold has
+/// methods of its own.
+///
+/// Inlined, here and in the other containers: the compiler specialises a generic witness only then, and without it
+/// decoding takes half as long again.
+extension KeyedDecoding {
+    func decode(_ type: String.Type, forKey key: Key) throws -> String {
+        try node.string(try require(key), key)
+    }
+
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        try present(key).map { try node.string($0, key) }
+    }
+
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+        try node.bool(try require(key), key)
+    }
+
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+        try present(key).map { try node.bool($0, key) }
+    }
+
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        try present(key).map { try node.integer(type, $0, key) }
+    }
+
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        try present(key).map { try node.integer(type, $0, key) }
+    }
+
+    @inline(__always)
+    func decode<T: FixedWidthInteger & Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try node.integer(type, try require(key), key)
+    }
+
+    func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
+        try node.integer(type, try require(key), key)
+    }
+
+    func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
+        try node.integer(type, try require(key), key)
+    }
+
+    @inline(__always)
+    func decode<T: WireFloat & Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try node.float(type, try require(key), key)
+    }
+}
+
 /// What `Double` and `Float` have in common here.
 typealias WireFloat = BinaryFloatingPoint & LosslessStringConvertible
