@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
-import Glibc
+import Apps
+public import Contracts
+import Crypto
 import Messaging
 import Storage
 
@@ -55,84 +56,234 @@ final class Entry {
     }
 }
 
-/// What the inbox keeps of a decision: enough to answer a repeated command with the very same reply, and to tell people
-/// later what was decided (`identitybus explain`).
-public struct Receipt: Sendable, Hashable {
-    public var app = ""
-    public var source = ""
-    public var id = ""
-    public var type = ""
-    public var subject: String?
-    public var reason: String?
-    /// Events and commands to other services: their types and data.
-    public var told: [Told] = []
-    /// The reply, without its signature.
-    public var reply: OutboxRecord?
-    /// The reply's number among the messages that the command led to; its id follows from it.
-    public var replyIndex = 0
-
-    public struct Told: Sendable, Hashable {
-        public var role: OutboxRecord.Role
-        public var type: String
-        public var data: [UInt8]
+/// A record to publish, exactly as it will stand on its topic. The outbox keeps it so: publishing it again gives the
+/// same id and the same bytes.
+public struct OutboxRecord: Sendable, Hashable {
+    public enum Role: UInt8, Sendable, Hashable {
+        case event = 1
+        case reply = 2
+        case deadLetter = 3
+        /// For another service, or for this one later.
+        case command = 4
+        /// A reply with a secret in it, which the store keeps encrypted.
+        case confidentialReply = 5
     }
 
-    public init() {}
+    public var role: Role
+    public var record: Record
+    /// A reply to a topic that an outsider named. When that topic refuses it for long, it becomes a dead letter;
+    /// everything else waits for as long as it takes.
+    public var mayBeGivenUp: Bool
 
-    /// - Parameter replyIndex: which of the messages answers the command, if one does.
-    init(
-        of attributes: EventAttributes, app: String, reason: String?, messages: [OutboxRecord], replyIndex: Int?
-    ) {
-        self.app = app
-        source = attributes.source
-        id = attributes.id
-        type = attributes.type
-        subject = attributes.subject
-        self.reason = reason
-        for (index, message) in messages.enumerated() {
-            switch message.role {
-            case .event, .command: if let told = Told(message) { self.told.append(told) }
-            case .reply, .confidentialReply:
-                guard index == replyIndex else { break }
-                reply = message
-                reply?.record.headers.removeAll { $0.name == HeaderName.signature }
-                self.replyIndex = index
-            case .deadLetter: break
+    public init(_ role: Role, _ record: Record, mayBeGivenUp: Bool = false) {
+        self.role = role
+        self.record = record
+        self.mayBeGivenUp = mayBeGivenUp
+    }
+
+    var isReply: Bool { role == .reply || role == .confidentialReply }
+
+    public var topic: String { record.topic }
+    public var key: [UInt8]? { record.key }
+    public var headers: [Header] { record.headers }
+    public var value: [UInt8]? { record.value }
+}
+
+/// The outbox's `messages` column: the messages of one command, one after the other, every part with its length in
+/// front (little endian; -1 stands for an absent key or value). Binary because dead letters hold arbitrary bytes and
+/// because a message must come out byte for byte as it went in.
+public enum OutboxCodec {
+    public struct Corrupted: Error, Sendable, CustomStringConvertible {
+        public var description: String { "a row of the store holds messages in a form that this version does not know" }
+    }
+
+    public static func encode(_ messages: [OutboxRecord]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        // Headers of our own messages take some 200 bytes, keys some 50.
+        bytes.reserveCapacity(messages.reduce(5) { $0 + 256 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
+        bytes.append(2)  // the format's version
+        append(Int32(messages.count), to: &bytes)
+        for message in messages {
+            bytes.append(message.role.rawValue | (message.mayBeGivenUp ? givenUp : 0))
+            append(message.topic, to: &bytes)
+            append(message.key, to: &bytes)
+            append(Int32(message.headers.count), to: &bytes)
+            for header in message.headers {
+                if let raw = header.rawName { append(raw, to: &bytes) } else { append(header.name, to: &bytes) }
+                append(header.value, to: &bytes)
             }
+            append(message.value, to: &bytes)
+        }
+        return bytes
+    }
+
+    /// - Throws: `Corrupted`.
+    public static func decode(_ bytes: [UInt8]) throws(Corrupted) -> [OutboxRecord] {
+        var reader = Reader(bytes: bytes)
+        let version = try reader.byte()
+        guard version == 1 || version == 2 else { throw Corrupted() }
+        let count = try reader.integer()
+        guard count >= 0 else { throw Corrupted() }
+        var messages: [OutboxRecord] = []
+        for _ in 0..<count {
+            let byte = try reader.byte()
+            guard let role = OutboxRecord.Role(rawValue: byte & ~givenUp) else { throw Corrupted() }
+            let topic = try reader.text()
+            let key = try reader.bytesOrNil()
+            let headerCount = try reader.integer()
+            guard headerCount >= 0 else { throw Corrupted() }
+            var headers: [Header] = []
+            for _ in 0..<headerCount {
+                guard let name = try reader.bytesOrNil() else { throw Corrupted() }
+                headers.append(Header(nameBytes: name, try reader.bytesOrNil()))
+            }
+            var message = OutboxRecord(
+                role, Record(topic: topic, key: key, value: try reader.bytesOrNil(), headers: headers),
+                mayBeGivenUp: byte & givenUp != 0)
+            // The first version did not say who named a reply's topic.
+            if version == 1 { message.mayBeGivenUp = message.isReply && !topic.hasSuffix("identity.replies.v1") }
+            messages.append(message)
+        }
+        guard reader.isAtEnd else { throw Corrupted() }
+        return messages
+    }
+
+    /// Stands in the role's byte.
+    private static let givenUp: UInt8 = 0x80
+
+    private static func append(_ value: Int32, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func append(_ text: String, to bytes: inout [UInt8]) {
+        append(Int32(text.utf8.count), to: &bytes)
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    private static func append(_ part: [UInt8]?, to bytes: inout [UInt8]) {
+        append(Int32(part?.count ?? -1), to: &bytes)
+        if let part { bytes.append(contentsOf: part) }
+    }
+
+    private struct Reader {
+        var bytes: [UInt8]
+        var position = 0
+
+        var isAtEnd: Bool { position == bytes.count }
+
+        mutating func byte() throws(Corrupted) -> UInt8 {
+            guard position < bytes.count else { throw Corrupted() }
+            defer { position += 1 }
+            return bytes[position]
+        }
+
+        mutating func integer() throws(Corrupted) -> Int {
+            var value: UInt32 = 0
+            for shift in 0..<4 { value |= UInt32(try byte()) << UInt32(8 * shift) }
+            return Int(Int32(bitPattern: value))
+        }
+
+        mutating func bytesOrNil() throws(Corrupted) -> [UInt8]? {
+            let count = try integer()
+            if count == -1 { return nil }
+            guard count >= 0, count <= bytes.count - position else { throw Corrupted() }
+            defer { position += count }
+            return Array(bytes[position..<position + count])
+        }
+
+        mutating func text() throws(Corrupted) -> String {
+            guard let part = try bytesOrNil(), let text = String(validating: part, as: UTF8.self) else {
+                throw Corrupted()
+            }
+            return text
         }
     }
 }
 
-extension Receipt.Told {
-    /// `nil` when it is not an envelope as we write it: attributes first, `data` last. (Neither of the two marks can stand
-    /// inside a JSON string, where quotes are escaped.)
-    init?(_ message: OutboxRecord) {
-        guard let value = message.value, value.last == UInt8(ascii: "}"),
-            let type = value.end(of: #","type":""#),
-            let typeEnd = value[type...].firstIndex(of: UInt8(ascii: "\"")),
-            let data = value.end(of: #","data":"#)
-        else { return nil }
-        role = message.role
-        self.type = String(decoding: value[type..<typeEnd], as: UTF8.self)
-        self.data = Array(value[data..<value.count - 1])
-    }
-}
+/// Keeps confidential replies encrypted while they stand in the store (AES-GCM, under a key that comes from the
+/// deployment's internal key).
+struct OutboxVault {
+    /// The first closes, all of them open.
+    private let keys: [SymmetricKey]
+    let packing = ReceiptPacking()
 
-extension [UInt8] {
-    /// Where the first place of the text ends.
-    fileprivate func end(of text: StaticString) -> Int? {
-        withUnsafeBytes { bytes in
-            guard let start = bytes.baseAddress else { return nil }
-            let (count, first) = (text.utf8CodeUnitCount, Int32(text.utf8Start.pointee))
-            var index = 0
-            while index + count <= bytes.count,
-                let found = memchr(start + index, first, bytes.count - count - index + 1)
-            {
-                index = UnsafeRawPointer(found) - start
-                if memcmp(found, text.utf8Start, count) == 0 { return index + count }
-                index += 1
-            }
-            return nil
+    /// - Parameter keys: without any there are no confidential messages: services that write them need them.
+    init(_ keys: DeploymentKeys) { self.keys = keys.checking(.store) }
+
+    struct Sealed: Error, CustomStringConvertible {
+        var description: String {
+            "a confidential reply was stored under another internal key: name it in IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"
         }
+    }
+
+    struct NoKey: Error, CustomStringConvertible {
+        var description: String { "a confidential reply cannot be stored: IDENTITYBUS_INTERNAL_KEY is not set" }
+    }
+
+    /// The outbox's form of the messages.
+    func close(_ messages: [OutboxRecord]) throws -> [UInt8] {
+        guard messages.contains(where: { $0.role == .confidentialReply }) else { return OutboxCodec.encode(messages) }
+        return OutboxCodec.encode(
+            try messages.map { message in
+                guard message.role == .confidentialReply, let value = message.value else { return message }
+                var sealed = message
+                sealed.record.value = try seal(value)
+                return sealed
+            })
+    }
+
+    /// The inbox's form of a receipt.
+    func close(_ receipt: Receipt, _ parts: ReplyParts) throws -> [UInt8] {
+        try ReceiptCodec.encode(receipt, parts, packing: packing, seal: seal)
+    }
+
+    /// The reply in a receipt; `nil` when there is none, or no key of now opens it.
+    /// - Parameter parts: what follows from the command.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    func reply(
+        in receipt: [UInt8], _ parts: (Receipt) -> ReplyParts
+    ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
+        // The journal of earlier versions kept all messages.
+        if let version = receipt.first, version < 3 { return try lastReply(receipt) }
+        let (receipt, isOpen) = try ReceiptCodec.decode(
+            receipt, parts, packing: packing, open: open(sealed:))
+        return isOpen ? receipt.reply : nil
+    }
+
+    private func seal(_ value: [UInt8]) throws -> [UInt8] {
+        guard let key = keys.first, let box = try AES.GCM.seal(value, using: key).combined else { throw NoKey() }
+        return Array(box)
+    }
+
+    /// All messages.
+    /// - Throws: `OutboxCodec.Corrupted`; ``Sealed`` when one cannot be opened.
+    func open(_ bytes: [UInt8]) throws -> [OutboxRecord] {
+        try OutboxCodec.decode(bytes).map { message in
+            guard let opened = opened(message) else { throw Sealed() }
+            return opened
+        }
+    }
+
+    /// The last message, if it is a reply and can be opened.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    func lastReply(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
+        guard let last = try OutboxCodec.decode(bytes).last, last.isReply else { return nil }
+        return opened(last)
+    }
+
+    private func opened(_ message: OutboxRecord) -> OutboxRecord? {
+        guard message.role == .confidentialReply, let value = message.value else { return message }
+        guard let plain = open(sealed: value) else { return nil }
+        var opened = message
+        opened.record.value = plain
+        return opened
+    }
+
+    private func open(sealed value: [UInt8]) -> [UInt8]? {
+        guard let box = try? AES.GCM.SealedBox(combined: value) else { return nil }
+        for key in keys {
+            if let plain = try? AES.GCM.open(box, using: key) { return Array(plain) }
+        }
+        return nil
     }
 }

@@ -30,6 +30,17 @@ public struct Receipt: Sendable, Hashable {
 
     public init() {}
 
+    /// What people are told of an inbox row: without the reply's id, its command's digest and secrets.
+    /// - Parameter packing: to be used again for many rows.
+    /// - Throws: `OutboxCodec.Corrupted`.
+    public init(column: [UInt8], decidedAt: Int64, packing: ReceiptPacking = ReceiptPacking()) throws {
+        self = try ReceiptCodec.decode(
+            column,
+            { ReplyParts(subject: $0.subject, digest: "", decidedAt: decidedAt, id: $0.id) },
+            packing: packing, open: { _ in nil }
+        ).receipt
+    }
+
     /// - Parameter replyIndex: which of the messages answers the command, if one does.
     init(
         of attributes: EventAttributes, app: String, reason: String?, messages: [OutboxRecord], replyIndex: Int?
