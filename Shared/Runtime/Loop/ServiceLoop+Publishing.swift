@@ -10,15 +10,6 @@ extension ServiceLoop {
     /// Rows of the outbox that are handed over at a time.
     private static var slice: Int { 500 }
 
-    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
-    /// another store reads along.
-    func isLive(_ partition: TopicPartition) -> Bool {
-        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
-            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
-        else { return false }
-        return configuration.database.isShared || wasComplete || isComplete
-    }
-
     var hasOwedToHandOver: Bool {
         ownership.owing.contains { partition in
             ownership[partition]?.owed.first.map {
@@ -69,22 +60,6 @@ extension ServiceLoop {
             publisher.publish([], in: lane, through: through)
         }
         ownership.handedOver(partition, lane.incarnation, through: through, isAll: isAll)
-    }
-
-    /// Takes in how far publishing has come.
-    func note(_ through: [Lane: Int64]) {
-        for (lane, offset, isAll) in ownership.published(through) {
-            guard let epoch = ownership[lane.partition]?.claim.epoch else { continue }
-            do {
-                try database.transaction {
-                    try Storage.Progress.markSetAsidePublished(
-                        topic: lane.partition.topic, partition: lane.partition.partition, epoch: epoch,
-                        incarnation: lane.incarnation, through: offset, finished: isAll, in: $0)
-                }
-            } catch {
-                note(error)  // the next owner publishes it once more
-            }
-        }
     }
 
     /// Waits for deliveries, for a while.

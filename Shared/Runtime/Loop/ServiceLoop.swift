@@ -209,10 +209,177 @@ package final class ServiceLoop<Service: CommandService> {
         }
     }
 
+    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
+    /// another store reads along.
+    func isLive(_ partition: TopicPartition) -> Bool {
+        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
+            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
+        else { return false }
+        return configuration.database.isShared || wasComplete || isComplete
+    }
+
     /// Short while deliveries are awaited, so that they are noted soon; none while there is something owed to hand over.
     /// A record ends the wait at once.
     private var pollTimeout: Duration {
         if hasOwedToHandOver { return .milliseconds(1) }
         return publisher.pending > 0 ? .milliseconds(20) : .milliseconds(250)
     }
+
+    // MARK: Deciding
+
+    /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
+    /// Nothing is skipped: what is not concluded stands in the log, and the progress table still points to it.
+    func decide(_ records: [KafkaRecord]) {
+        let needsCare = ownership.partitions.values.contains { $0.isSuspicious || $0.isDoubtful }
+        if needsCare { decideCarefully(records) } else { run(records) }
+    }
+
+    /// Conflicts in a row after which a lone record counts as one that cannot be decided. Many: in a conflict somebody
+    /// else got on, so under contention it is a matter of seconds, and only a defect conflicts for ever.
+    private static var maxConflicts: Int { 200 }
+
+    func run(_ records: [KafkaRecord]) {
+        var conflicts = 0
+        while true {
+            health.turned()
+            let mine = records.filter { ownership.wants($0) && !unclaimed.contains($0.topicPartition) }
+            guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
+            do {
+                try commit(mine, mine.map(read))
+                return
+            } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
+                metrics.conflicted()
+                // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
+                if !error.isLockTimeout { conflicts += 1 }
+                if conflicts == 3, mine.count > 1 { return halve(mine) }
+                sleep(milliseconds: 0...(1 << min(conflicts, 6)))
+            } catch let error as StorageError where error.kind == .unavailable {
+                // Whether a commit happened is not known: the next claim finds out, and says where to read on.
+                unclaimed.formUnion(mine.map(\.topicPartition))
+                return waitForDatabase(error)
+            } catch let error as StorageError where error.isFenced {
+                return rejoin(because: error)
+            } catch {
+                if mine.count > 1 { return halve(mine) }
+                return deadLetter(mine[0], "\(error)", attempts: 1)
+            }
+        }
+    }
+
+    /// A record of a log that followed another one, and that is older than what is remembered of that one, may have been
+    /// decided there.
+    private func read(_ record: KafkaRecord) -> Inbound<Service.Command> {
+        let isTooOldToTell =
+            ownership[record.topicPartition].map { owned in
+                owned.claim.incarnation > 0 && record.timestampMs >= 0
+                    && record.timestampMs < owned.claim.forgottenBefore
+            } ?? false
+        return reader.read(record, now: clock.time(), isTooOldToTell: isTooOldToTell)
+    }
+
+    private func halve(_ records: [KafkaRecord]) {
+        let middle = records.count / 2
+        run(Array(records[..<middle]))
+        run(Array(records[middle...]))
+    }
+
+    /// One batch: progress, decisions, state and inbox in one transaction, then publish.
+    ///
+    /// Progress comes first: a replica that lost its partitions learns it from the epoch, before it runs into the rows
+    /// that its successor wrote.
+    func commit(_ records: [KafkaRecord], _ batch: [Inbound<Service.Command>]) throws {
+        let started = clock.now()
+        let now = clock.time()
+        let decider = BatchDecider(
+            service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
+            incarnations: ownership.incarnations, number: deciderNumber)
+        let updates = ownership.updates(for: records, now: now.milliseconds)
+        let published = ownership.unremoved(updates.map(\.place))
+        let entries = try database.transaction { transaction in
+            try Progress.advance(updates, in: transaction)
+            let entries = try decider.decide(batch, in: transaction, now: now)
+            try Outbox.remove(published, in: transaction)
+            return entries
+        }
+        ownership.removed(published)
+        databasePause.reset()
+        isDecidingFailing = false
+        health.database(nil)
+        ownership.decided(updates)
+        publish(entries, updates)
+        metrics.committed(entries, duration: clock.now() - started)
+    }
+
+    private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
+        var messages: [TopicPartition: [OutboxRecord]] = [:]
+        // Records of one partition come together, so a run of them is looked up once.
+        var run: [OutboxRecord] = []
+        for index in entries.indices {
+            run += entries[index].messages
+            let next = index + 1
+            if next == entries.count || entries[index].place != entries[next].place {
+                messages[entries[index].place, default: []] += run
+                run.removeAll(keepingCapacity: true)
+            }
+        }
+        for update in updates {
+            let partition = TopicPartition(topic: update.topic, partition: update.partition)
+            guard let lane = ownership.lane(partition) else { continue }
+            publisher.publish(messages[partition] ?? [], in: lane, through: update.nextOffset - 1)
+        }
+    }
+
+    /// Takes in how far publishing has come.
+    func note(_ through: [Lane: Int64]) {
+        for (lane, offset, isAll) in ownership.published(through) {
+            guard let epoch = ownership[lane.partition]?.claim.epoch else { continue }
+            do {
+                try database.transaction {
+                    try Storage.Progress.markSetAsidePublished(
+                        topic: lane.partition.topic, partition: lane.partition.partition, epoch: epoch,
+                        incarnation: lane.incarnation, through: offset, finished: isAll, in: $0)
+                }
+            } catch {
+                note(error)  // the next owner publishes it once more
+            }
+        }
+    }
+
+    /// Runs storage work until it is done.
+    /// - Returns: `nil` when this replica was fenced or stopped instead.
+    func persist<Value>(_ work: () throws -> Value) -> Value? {
+        while !signals.isStopping, !mustRejoin {
+            health.turned()
+            do {
+                return try work()
+            } catch let error as StorageError where error.kind == .conflict {
+                sleep(milliseconds: 1...20)
+            } catch let error as StorageError where error.isFenced {
+                rejoin(because: error)
+            } catch let error as StorageError where error.kind == .unavailable {
+                waitForDatabase(error)
+            } catch {
+                logger.error("storage refused a statement; this is a defect", metadata: ["error": "\(error)"])
+                health.database("\(error)")
+                clock.sleep(.seconds(1))
+            }
+        }
+        return nil
+    }
+
+    /// Waits a while after the database failed, longer each time until something was committed, and reports not ready
+    /// meanwhile. A database that answers and does not write is as good as none. Being thrown out of the group for it is
+    /// harmless: the epoch says so. Whether a commit happened is told by the claim that follows a new connection.
+    func waitForDatabase(_ error: StorageError) {
+        isDecidingFailing = true
+        metrics.waited()
+        logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
+        health.database(error.description)
+        health.turned()
+        clock.sleep(databasePause.nextSpread(using: &clock.random))
+    }
+}
+
+extension StorageError {
+    var isFenced: Bool { if case .fenced = kind { true } else { false } }
 }
