@@ -5,7 +5,7 @@ import WireJSON
 
 @testable import Contracts
 
-@Suite struct VerificationCommandsTests {
+@Suite struct VerificationMessageTests {
     @Test func catalog() {
         let table: [(String, Scope, JSONValue, String)] = [
             ("login", .sdk, ["deviceId": "d"], "d"),
