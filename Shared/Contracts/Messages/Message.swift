@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Crypto
 public import WireJSON
 
 /// Something with a name on the wire: `identity.<service>.<what>.v<major>`.
@@ -95,32 +94,6 @@ public struct CommandType: Sendable {
         let parts = name.split(separator: ".")
         return parts.count >= 4 && parts[0] == "identity" ? String(parts[1]) : nil
     }
-}
-
-/// What a command says, as 32 bytes: SHA-256 of its type, a zero byte and its canonical data. Two commands under one id
-/// are the same one when their digests are equal, and a reply names the digest of the command that it answers.
-public enum CommandDigest {
-    public static func bytes(type: String, data: JSONView) -> [UInt8] {
-        data.withCanonicalBytes { bytes(type: type, canonical: $0) }
-    }
-
-    public static func bytes(type: String, data: JSONValue) -> [UInt8] {
-        data.canonicalBytes().withUnsafeBytes { bytes(type: type, canonical: $0) }
-    }
-
-    private static func bytes(type: String, canonical: UnsafeRawBufferPointer) -> [UInt8] {
-        var hash = SHA256()
-        var type = type
-        type.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
-        withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
-        hash.update(bufferPointer: canonical)
-        return hash.finalize().withUnsafeBytes { Array($0) }
-    }
-
-    /// As it stands in a reply: lower-case hex.
-    public static func text(type: String, data: JSONValue) -> String { text(bytes(type: type, data: data)) }
-
-    public static func text(_ digest: [UInt8]) -> String { digest.hex }
 }
 
 /// What makes a command the same command: the app it was authenticated for, its source and its id.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Crypto
+public import WireJSON
 
 /// Ids that follow from what caused them, so that deciding or publishing twice gives the same id.
 ///
@@ -115,6 +116,32 @@ public enum DerivedID {
     private static func code(_ salt: SymmetricKey, _ parts: [String]) -> HMAC<SHA256>.MAC {
         withDomain(parts) { HMAC<SHA256>.authenticationCode(for: $0, using: salt) }
     }
+}
+
+/// What a command says, as 32 bytes: SHA-256 of its type, a zero byte and its canonical data. Two commands under one id
+/// are the same one when their digests are equal, and a reply names the digest of the command that it answers.
+public enum CommandDigest {
+    public static func bytes(type: String, data: JSONView) -> [UInt8] {
+        data.withCanonicalBytes { bytes(type: type, canonical: $0) }
+    }
+
+    public static func bytes(type: String, data: JSONValue) -> [UInt8] {
+        data.canonicalBytes().withUnsafeBytes { bytes(type: type, canonical: $0) }
+    }
+
+    private static func bytes(type: String, canonical: UnsafeRawBufferPointer) -> [UInt8] {
+        var hash = SHA256()
+        var type = type
+        type.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+        withUnsafeBytes(of: UInt8(0)) { hash.update(bufferPointer: $0) }
+        hash.update(bufferPointer: canonical)
+        return hash.finalize().withUnsafeBytes { Array($0) }
+    }
+
+    /// As it stands in a reply: lower-case hex.
+    public static func text(type: String, data: JSONValue) -> String { text(bytes(type: type, data: data)) }
+
+    public static func text(_ digest: [UInt8]) -> String { digest.hex }
 }
 
 /// The byte as two lower-case digits.
