@@ -118,3 +118,53 @@ public struct SQLRow: Sendable, Hashable {
         .mismatch(column, values[column], wanted)
     }
 }
+
+extension SQLCursor {
+    /// All of it, to keep.
+    func row() throws(StorageError) -> SQLRow {
+        var values: [SQLValue] = []
+        values.reserveCapacity(columnCount)
+        for column in 0..<columnCount { values.append(try value(column)) }
+        return SQLRow(values)
+    }
+}
+
+/// Statements whose values stand in arrays: for the few that run once for a batch.
+extension SQLTransaction {
+    /// Runs one statement and returns its rows.
+    public func query(_ sql: String, _ parameters: [SQLValue] = []) throws(StorageError) -> [SQLRow] {
+        try queryEach(sql, [parameters]).first ?? []
+    }
+
+    /// Runs the statement once for every parameter set: the answers stand in the order of the sets.
+    public func queryEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [[SQLRow]] {
+        var answers = [[SQLRow]](repeating: [], count: parameterSets.count)
+        try queryEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        } row: { (index, cursor) throws(StorageError) in
+            answers[index].append(try cursor.row())
+        }
+        return answers
+    }
+
+    /// Runs one statement and returns how many rows it inserted, updated or deleted (0 for other statements).
+    @discardableResult
+    public func execute(_ sql: String, _ parameters: [SQLValue] = []) throws(StorageError) -> Int {
+        try executeEach(sql, [parameters]).first ?? 0
+    }
+
+    /// Like ``queryEach(_:_:)``, but returns how many rows each run inserted, updated or deleted.
+    @discardableResult
+    public func executeEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) -> [Int] {
+        try executeEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        }
+    }
+
+    /// Like ``executeEach(_:_:)``, without waiting: ``sendEach(_:count:bind:)``.
+    public func sendEach(_ sql: String, _ parameterSets: [[SQLValue]]) throws(StorageError) {
+        try sendEach(sql, count: parameterSets.count) { (index, binder) throws(StorageError) in
+            for value in parameterSets[index] { try value.bind(to: binder) }
+        }
+    }
+}
