@@ -30,7 +30,6 @@ extension Publisher {
     }
 
     func tryRefused() {
-        guard !refusals.isEmpty else { return }
         giveUp()
         let now = hooks.now()
         for (topic, refusal) in refusals where refusal.probe == nil && refusal.nextTry <= now {

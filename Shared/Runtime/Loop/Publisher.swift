@@ -230,7 +230,7 @@ final class Publisher {
         if failure != nil { restart() }
         if producer != nil {
             sendUnsent()
-            tryRefused()
+            if !refusals.isEmpty { tryRefused() }
         }
         return progress()
     }
@@ -271,7 +271,7 @@ final class Publisher {
         if let error = report.error { return failed(item, error) }
         restarts.reset()
         delivered(item)
-        accepts(item)
+        if !refusals.isEmpty { accepts(item) }
     }
 
     private func delivered(_ item: Item) {
