@@ -100,25 +100,3 @@ extension CommandService {
         }
     }
 }
-
-/// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
-public struct DueCommand: Sendable {
-    public var app: AppID
-    /// The same each time the same thing is due: the inbox then decides it once.
-    public var id: CommandID
-    /// Since when, the same each time too: what has one id is one message, byte for byte.
-    public var dueAt: Timestamp
-    public var command: any CommandMessage
-
-    /// How long to wait before the same is sent once more: 30 seconds, and twice as long each time, because what is still
-    /// not decided then will hardly be decided by haste.
-    /// - Parameter overdue: since when its time has come; all in milliseconds.
-    public static func pause(overdue: Int64) -> Int64 { max(30_000, overdue) }
-
-    public init(app: AppID, id: CommandID, dueAt: Timestamp, command: any CommandMessage) {
-        self.app = app
-        self.id = id
-        self.dueAt = dueAt
-        self.command = command
-    }
-}
