@@ -30,29 +30,6 @@ public final class AppSettings: Sendable {
         self.gateway = gateway
         self.replies = replies
     }
-
-    /// How installs are linked (docs/link.md).
-    public struct Linking: Sendable {
-        public var isEnabled: Bool
-        /// External ids that are refused because an upstream bug sends them for many people.
-        public var nobody: NobodyValues
-
-        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
-            self.isEnabled = isEnabled
-            self.nobody = nobody
-        }
-
-        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).
-        public func check(externalID: ExternalID) throws(Rejection) {
-            let scalars = externalID.text.unicodeScalars
-            if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
-                throw Rejection(.invalidRequest, "data.externalId starts or ends with white space.")
-            }
-            if nobody.contains(externalID.text) {
-                throw Rejection(.invalidRequest, "data.externalId is a value that names nobody.")
-            }
-        }
-    }
 }
 
 /// A credential of an app (F6). Its description never shows the secret.

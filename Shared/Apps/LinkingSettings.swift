@@ -1,5 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
+
+extension AppSettings {
+    /// How installs are linked (docs/link.md).
+    public struct Linking: Sendable {
+        public var isEnabled: Bool
+        /// External ids that are refused because an upstream bug sends them for many people.
+        public var nobody: NobodyValues
+
+        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
+            self.isEnabled = isEnabled
+            self.nobody = nobody
+        }
+
+        /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).
+        public func check(externalID: ExternalID) throws(Rejection) {
+            let scalars = externalID.text.unicodeScalars
+            if scalars.first?.properties.isWhitespace == true || scalars.last?.properties.isWhitespace == true {
+                throw Rejection(.invalidRequest, "data.externalId starts or ends with white space.")
+            }
+            if nobody.contains(externalID.text) {
+                throw Rejection(.invalidRequest, "data.externalId is a value that names nobody.")
+            }
+        }
+    }
+}
+
 /// Values that name nobody: what upstream bugs, and devices whose owner does not want to be known, send for many people.
 /// Taken for an identity, one of them would make all these people one person (S49).
 public struct NobodyValues: Sendable, Hashable {
