@@ -37,6 +37,11 @@ class History:
         self.database = database
         self.names = Names()
         self.models: dict[int, Model] = defaultdict(Model)
+        # Their ids, family by family.
+        self.commands: dict[int, set[str]] = defaultdict(set)
+        for one in self.sent:
+            if one.command is not None:
+                self.commands[one.family].add(one.command.id)
 
     def wait_until_answered(self, timeout: float) -> None:
         """A reply for every time a command was sent, a dead letter for every poisoned record."""
@@ -144,7 +149,7 @@ class History:
 
     def _check_contended(self, family: int) -> None:
         """However they came, all of them are one person's, and one of them brought it to life."""
-        commands = {one.command.id: one.command for one in self.sent if one.family == family and one.command}
+        commands = self.commands[family]
         results = {id: self.bus.collector.replies[id][0].data["result"] for id in commands}
         assert len({result["userId"] for result in results.values()}) == 1, f"family {family} is several persons"
         assert sum(result["personCreated"] for result in results.values()) == 1
@@ -186,11 +191,13 @@ class History:
         persons = {row[0]: tuple(row[1:]) for row in rows}
         known = Counter((row[1], row[2]) for row in rows if row[2] is not None)
         assert not known or max(known.values()) == 1, "an external id belongs to two persons"
+        owned: dict[str, list[str]] = defaultdict(list)
+        for name, row in installs.items():
+            owned[row[4]].append(name)
         for family in contended:
             user = self.names.real(f"family {family}")
-            mine = {name for name, row in installs.items() if row[4] == user}
-            assert active[user] == 1 and len(mine) == len(
-                {one.command.id for one in self.sent if one.family == family and one.command})
+            mine = owned[user]
+            assert active[user] == 1 and len(mine) == len(self.commands[family])
             assert persons.pop(user)[2] == 0
             for name in mine:
                 del installs[name]
