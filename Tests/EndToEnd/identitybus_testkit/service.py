@@ -25,10 +25,13 @@ class Service:
         self.program: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
+        # Since the last start; 0 when it was not looked for yet.
+        self._port = 0
 
     def start(self) -> "Service":
         assert not self.is_running
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self._port = 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [self.program or binary(f"identitybus-{self.name}")], env=clean_environment() | self.environment,
@@ -96,7 +99,8 @@ class Service:
                 return int(json.loads(line)["fields"]["port"])
             return 0
 
-        return until(bound, 60, lambda: f"the health server's port\n{self.tail()}")
+        self._port = self._port or until(bound, 60, lambda: f"the health server's port\n{self.tail()}")
+        return self._port
 
     def get(self, path: str, timeout: float = 30) -> tuple[int, str]:
         try:
@@ -117,7 +121,7 @@ class Service:
             assert self.is_running, f"{self.name} has ended with {self.process.returncode}\n{self.tail()}"
             return self.is_ready
 
-        until(ready, timeout, lambda: f"{self.name} ready\n{self.tail()}")
+        until(ready, timeout, lambda: f"{self.name} ready\n{self.tail()}", 0.1)
         return self
 
     def metric(self, name: str) -> float:
