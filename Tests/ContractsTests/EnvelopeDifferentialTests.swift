@@ -15,8 +15,8 @@ import WireJSON
 
     private static let names = [
         "specversion", "id", "source", "type", "appid", "subject", "time", "datacontenttype", "partitionkey",
-        "correlationid", "causationid", "replyto", "expirytime", "traceparent", "tracestate", "authtype", "authid",
-        "dryrun", "sequence", "data", "data_base64", "dataschema", "unknown", "ID", "i\\u0064", "",
+        "correlationid", "causationid", "replyto", "replykey", "expirytime", "traceparent", "tracestate", "authtype",
+        "authid", "dryrun", "sequence", "data", "data_base64", "dataschema", "unknown", "ID", "i\\u0064", "",
     ]
     private static let values = [
         #""1.0""#, #""a""#, #""""#, "null", "true", "false", "1", "[]", #"{"a":[1,{"b":2}]}"#,
@@ -35,6 +35,7 @@ import WireJSON
         if random.next() % 4 == 0 { members.remove(at: Int(random.next() % UInt64(members.count))) }
         for _ in 0..<random.next() % 5 { members.append("\"\(pick(Self.names))\":\(pick(Self.values))") }
         if random.next() % 20 == 0 { members.append("\"subject\":\"\(String(repeating: "x", count: 3001))\"") }
+        if random.next() % 20 == 0 { members.append("\"replykey\":\"\(String(repeating: "x", count: 4001))\"") }
         if random.next() % 20 == 0 { members.append("\"replyto\":\"\(String(repeating: "é", count: 128))\"") }
         members.shuffle(using: &random)
         let space = random.next() % 3 == 0 ? " " : ""

@@ -41,7 +41,8 @@ import WireJSON
             value: Self.structured([
                 "subject": #""i1""#, "time": #""2026-01-01T00:00:00Z""#, "datacontenttype": #""application/json""#,
                 "partitionkey": #""demo/i1""#, "correlationid": #""c0""#, "causationid": #""c9""#,
-                "replyto": #""identity.replies.x""#, "expirytime": #""2030-01-01T00:00:00+01:00""#,
+                "replyto": #""identity.replies.x""#, "replykey": #""mine""#,
+                "expirytime": #""2030-01-01T00:00:00+01:00""#,
                 "traceparent": #""00-a-b-01""#, "tracestate": #""x=y""#, "authtype": #""api_key""#, "authid": #""k""#,
                 "dataschema": #""ignored""#, "unknown": #"{"deep":[1]}"#,
             ]), headers: [Header("ce_id", "ignored in this mode")])
@@ -53,6 +54,7 @@ import WireJSON
         expected.correlationID = "c0"
         expected.causationID = "c9"
         expected.replyTo = "identity.replies.x"
+        expected.replyKey = "mine"
         expected.expiryTime = "2030-01-01T00:00:00+01:00"
         expected.traceParent = "00-a-b-01"
         expected.traceState = "x=y"
@@ -65,11 +67,13 @@ import WireJSON
         let event = try EnvelopeReader.read(
             value: Array(#"{"a":1}"#.utf8),
             headers: Self.binaryHeaders + [
-                Header("ce_subject", "i1"), Header("ce_unknown", [0xFF]), Header("other", nil),
+                Header("ce_subject", "i1"), Header("ce_replykey", "mine"), Header("ce_unknown", [0xFF]),
+                Header("other", nil),
                 Header("content-type", "application/json; charset=utf-8"),
             ])
         var expected = EventAttributes(id: "c1", source: "s", type: "identity.link.request.v1", appID: "demo")
         expected.subject = "i1"
+        expected.replyKey = "mine"
         expected.dataContentType = "application/json; charset=utf-8"
         #expect(event == CloudEvent(attributes: expected, data: ["a": 1]))
     }
@@ -111,6 +115,7 @@ import WireJSON
         Refusal(structured(["specversion": #""1.1""#]), .invalidEnvelope),
         Refusal(structured(["specversion": #""0.3""#]), .invalidEnvelope),
         Refusal(structured(["specversion": "1.0"]), .invalidEnvelope),
+        Refusal(structured(["replykey": "7"]), .invalidEnvelope), Refusal(structured(["replykey": "null"]), nil),
         Refusal(structured(["subject": "1"]), .invalidEnvelope), Refusal(structured(["time": "[]"]), .invalidEnvelope),
         Refusal(structured(["time": #""yesterday""#]), .invalidEnvelope),
         Refusal(structured(["expirytime": #""2030-02-30T00:00:00Z""#]), .invalidEnvelope),
@@ -184,12 +189,18 @@ import WireJSON
     }
 
     /// Whatever is copied into replies and events must not let them grow over every limit.
-    @Test(arguments: ["subject", "partitionkey", "tracestate"]) func noAttributeIsEndless(_ name: String) {
+    @Test(arguments: ["partitionkey", "replykey"]) func keysHaveAtMost4000Bytes(_ name: String) {
+        let accented = String(repeating: "\u{e9}", count: 2000)
+        #expect(reason(Self.structured([name: #""\#(accented)""#])) == nil)
+        #expect(reason(Self.structured([name: #""\#(accented)x""#])) == .invalidEnvelope)
+    }
+
+    @Test(arguments: ["subject", "partitionkey", "replykey", "tracestate"]) func noAttributeIsEndless(_ name: String) {
         let long = String(repeating: "x", count: 100_000)
         #expect(reason(Array("{}".utf8), Self.binaryHeaders + [Header("ce_\(name)", long)]) == .invalidEnvelope)
     }
 
-    @Test(arguments: ["subject", "partitionkey", "traceparent", "tracestate", "authtype", "authid"])
+    @Test(arguments: ["subject", "partitionkey", "replykey", "traceparent", "tracestate", "authtype", "authid"])
     func noAttributeHasControlCharacters(_ name: String) {
         #expect(reason(Self.structured([name: #""a\nb""#])) == .invalidEnvelope)
     }

@@ -67,6 +67,18 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         }
     }
 
+    private static var replyKey: Sample {
+        var attributes = attributes(GetUser.type)
+        attributes.replyTo = "identity.replies.shop"
+        attributes.replyKey = "replica-7"
+        let event = CloudEvent(attributes: attributes, data: GetUser(installId: "i1"))
+        return Sample(name: "command-reply-key") {
+            try event.encoded()
+        } readsBack: { bytes in
+            try EnvelopeReader.read(value: bytes, headers: []).attributes == event.attributes
+        }
+    }
+
     static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
         var attributes = attributes(Reply<Result>.type)
         attributes.correlationID = "c0"
@@ -229,7 +241,7 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                 commandId: "c1", commandType: ResetUser.type, commandDigest: String(repeating: "0f", count: 32),
                 status: .succeeded, result: ResetResult(installId: "i1"), dryRun: true,
                 events: [ReplyEvent(type: UserReset.type, data: ["installId": "i1"])])),
-        dryRun,
+        dryRun, replyKey,
         reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
     ]
 

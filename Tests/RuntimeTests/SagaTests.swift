@@ -125,6 +125,37 @@ import WireJSON
         #expect(last.value == entries[2].messages[0].value)
     }
 
+    /// The key that the command names is stored with it, and every reply has it: also the one that another replica
+    /// writes, hours later. The other service is asked under its own.
+    @Test func allRepliesHaveTheKeyThatIsAskedFor() throws {
+        let key = { (entry: Entry?) in entry?.messages.last?.key.map { String(decoding: $0, as: UTF8.self) } }
+        let first = try #require(try decide([begin { $0.replyKey = "mine" }]).first)
+        #expect(key(first) == "mine")
+        #expect(first.messages[0].key == Array("demo/why".utf8))
+        let asked = try EnvelopeReader.read(value: first.messages[0].value, headers: first.messages[0].headers)
+        #expect(asked.attributes.replyKey == nil)
+        let again = try decide([begin(offset: 1) { $0.replyKey = "other" }]).first
+        #expect(key(again) == "other")
+        #expect(try reply(again?.messages.last).data.status == .pending)
+        let settled = try decide([answer()]).first
+        #expect(key(settled) == "mine")
+        #expect(try reply(settled?.messages.last).attributes.partitionKey == "mine")
+        let last = try decide([begin(offset: 2) { $0.replyKey = "other" }]).first
+        #expect(key(last) == "other")
+        #expect(try reply(last?.messages.last).data.status == .succeeded)
+    }
+
+    /// Such a row is what earlier versions stored, too.
+    @Test func withoutAKeyTheFinalReplyHasTheCommands() throws {
+        _ = try decide([begin()])
+        let saga = try #require(
+            try store.database.transaction {
+                try Sagas.find([CommandKey(app: "demo", source: "test", id: "c1")], in: $0).values.first
+            })
+        #expect(try JSONValue(parsing: saga.origin)["replykey"] == nil)
+        #expect(try decide([answer()]).first?.messages.last?.key == Array("demo/k".utf8))
+    }
+
     /// In a store that was put back an answer may stand before what it answers. The other service is asked again then,
     /// and says the same.
     @Test(arguments: [true, false]) func anAnswerThatComesBeforeItsQuestionEndsNoAsking(_ inOneBatch: Bool) throws {

@@ -39,7 +39,7 @@ extension [UInt8] {
 
 /// The context attributes of a CloudEvents 1.0 message: the standard ones, the registered extensions we use
 /// (`partitionkey`, `correlationid`, `causationid`, `expirytime`, `traceparent`, `tracestate`, `authtype`, `authid`)
-/// and our own three, `appid`, `replyto` and `dryrun`.
+/// and our own four, `appid`, `replyto`, `replykey` and `dryrun`.
 ///
 /// `id` and `source` together are the idempotency key within an app: a producer that retries sends the same pair.
 public struct EventAttributes: Sendable, Hashable, Codable {
@@ -64,6 +64,8 @@ public struct EventAttributes: Sendable, Hashable, Codable {
     public var sequence: String?
     /// Topic for the reply; `identity.replies.v1` when absent.
     public var replyTo: String?
+    /// Kafka key for the reply; the command's own when absent. A key and no partition's number: every topic takes it.
+    public var replyKey: String?
     /// RFC 3339. A command not decided by then is answered `expired` and changes nothing.
     public var expiryTime: String?
     public var traceParent: String?
@@ -114,6 +116,7 @@ public struct EventAttributes: Sendable, Hashable, Codable {
         case causationID = "causationid"
         case sequence
         case replyTo = "replyto"
+        case replyKey = "replykey"
         case expiryTime = "expirytime"
         case traceParent = "traceparent"
         case traceState = "tracestate"
@@ -139,6 +142,7 @@ public struct EventAttributes: Sendable, Hashable, Codable {
             case .causationID: causationID
             case .sequence: sequence
             case .replyTo: replyTo
+            case .replyKey: replyKey
             case .expiryTime: expiryTime
             case .traceParent: traceParent
             case .traceState: traceState
@@ -162,6 +166,7 @@ public struct EventAttributes: Sendable, Hashable, Codable {
             case .causationID: causationID = newValue
             case .sequence: sequence = newValue
             case .replyTo: replyTo = newValue
+            case .replyKey: replyKey = newValue
             case .expiryTime: expiryTime = newValue
             case .traceParent: traceParent = newValue
             case .traceState: traceState = newValue
@@ -343,7 +348,7 @@ public enum EnvelopeReader {
             throw EnvelopeError(
                 .invalidEnvelope, "\(attribute.rawValue) is not an RFC 3339 time such as 2030-01-31T12:00:00Z")
         case .subject: limit = maxSubjectBytes
-        case .partitionKey: limit = maxPartitionKeyBytes
+        case .partitionKey, .replyKey: limit = maxPartitionKeyBytes
         case .traceState: limit = maxTraceStateBytes
         default: limit = maxAttributeBytes
         }

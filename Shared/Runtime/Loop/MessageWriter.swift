@@ -258,10 +258,11 @@ struct MessageWriter {
         to command: EventAttributes, key: [UInt8]?
     ) throws -> OutboxRecord {
         var attributes = attributes
+        let key = replyKey(of: command, or: key)
         attributes.subject = command.subject
         attributes.partitionKey = key.flatMap { key in
             // Nearly always the command says it itself.
-            if let named = command.partitionKey, named.utf8.elementsEqual(key) { return named }
+            if let named = command.replyKey ?? command.partitionKey, named.utf8.elementsEqual(key) { return named }
             // Kafka takes any bytes for a key.
             guard let text = String(validating: key, as: UTF8.self),
                 EnvelopeReader.canBeAttribute(text, atMost: EnvelopeReader.maxPartitionKeyBytes)
@@ -272,6 +273,11 @@ struct MessageWriter {
             role, topic: topics.replyTopic(command.replyTo) ?? topics.replies, attributes, reply, key: key)
         message.mayBeGivenUp = isOutside(message.topic, command)
         return message
+    }
+
+    /// The key that an answer goes under: the one that is asked for, otherwise the command's own.
+    private func replyKey(of command: EventAttributes, or own: [UInt8]?) -> [UInt8]? {
+        command.replyKey.map { Array($0.utf8) } ?? own
     }
 
     /// Whether a reply goes to a topic that an outsider named: not one of the deployment's own services, whose commands
@@ -309,7 +315,7 @@ struct MessageWriter {
     ) -> OutboxRecord {
         var message = reply
         message.record.topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
-        message.record.key = command.record.key
+        message.record.key = replyKey(of: command.attributes, or: command.record.key)
         message.mayBeGivenUp = isOutside(message.topic, command.attributes)
         change(&message) { envelope, data in
             // Replies from before replies named it do not.

@@ -128,6 +128,7 @@ public enum ReferenceEnvelopeReader {
         attributes.correlationID = try read("correlationid")
         attributes.causationID = try read("causationid")
         attributes.replyTo = try read("replyto")
+        attributes.replyKey = try read("replykey")
         attributes.expiryTime = try read("expirytime")
         attributes.traceParent = try read("traceparent")
         attributes.traceState = try read("tracestate")
@@ -151,7 +152,7 @@ public enum ReferenceEnvelopeReader {
             ("datacontenttype", attributes.dataContentType, maxAttributeBytes),
             ("correlationid", attributes.correlationID, maxAttributeBytes),
             ("causationid", attributes.causationID, maxAttributeBytes),
-            ("replyto", attributes.replyTo, maxAttributeBytes),
+            ("replyto", attributes.replyTo, maxAttributeBytes), ("replykey", attributes.replyKey, 4000),
             ("traceparent", attributes.traceParent, maxAttributeBytes),
             ("tracestate", attributes.traceState, maxTraceStateBytes),
             ("authtype", attributes.authType, maxAttributeBytes), ("authid", attributes.authID, maxAttributeBytes),
