@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
-import Contracts
+public import Contracts
 public import Logging
 
-/// Reads whole topics without being in a group: for people who look on, and for waiting for a reply. Commits nothing
+/// Reads topics, or some of their partitions, without being in a group: for people who look on, and for waiting for a reply. Commits nothing
 /// and disturbs nobody. Where its position is no longer in the log (retention, a log that came back shorter), it goes on
 /// at the oldest message by itself. Confined to one thread.
 public final class KafkaTail {
     /// Where reading starts.
     public enum Start: Sendable, Hashable {
-        /// The end of every partition at the moment of ``init(configuration:partitions:from:logger:)``: everything
-        /// produced after it returned is read.
+        /// The end of every partition at the moment of ``init(configuration:reading:from:logger:)``: everything produced
+        /// after it returned is read.
         case end
         case beginning
     }
@@ -20,23 +20,30 @@ public final class KafkaTail {
     private var reader = RecordReader()
     private var tracker = AssignmentTracker()
 
-    /// - Parameter partitions: how many partitions each topic has (`KafkaAdmin.existingTopics`).
+    /// - Parameter partitions: how many partitions each topic has (`KafkaAdmin.existingTopics`); all are read.
+    /// - Throws: ``KafkaConfigurationError``, or ``KafkaError`` when the ends cannot be asked for.
+    public convenience init(
+        configuration: KafkaConfiguration, partitions: [String: Int], from start: Start, logger: Logger
+    ) throws {
+        let all = partitions.flatMap { topic, count in
+            (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
+        }
+        try self.init(configuration: configuration, reading: all, from: start, logger: logger)
+    }
+
     /// - Throws: ``KafkaConfigurationError``, or ``KafkaError`` when the ends cannot be asked for.
     public init(
-        configuration: KafkaConfiguration, partitions: [String: Int], from start: Start, logger: Logger
+        configuration: KafkaConfiguration, reading partitions: [TopicPartition], from start: Start, logger: Logger
     ) throws {
         let callbacks = ClientCallbacks(logger: logger)
         handle = try ClientHandle(
             role: .tail, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
         rd_kafka_poll_set_consumer(handle.pointer)
-        let all = partitions.flatMap { topic, count in
-            (0..<Int32(clamping: count)).map { TopicPartition(topic: topic, partition: $0) }
-        }
-        let offsets = try Self.offsets(of: all, start, handle).sorted { $0.key < $1.key }
+        let offsets = try Self.offsets(of: partitions, start, handle).sorted { $0.key < $1.key }
         guard let list = PartitionList(offsets) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_assign(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
-        tracker.add(all)
+        tracker.add(partitions)
     }
 
     /// Waits for the first record, at most `timeout`, then takes what is there. Errors of single partitions are left

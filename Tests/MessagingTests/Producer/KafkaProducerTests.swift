@@ -43,6 +43,47 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
+    @Test func thePartitionOfAKeyIsKnownWithoutABroker() {
+        let configuration = KafkaConfiguration(bootstrapServers: "nowhere:1")
+        // The values in Kafka's own UtilsTest.
+        let hashes: [String: Int32] = [
+            "21": -973_932_308, "foobar": -790_332_482, "a-little-bit-long-string": -985_981_536,
+            "a-little-bit-longer-string": -1_486_304_829,
+            "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58_897_971, "abc": 479_470_107,
+        ]
+        for (key, hash) in hashes {
+            for count in [1, 2, 12, 1000] {
+                let partition = configuration.partition(of: Array(key.utf8), among: count)
+                #expect(partition == (hash & 0x7fff_ffff) % Int32(count), "\(key)")
+            }
+            #expect(configuration.partition(of: Array(key.utf8), among: 0) == nil)
+        }
+    }
+
+    @Test func producersChooseThePartitionThatIsToldOfAKey() throws {
+        let broker = try TestBroker(["out": 7])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        let keys = [""] + (0..<50).map { "key-\($0)" }
+        let reports = try producer.deliver(
+            keys.map { Record(topic: broker.topic("out"), key: Array($0.utf8), value: [1]) })
+        for report in reports {
+            let told = broker.configuration().partition(of: Array(keys[report.token].utf8), among: 7)
+            #expect(told == report.topicPartition.partition)
+        }
+        producer.close(timeout: .seconds(5))
+    }
+
+    @Test(arguments: [
+        ("murmur2", true), ("murmur2_random", true), ("consistent_random", false), ("random", false),
+    ]) func anotherPartitionerIsNotGuessed(_ name: String, _ isKnown: Bool) {
+        let settings = ["partitioner": name]
+        let own = KafkaConfiguration(bootstrapServers: "nowhere:1", producer: settings)
+        let common = KafkaConfiguration(bootstrapServers: "nowhere:1", common: settings)
+        #expect((own.partition(of: [1], among: 3) != nil) == isKnown)
+        #expect((common.partition(of: [1], among: 3) != nil) == isKnown)
+    }
+
     @Test func tokensOfEverySizeComeBack() throws {
         let broker = try TestBroker(["out": 1])
         defer { broker.close() }

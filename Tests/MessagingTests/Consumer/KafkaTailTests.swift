@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+
+@testable import Messaging
+
+@Suite(.dedicatedThread) struct KafkaTailTests {
+    /// Of partitions that nobody asked for, nothing is fetched.
+    @Test func onlyThePartitionsThatWereAskedForAreRead() throws {
+        let broker = try TestBroker(["out": 4])
+        defer { broker.close() }
+        let topic = broker.topic("out")
+        let producer = try broker.producer()
+        func put(_ value: UInt8) throws {
+            try producer.deliver((0..<4).map { Record(topic: topic, value: [value], partition: $0) })
+        }
+        try put(1)
+        let asked = [broker.partition("out", 1), broker.partition("out", 3)]
+        let tail = try KafkaTail(
+            configuration: broker.configuration(), reading: asked, from: .end, logger: broker.logs.logger)
+        try put(2)
+        try put(3)
+        var records: [KafkaRecord] = []
+        // The last ones of both prove that all there is was read.
+        try wait(until: records.filter { $0.value == [3] }.count >= 2) {
+            records += tail.poll(maxRecords: 100, timeout: .milliseconds(100))
+        }
+        #expect(Set(records.map(\.topicPartition)) == Set(asked))
+        #expect(records.count == 4 && records.allSatisfy { $0.value != [1] })
+        tail.close()
+        producer.close(timeout: .seconds(5))
+    }
+}
