@@ -108,7 +108,7 @@ def test_two_bodies_under_one_key_at_once(running: GatewayDeployment, gateways: 
 def test_two_bodies_under_one_key_at_two_gateways_at_once(
     running: GatewayDeployment, gateways: list[Gateway]
 ) -> None:
-    """Both gateways read all replies; each waits for the one to what it sent."""
+    """Both gateways read the replies to keyed requests; each waits for the one to what it sent."""
     names, key = [fresh("alice"), fresh("bob")], str(uuid.uuid4())
     asked = Asked()
     pause(running)
@@ -145,7 +145,7 @@ def test_two_endpoints_under_one_key(running: GatewayDeployment, gateways: list[
     first = asked.answer(0)
     assert first.status == 200 and first.json["authentication_code"]
     refused(link(gateways[0].client))
-    # The other gateway has read the reply when it has the next one of the same partition.
+    # The other gateway has read the reply when it has the next one of the shared partition.
     assert code(gateways[1].client, alice, str(uuid.uuid4())).status == 200
     refused(link(gateways[1].client))
 

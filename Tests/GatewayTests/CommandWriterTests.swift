@@ -14,14 +14,15 @@ import WireJSON
     private let internalKey = SymmetricKey(data: Array("an-internal-key-of-a-test".utf8))
     private var key: SymmetricKey { KeyPurpose.gateway.key(from: internalKey) }
 
-    private func record(_ data: JSONValue, expires: Timestamp? = nil) throws -> (
-        topic: String, key: String, envelope: JSONObject
-    ) {
+    private func record(
+        _ data: JSONValue, id: CommandID = "c-1", expires: Timestamp? = nil, isDryRun: Bool = false
+    ) throws -> (topic: String, key: String, envelope: JSONObject) {
         let writer = CommandWriter(topics: Topics(prefix: "p."), keys: DeploymentKeys(internalKeys: [internalKey]))
         let record = try writer.record(
             OutgoingCommand(
-                id: "c-1", type: CommandType(LinkRequest.self), data: data, caller: caller(),
-                trace: TraceContext(parent: nil, state: nil), expires: expires), now: Timestamp(milliseconds: 0))
+                id: id, type: CommandType(LinkRequest.self), data: data, caller: caller(),
+                trace: TraceContext(parent: nil, state: nil), expires: expires, isDryRun: isDryRun),
+            ownKey: "own", now: Timestamp(milliseconds: 0))
         let value = try #require(record.value)
         let header = try #require(record.headers.first { $0.name == "signature" }?.value)
         let signature = try #require(Signature(header: header))
@@ -46,6 +47,15 @@ import WireJSON
         #expect(envelope["authtype"] == "api_key" && envelope["authid"] == "k" && envelope["appid"] == "demo")
         #expect(envelope["expirytime"] == "1970-01-01T00:00:01.000Z")
         #expect(envelope["source"] == "identitybus/gateway" && envelope["id"] == "c-1")
+    }
+
+    /// A replica reads the replies to what came without an Idempotency-Key alone; all read those to what came with one.
+    @Test func whichRepliesOtherReplicasSee() throws {
+        let data: JSONValue = ["installId": "i", "externalId": "ada"]
+        let derived = CommandID.derived(caller: caller(), idempotencyKey: "x")
+        #expect(try record(data, id: .random()).envelope["replykey"] == "own")
+        #expect(try record(data, id: .random(), isDryRun: true).envelope["replykey"] == "own")
+        #expect(try record(data, id: derived).envelope["replykey"] == .string(ReplyAddress.sharedKey))
     }
 
     /// The service must be able to read it to refuse it.
@@ -73,7 +83,7 @@ import WireJSON
             trace: TraceContext(parent: nil, state: nil))
         #expect(throws: UnknownCommand.self) {
             try CommandWriter(topics: Topics(), keys: DeploymentKeys(internalKeys: [])).record(
-                command, now: Timestamp(milliseconds: 0))
+                command, ownKey: "own", now: Timestamp(milliseconds: 0))
         }
     }
 

@@ -41,8 +41,8 @@ final class Bus: CommandBus, Service, Sendable {
     /// - Parameter acceptsPending: whether "pending" is an answer; otherwise the final reply is waited for.
     /// - Throws: `CommandTooLarge`, `UnknownCommand`.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
-        guard health.canAsk else { return .unavailable }
-        let record = try writer.record(command, now: .now)
+        guard let address = health.askable else { return .unavailable }
+        let record = try writer.record(command, ownKey: address.ownKey, now: .now)
         let question = Waiters.Question(
             id: command.id, app: command.caller.app.id, digest: command.digest, acceptsPending: acceptsPending,
             isDryRun: command.isDryRun)
@@ -93,7 +93,10 @@ final class Bus: CommandBus, Service, Sendable {
 /// How the two Kafka threads are doing, written by them and read by the health server and the request handlers.
 final class BusHealth: Sendable {
     private struct State {
-        var isTailing = false
+        /// Where replies come, while they are read.
+        var address: ReplyAddress?
+        /// How many partitions the reply topic had when the broker was last asked, since it is read.
+        var partitions: Int?
         var isStopping = false
         var brokerProblem: String? = "not connected yet"
         /// Probes in a row that found no broker.
@@ -109,8 +112,26 @@ final class BusHealth: Sendable {
     private let state = Mutex(State())
 
     func turned(_ thread: Thread) { state.withLock { $0.lastTurns[thread] = .now } }
-    func tailing() { state.withLock { $0.isTailing = true } }
     func stop() { state.withLock { $0.isStopping = true } }
+
+    /// Replies are read there from now on; `nil`: nowhere.
+    func tailing(_ address: ReplyAddress?) {
+        state.withLock { state in
+            state.address = address
+            state.partitions = nil
+        }
+    }
+
+    /// How many partitions the reply topic has now, as the broker says.
+    func replyTopic(has partitions: Int) { state.withLock { $0.partitions = partitions } }
+
+    /// Whether the reply topic has another number of partitions than the one that is read: its keys mean others then.
+    var hasMoved: Bool {
+        state.withLock { state in
+            guard let address = state.address, let partitions = state.partitions else { return false }
+            return partitions != address.count
+        }
+    }
 
     func broker(_ problem: String?) {
         state.withLock { state in
@@ -120,9 +141,11 @@ final class BusHealth: Sendable {
     }
     var isStopping: Bool { state.withLock(\.isStopping) }
 
-    /// Whether a command may be sent: its reply will be seen. Without a broker, requests are refused at once instead of
-    /// piling up in the producer; one probe that was late does not count.
-    var canAsk: Bool { state.withLock { $0.isTailing && !$0.isStopping && $0.failedProbes < 2 } }
+    /// Where the reply to a command that is sent now will be seen; `nil` when none may be sent. Without a broker, requests
+    /// are refused at once instead of piling up in the producer; one probe that was late does not count.
+    var askable: ReplyAddress? {
+        state.withLock { $0.isStopping || $0.failedProbes >= 2 ? nil : $0.address }
+    }
 
     var report: HealthReport {
         state.withLock { state in
@@ -136,8 +159,8 @@ final class BusHealth: Sendable {
                 ],
                 ready: [
                     HealthCheck(
-                        name: "replies", ok: state.isTailing,
-                        detail: state.isTailing ? nil : "the reply topic is not read yet"),
+                        name: "replies", ok: state.address != nil,
+                        detail: state.address == nil ? "the reply topic is not read yet" : nil),
                     HealthCheck(name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil),

@@ -36,9 +36,10 @@ struct CommandWriter: Sendable {
 
     var replyTopic: String { topics.gatewayReplies }
 
+    /// - Parameter ownKey: the key of the replies that only this replica reads.
     /// - Throws: `CommandTooLarge` when the envelope is larger than services read, `UnknownCommand` when the type names
     ///   no service.
-    func record(_ command: OutgoingCommand, now: Timestamp) throws -> Record {
+    func record(_ command: OutgoingCommand, ownKey: String, now: Timestamp) throws -> Record {
         guard let service = CommandType.service(of: command.type.name) else {
             throw UnknownCommand(type: command.type.name)
         }
@@ -52,6 +53,8 @@ struct CommandWriter: Sendable {
         attributes.dataContentType = "application/json"
         attributes.partitionKey = recordKey
         attributes.replyTo = replyTopic
+        // Any replica may be asked with the same Idempotency-Key, and all have to know what it was used for.
+        attributes.replyKey = command.id.isDerived ? ReplyAddress.sharedKey : ownKey
         attributes.expiryTime = command.expires?.rfc3339
         attributes.traceParent = command.trace.parent
         attributes.traceState = command.trace.state

@@ -4,30 +4,59 @@ import Contracts
 import Foundation
 import Logging
 import Messaging
+import Metrics
 import Runtime
 
 /// Owns the tail of the reply topic. Confined to one thread.
 ///
-/// Every replica reads every partition of the one reply topic from its end, outside of any group, and passes over what
-/// it does not wait for (docs/decisions/0008-gateway-replies.md).
+/// Every replica reads the partition of its own replies and the one that all replicas share, from their ends, outside
+/// of any group, and passes over what it does not wait for (docs/decisions/0008-gateway-replies.md).
 struct ReplyThread {
     let configuration: ServiceConfiguration
     let topic: String
     let waiters: Waiters
     let health: BusHealth
     let logger: Logger
+    private let repliesRead = Counter(label: "gateway_replies_read")
 
     /// Also how late a time-out may be noticed.
     private static let turn = Duration.milliseconds(50)
 
+    init(configuration: ServiceConfiguration, topic: String, waiters: Waiters, health: BusHealth, logger: Logger) {
+        self.configuration = configuration
+        self.topic = topic
+        self.waiters = waiters
+        self.health = health
+        self.logger = logger
+    }
+
     func run() {
+        var before: ReplyAddress?
+        while let (tail, address) = open(after: before) {
+            health.tailing(address)
+            logger.info(
+                "reading replies",
+                metadata: [
+                    "topic": "\(topic)",
+                    "partitions": "\(address.partitions.map(String.init).joined(separator: " "))",
+                ])
+            read(tail)
+            health.tailing(nil)
+            tail.close()
+            if health.isStopping { return }
+            logger.notice("the reply topic has other partitions than before", metadata: ["topic": "\(topic)"])
+            before = address
+        }
+    }
+
+    /// Until asked to stop, or until the topic has other partitions.
+    private func read(_ tail: KafkaTail) {
         // Who else can write to the topic cannot answer for a service.
         let publications = Publications(configuration.keys, topics: configuration.topics)
-        guard let tail = open() else { return }
-        health.tailing()
-        logger.info("reading replies", metadata: ["topic": "\(topic)"])
-        while !health.isStopping {
-            for record in tail.poll(maxRecords: 1000, timeout: Self.turn) {
+        while !health.isStopping, !health.hasMoved {
+            let records = tail.poll(maxRecords: 1000, timeout: Self.turn)
+            if !records.isEmpty { repliesRead.increment(by: records.count) }
+            for record in records {
                 guard let value = record.value, let reply = CommandReply(envelope: value),
                     waiters.wants(reply)
                 else { continue }
@@ -41,17 +70,16 @@ struct ReplyThread {
             waiters.sweep(now: .now)
             health.turned(.tail)
         }
-        tail.close()
     }
 
     /// Waits for the broker, makes the topic if it is missing, and goes to its end.
     /// - Returns: `nil` when asked to stop meanwhile.
-    private func open() -> KafkaTail? {
+    private func open(after before: ReplyAddress?) -> (KafkaTail, ReplyAddress)? {
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !health.isStopping {
             health.turned(.tail)
             do {
-                return try openOnce()
+                return try openOnce(after: before)
             } catch {
                 logger.warning("waiting for the broker", metadata: ["error": "\(error)"])
                 health.broker("\(error)")
@@ -62,14 +90,22 @@ struct ReplyThread {
         return nil
     }
 
-    private func openOnce() throws -> KafkaTail {
+    private func openOnce(after before: ReplyAddress?) throws -> (KafkaTail, ReplyAddress) {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         defer { admin.close(timeout: .seconds(1)) }
         let spec = TopicSpec(
             name: topic, partitions: configuration.partitions, replicationFactor: configuration.replicationFactor)
         try admin.ensureTopics([spec], timeout: .seconds(10))
-        let partitions = try admin.existingTopics(timeout: .seconds(10)).filter { $0.key == topic }
-        guard !partitions.isEmpty else { throw KafkaError(code: KafkaError.Code.unknownTopic) }
-        return try KafkaTail(configuration: configuration.kafka, partitions: partitions, from: .end, logger: logger)
+        guard let count = try admin.existingTopics(timeout: .seconds(10))[topic], count > 0 else {
+            throw KafkaError(code: KafkaError.Code.unknownTopic)
+        }
+        let address = ReplyAddress(among: count, after: before) { key in
+            configuration.kafka.partition(of: Array(key.utf8), among: count)
+        } newKey: {
+            UUID().uuidString.lowercased()
+        }
+        let partitions = address.partitions.map { TopicPartition(topic: topic, partition: $0) }
+        let tail = try KafkaTail(configuration: configuration.kafka, reading: partitions, from: .end, logger: logger)
+        return (tail, address)
     }
 }

@@ -104,11 +104,15 @@ final class SendThread {
         }
     }
 
-    /// Whether the broker answers, for the readiness probe.
+    /// Whether the broker answers, for the readiness probe; and whether the reply topic is still as it was.
     private func probe() {
         do {
-            _ = try admin.existingTopics(timeout: .seconds(2))
+            let topics = try admin.existingTopics(timeout: .seconds(2))
             health.broker(nil)
+            // One that is missing for a moment says nothing.
+            if let partitions = topics[configuration.topics.gatewayReplies], partitions > 0 {
+                health.replyTopic(has: partitions)
+            }
         } catch {
             health.broker("\(error)")
         }

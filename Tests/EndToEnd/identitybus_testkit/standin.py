@@ -36,7 +36,10 @@ class StandIn:
         self.commands: list[Record] = []
         self.problems: list[str] = []
         self._stop = threading.Event()
-        self._producer = Producer(broker.client(**{"linger.ms": 0, "socket.nagle.disable": True, "log_level": 2}))
+        self._producer = Producer(broker.client(**{
+            "linger.ms": 0, "socket.nagle.disable": True, "log_level": 2,
+            # As services do: who reads only the partition of its reply key finds it there.
+            "partitioner": "murmur2_random"}))
         self._consumer = Consumer(broker.client(**{
             "group.id": "e2e-stand-in", "enable.auto.commit": False,
             "allow.auto.create.topics": broker.is_embedded, "log_level": 2}))
@@ -69,7 +72,7 @@ class StandIn:
         if signer is None:
             signer = "gateway" if command["replyto"].endswith("identity.replies.gateway.v1") else "events"
         self._producer.produce(
-            command["replyto"], value, key=command["partitionkey"].encode(),
+            command["replyto"], value, key=command.get("replykey", command["partitionkey"]).encode(),
             headers=[("signature", signature(signer, command["replyto"], [], value))] if signer else [])
         self._producer.poll(0)
 

@@ -98,7 +98,7 @@ private final class StandIn: CommandBus {
     var load: Double { 0.5 }
 
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
-        let record = try writer.record(command, now: FuzzWorld.now)
+        let record = try writer.record(command, ownKey: "own", now: FuzzWorld.now)
         let read = KafkaRecord(
             topicPartition: TopicPartition(topic: record.topic, partition: 0), offset: 0, key: record.key,
             value: record.value, headers: record.headers)
