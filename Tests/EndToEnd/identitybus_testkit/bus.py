@@ -26,12 +26,14 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers
+    # Of its producer, in milliseconds.
+    timestamp: int
 
     @classmethod
     def of(cls, message: Message) -> "Record":
         return cls(
             message.topic(), message.partition(), message.offset(), message.key(), message.value(),
-            [(name, value) for name, value in message.headers() or []])
+            [(name, value) for name, value in message.headers() or []], message.timestamp()[1])
 
     @cached_property
     def envelope(self) -> dict[str, Any]:
