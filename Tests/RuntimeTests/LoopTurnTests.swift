@@ -184,4 +184,36 @@ import Testing
         #expect(loop.starts == [KafkaOffset.beginning, 1])
         #expect(loop.replies == 3)
     }
+
+    /// A partition goes to another replica in good order. What is on its way then is waited for, so that the other one
+    /// does not publish it again.
+    @Test func aPartitionIsHandedOverWhenWhatItLedToIsDelivered() throws {
+        let before = try ManualLoop(FakeService(), isShared: true)
+        before.producer.isSlow = true
+        try before.log(["v0", "v1"])
+        try before.turn()
+        #expect(before.replies == 2)
+        before.assign(0)
+        try before.turn()
+        before.crash()
+        let loop = try ManualLoop(FakeService(), on: before.store, isShared: true)
+        try loop.turn(8)
+        #expect(loop.producer.sent.isEmpty)
+    }
+
+    /// The whole group waits for it: not for long. What is not delivered by then is published again, with the same id.
+    @Test func aHandOverDoesNotWaitForEver() throws {
+        let before = try ManualLoop(FakeService(), isShared: true)
+        before.producer.isSilent = true
+        try before.log(["v0"])
+        try before.turn()
+        before.assign(0)
+        let began = before.now
+        try before.turn()
+        #expect((.milliseconds(500)..<(.seconds(1))).contains(before.now - began))
+        before.crash()
+        let loop = try ManualLoop(FakeService(), on: before.store, isShared: true)
+        try loop.turn(8)
+        #expect(loop.producer.sent == before.producer.sent)
+    }
 }

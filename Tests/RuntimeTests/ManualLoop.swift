@@ -27,7 +27,7 @@ final class ManualLoop {
     private let group: HandGroup
     private let folder = FileManager.default.temporaryDirectory
         .appending(path: "identitybus-manual-\(UUID().uuidString)")
-    private var now = ContinuousClock.now
+    private(set) var now = ContinuousClock.now
     private var loop: ServiceLoop<FakeService>?
 
     /// - Parameters:
@@ -70,6 +70,7 @@ final class ManualLoop {
             start: LoopStart(
                 configuration: configuration, health: health, signals: signals, logger: .quiet, database: database,
                 apps: apps, watch: watch, seams: seams, trial: Trial()))
+        producer.wait = { [unowned self] in now += $0 }
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
@@ -132,7 +133,7 @@ final class ManualLoop {
     var isDatabaseWell: Bool { health.report.ready.contains { $0.name == "database" && $0.ok } }
 }
 
-/// Gives whoever is a member partitions of the commands topic, and takes none away.
+/// Gives whoever is a member partitions of the commands topic, and takes away those that are not its any more.
 final class HandGroup {
     var assigned: [TopicPartition]
     var log: [KafkaRecord] = []
@@ -166,6 +167,12 @@ final class HandConsumer: RecordConsumer {
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
         isJoined = true
+        let removed = assignment.subtracting(group.assigned)
+        if !removed.isEmpty {
+            handler?.partitionsRevoked(removed.sorted())
+            for place in removed { positions[place] = nil }
+            assignment.subtract(removed)
+        }
         let added = group.assigned.filter { !assignment.contains($0) }
         if !added.isEmpty { read(handler?.partitionsAssigned(added) ?? [:]) }
         assignment.formUnion(added)
@@ -207,11 +214,15 @@ final class HandConsumer: RecordConsumer {
     }
 }
 
-/// Delivers what it is given, unless it is told to keep quiet about it.
+/// Delivers what it is given at once, or when it was waited for, or keeps quiet about it.
 final class HandProducer: RecordProducer {
     private(set) var sent: [Record] = []
     private var reports: [DeliveryReport] = []
     var isSilent = false
+    /// Its reports come only to whoever waits for them.
+    var isSlow = false
+    /// Is told for how long it was waited.
+    var wait: (Duration) -> Void = { _ in }
     var fatalError: KafkaError? { nil }
 
     func send(_ record: Record, token: Int) throws(KafkaError) {
@@ -223,6 +234,8 @@ final class HandProducer: RecordProducer {
     }
 
     func poll(timeout: Duration) -> [DeliveryReport] {
+        if reports.isEmpty || isSlow { wait(timeout) }
+        if isSlow, timeout == .zero { return [] }
         defer { reports = [] }
         return reports
     }

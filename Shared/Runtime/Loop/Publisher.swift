@@ -199,6 +199,9 @@ final class Publisher {
         if lanes[lane]?.steps.isEmpty == true { lanes[lane] = nil }
     }
 
+    /// Whether something of the lane is not delivered yet.
+    func isDelivering(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) > 0 }
+
     /// Whether a lane has so much to deliver that nothing should be added.
     func isFull(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) >= laneLimit }
 

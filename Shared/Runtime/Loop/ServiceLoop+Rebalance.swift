@@ -30,9 +30,9 @@ extension ServiceLoop: RebalanceHandler {
         return starts
     }
 
-    /// What is on its way is still delivered, and published again by the next owner: with the same ids.
+    /// What is not delivered by then is still on its way, and the next owner publishes it again: with the same ids.
     package func partitionsRevoked(_ partitions: [TopicPartition]) {
-        note(publisher.poll(timeout: .zero))
+        awaitDeliveries(of: partitions)
         saveProgress()
         let held = partitions.compactMap { ownership[$0]?.claim.held }
         do {
@@ -47,6 +47,19 @@ extension ServiceLoop: RebalanceHandler {
     package func partitionsLost(_ partitions: [TopicPartition]) {
         forget(partitions)
         logger.warning("partitions lost", metadata: ["partitions": "\(list(partitions))"])
+    }
+
+    /// How long the whole group waits at most so that nothing is published twice.
+    private static var handoverLimit: Duration { .milliseconds(500) }
+
+    private func awaitDeliveries(of partitions: [TopicPartition]) {
+        let lanes = partitions.compactMap { ownership.lane($0) }
+        let deadline = clock.now() + Self.handoverLimit
+        note(publisher.poll(timeout: .zero))
+        // Whoever stops has waited for longer, and whoever was fenced cannot say how far it came.
+        while lanes.contains(where: publisher.isDelivering), clock.now() < deadline, !signals.isStopping, !mustRejoin {
+            note(publisher.poll(timeout: .milliseconds(5)))
+        }
     }
 
     func forget(_ partitions: [TopicPartition]) {
