@@ -91,7 +91,6 @@ def leaves_nothing(name: str, broker: Broker, database: PostgreSQL) -> None:
         assert not [group.group_id for group in groups if group.group_id.startswith(name)]
 
 
-@pytest.mark.alone
 def test_chaos_command_passes_and_leaves_nothing(
     start: Callable[..., Chaos], broker: Broker, database: PostgreSQL
 ) -> None:

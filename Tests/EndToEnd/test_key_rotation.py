@@ -192,7 +192,7 @@ def test_the_internal_key_is_changed_under_traffic(
         platform.begin(name, OLD)
     web = Web(platform)
     # Signed with apps' keys; the user service asks link, and verification asks sync, under the deployment's own.
-    traffic = Traffic(platform.bus, ("user", "sync", "verification"), rate=20).start()
+    traffic = Traffic(platform.bus, ("user", "sync", "verification"), rate=10).start()
     web.start()
     given = [GivenOut(web)]
     # 1: the new key is believed. 2: it signs; in any order. 3: the old one goes.
