@@ -173,13 +173,23 @@ public final class SQLColumns {
             if let binder {
                 try binder.bind(String(decoding: try WireJSONEncoder().encode(value), as: UTF8.self))
             } else if let cursor {
-                let text = try cursor.text(nextPlace())
-                // We wrote it: the limit on what others send says nothing about it.
-                value = try WireJSONDecoder().decode(
-                    Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
+                value = try json(Value.self, from: try cursor.text(nextPlace()), in: name)
             }
         } catch let error as StorageError {
             throw error
+        } catch {
+            throw .invalid("a \(Value.self) cannot be written as JSON into column \(name)")
+        }
+    }
+
+    /// Reads the JSON that stands in a column.
+    public func json<Value: Decodable>(
+        _ type: Value.Type, from text: String, in name: StaticString
+    ) throws(StorageError) -> Value {
+        do {
+            // We wrote it: the limit on what others send says nothing about it.
+            return try WireJSONDecoder().decode(
+                Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
         } catch {
             throw .invalid("column \(name) is not the JSON of a \(Value.self)")
         }
