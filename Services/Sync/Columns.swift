@@ -12,7 +12,7 @@ extension Profile: SQLKeyedRecord {
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &app, .key)
         try columns.column("mpid", &mpid, .key)
-        try columns.json("identities", &identities)
+        try columns.identities("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
         try columns.column("is_orphaned", &isOrphaned)
@@ -139,76 +139,5 @@ struct LinkedUserRow: SQLKeyedRecord {
         try columns.column("app", &key.app, .key)
         try columns.column("user_key", &key.id, .key)
         try columns.column("is_erased", &isErased, .highest)
-    }
-}
-
-// MARK: Kinds of columns
-
-/// What is written as some whole numbers.
-protocol NumberTuple {
-    /// As `1:2:3`.
-    var text: String { get }
-
-    /// `nil` when they are not such a thing.
-    init?(numbers: [Int64])
-}
-
-extension MPID: NumberTuple {
-    var text: String { description }
-
-    init?(numbers: [Int64]) {
-        guard numbers.count == 1 else { return nil }
-        self.init(numbers[0])
-    }
-}
-
-extension ClosedRange<Int64>: NumberTuple {
-    var text: String { "\(lowerBound):\(upperBound)" }
-
-    init?(numbers: [Int64]) {
-        guard numbers.count == 2 else { return nil }
-        self = numbers[0]...Swift.max(numbers[0], numbers[1])
-    }
-}
-
-extension DeviceRecord.SeenUser: NumberTuple {
-    var text: String { "\(mpid):\(firstSeen):\(lastSeen)" }
-
-    init?(numbers: [Int64]) {
-        guard numbers.count == 3, let mpid = MPID(numbers[0]) else { return nil }
-        self.init(mpid: mpid, firstSeen: numbers[1], lastSeen: numbers[2])
-    }
-}
-
-extension SQLColumns {
-    /// A list of numbers as `1:2:3,4:5:6`: short, and readable in a database's own shell.
-    func numbers<Element: NumberTuple>(
-        _ name: StaticString, _ list: inout [Element], _ role: Role = .latest
-    ) throws(StorageError) {
-        var text = list.map(\.text).joined(separator: ",")
-        try column(name, &text, role)
-        guard areRead else { return }
-        list = []
-        for group in text.split(separator: ",") {
-            let parts = group.split(separator: ":")
-            let numbers = parts.compactMap { Int64($0) }
-            guard numbers.count == parts.count, let element = Element(numbers: numbers) else {
-                throw StorageError(kind: .invalid, message: "column \(name) holds a list of numbers that is damaged")
-            }
-            list.append(element)
-        }
-    }
-
-    func bucket(
-        _ tokens: StaticString, _ at: StaticString, _ bucket: inout TokenBucket?
-    ) throws(StorageError) {
-        var (thousandths, time) = (bucket?.thousandths, bucket?.at)
-        try column(tokens, &thousandths)
-        try column(at, &time)
-        guard let thousandths, let time else {
-            bucket = nil
-            return
-        }
-        bucket = TokenBucket(thousandths: thousandths, at: time)
     }
 }

@@ -143,7 +143,7 @@ struct Draft: IdentityIndex {
     mutating func create(_ context: DecisionContext, _ rule: SyncRule) -> Profile {
         var counter = 0
         while true {
-            let mpid = context.newMPID(counter)
+            let mpid = state.newMPID(context, counter)
             if profile(mpid) == nil {
                 let profile = Profile(app: app, mpid: mpid, seen: now)
                 put(profile)

@@ -7,10 +7,11 @@ import Runtime
 extension SyncDecider {
     /// S45.
     func search(_ request: SyncRequest) throws(Rejection) -> Decision {
-        guard !request.identities.isEmpty else { throw Rejection(.lookupError) }
-        try requireVouching(for: request.identities)
+        let given = request.identities
+        guard !given.isEmpty else { throw Rejection(.lookupError) }
+        try requireVouching(for: given)
         var draft = Draft(state, context, .identify)
-        let identities = try draft.sift(request.identities, ignoringLogins: false)
+        let identities = try draft.sift(given, ignoringLogins: false)
         guard !identities.isEmpty else { return draft.nothingNamed }
         var device = draft.device(request.deviceId)
         try draft.throttle(&device)

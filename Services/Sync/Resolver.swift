@@ -11,7 +11,7 @@ protocol IdentityIndex {
 }
 
 /// Finds the profile that a set of identities means (F33, F36). One function for all strategies. Pure.
-struct Resolver {
+struct Resolver<Index: IdentityIndex> {
     struct Match {
         var profile: Profile
         var rule: SyncRule
@@ -20,7 +20,7 @@ struct Resolver {
     }
 
     var settings: SyncSettings
-    var index: any IdentityIndex
+    var index: Index
     /// The device's current user, which wins ties.
     var current: MPID?
 

@@ -65,7 +65,7 @@ public struct SyncDecider {
     /// The command made a profile once that was erased since: it is old, and comes again from a log.
     var madeAnErasedProfile: Bool {
         var counter = 0
-        while let profile = state.profile(app, context.newMPID(counter)) {
+        while let profile = state.profile(app, state.newMPID(context, counter)) {
             if profile.isErased { return true }
             counter += 1
         }

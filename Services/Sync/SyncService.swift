@@ -49,6 +49,7 @@ public struct SyncService: CommandService {
         let store = SyncStore(transaction: transaction)
         var state = SyncState()
         let wanted = Wanted(commands)
+        state.newMPIDs = wanted.newMPIDs
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
         state.load(try store.identities(wanted.identities), of: wanted.identities)
@@ -88,9 +89,9 @@ public struct SyncService: CommandService {
         // An MPID is taken only when a command comes again that the inbox has forgotten.
         for (command, context) in commands where command.mayCreateProfile {
             var counter = 0
-            while state.profiles[Self.newProfile(context, counter)] != nil {
+            while state.profile(context.app.id, state.newMPID(context, counter)) != nil {
                 counter += 1
-                state.load(try store.profiles([Self.newProfile(context, counter)]))
+                state.load(try store.profiles([.init(app: context.app.id, id: context.newMPID(counter))]))
             }
         }
         return state
@@ -102,6 +103,7 @@ public struct SyncService: CommandService {
         var devices: Set<DeviceRecord.Key> = []
         var identities: Set<IdentityEntry.Key> = []
         var profiles: Set<Profile.Key> = []
+        var newMPIDs: [CommandKey: MPID] = [:]
         /// Of the link service.
         var users: Set<LinkedUser> = []
         var erasedUsers: Set<LinkedUser> = []
@@ -121,7 +123,11 @@ public struct SyncService: CommandService {
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
                 if let user = command.userID { users.insert(.init(app: app.id, id: user)) }
-                if command.mayCreateProfile { profiles.insert(SyncService.newProfile(context, 0)) }
+                if command.mayCreateProfile {
+                    let mpid = context.newMPID(0)
+                    newMPIDs[context.command] = mpid
+                    profiles.insert(.init(app: app.id, id: mpid))
+                }
                 if command.reachesDevices(app.sync) { reachesDevices = true }
                 if command.isErasure {
                     hasErasure = true
@@ -130,10 +136,6 @@ public struct SyncService: CommandService {
                 }
             }
         }
-    }
-
-    private static func newProfile(_ context: DecisionContext, _ counter: Int) -> Profile.Key {
-        Profile.Key(app: context.app.id, id: context.newMPID(counter))
     }
 
     public func decide(

@@ -36,6 +36,9 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var erasures = Table<Erasure>()
     private(set) var erasedUsers: Set<LinkedUser> = []
 
+    /// The MPIDs that the batch's commands give to profiles they make. Each is an HMAC, and asked for several times.
+    var newMPIDs: [CommandKey: MPID] = [:]
+
     /// What `save` has to write beside the tables.
     private(set) var releases: [IdentityEntry.Key: Set<MPID>] = [:]
     private(set) var changedUsers: Set<LinkedUser> = []
@@ -44,6 +47,12 @@ public struct SyncState: ServiceState, Sendable {
     public init() {}
 
     func profile(_ app: AppID, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, id: mpid)] }
+
+    /// See ``Runtime/DecisionContext/newMPID(_:)``.
+    func newMPID(_ context: DecisionContext, _ counter: Int) -> MPID {
+        if counter == 0, let mpid = newMPIDs[context.command] { return mpid }
+        return context.newMPID(counter)
+    }
 
     func device(_ app: AppID, _ id: DeviceID) -> DeviceRecord {
         let key = DeviceRecord.Key(app: app, id: id)

@@ -132,7 +132,7 @@ public struct SyncStore {
     func save(_ state: SyncState) throws {
         // A new profile is inserted plainly: should another command have made the same MPID meanwhile, this is a
         // conflict and decided again, and no profile is ever overwritten.
-        let profiles = state.profiles.written
+        let profiles = state.profiles.written(isAlone: transaction.isAlone)
         try Profile.table.insert(profiles.created, in: transaction)
         try Profile.table.update(profiles.updated, in: transaction)
         try saveIdentities(state)
@@ -149,7 +149,7 @@ public struct SyncStore {
     /// A device of which nothing is known leaves no row. Plainly, as the values' rows are written.
     private func saveDevices(_ state: SyncState) throws {
         func isKept(_ device: DeviceRecord) -> Bool { !device.isUnused || device.bucket != nil }
-        let (created, updated) = state.devices.written
+        let (created, updated) = state.devices.written(isAlone: transaction.isAlone)
         try DeviceRecord.table.insert(created.filter(isKept), in: transaction)
         try DeviceRecord.table.update(updated.filter(isKept), in: transaction)
         try DeviceRecord.table.remove(updated.filter { !isKept($0) }.map(\.key), in: transaction)
@@ -158,7 +158,7 @@ public struct SyncStore {
     /// A value without holders leaves no row, so that nothing tells of it. A row may therefore go at any time: one that
     /// was read is updated and one that was not there is inserted, plainly, and whatever changed meanwhile is a conflict.
     private func saveIdentities(_ state: SyncState) throws {
-        let (created, known) = state.identities.written
+        let (created, known) = state.identities.written(isAlone: transaction.isAlone)
         try IdentityEntry.table.insert(created.filter { !$0.holders.isEmpty }, in: transaction)
         var updated = known
         // Values that somebody lost, or that are only to be written: their rows are read only now.

@@ -10,11 +10,12 @@ extension SyncDecider {
         // Best match has no known users: its logins and logouts are identifies.
         let isLogout = operation == .logout && settings.strategy.logout != .identify
         let mayBeEmpty = isLogout && context.principal.kind == .service  // S18
-        guard mayBeEmpty || !request.identities.isEmpty else { throw Rejection(.lookupError) }
+        let given = request.identities
+        guard mayBeEmpty || !given.isEmpty else { throw Rejection(.lookupError) }
         guard !madeAnErasedProfile else { throw Rejection(.profileErased) }  // S57
-        if !isLogout { try requireVouching(for: request.identities) }
+        if !isLogout { try requireVouching(for: given) }
         var draft = Draft(state, context, operation.cause)
-        let named = try draft.sift(request.identities, ignoringLogins: isLogout)
+        let named = try draft.sift(given, ignoringLogins: isLogout)
         guard mayBeEmpty || !named.isEmpty else { return draft.nothingNamed }
         let identities = named.filter { !isLogout || !settings.loginIdentities.contains($0.type) }
         var device = draft.device(request.deviceId)
@@ -95,7 +96,7 @@ extension SyncDecider {
     }
 
     private func chooseForLogout(
-        _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft, _ resolver: Resolver
+        _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft, _ resolver: Resolver<Draft>
     ) -> Choice {
         if settings.strategy.logout == .createAnonymous { return Choice(rule: .createdForLogout) }
         if settings.strategy.logout == .returnToDevices, let mpid = device.anonymous,

@@ -237,6 +237,26 @@ import Testing
         #expect(count == 0)
     }
 
+    /// Others meet in it; where there are none, it need not be written.
+    @Test func aRowThatIsPutAsItStandsIsWrittenForOthers() {
+        var table = Table<Thing>()
+        let (stored, new) = (Thing(key: Self.key("app", "a"), label: "stored"), Thing(key: Self.key("app", "b")))
+        table.load(stored)
+        table.load(new, isStored: false)
+        table.put(stored)
+        table.put(new)
+        for isAlone in [true, false] {
+            let written = table.written(isAlone: isAlone)
+            #expect(written.created == [new])
+            #expect(written.updated == (isAlone ? [] : [stored]))
+        }
+        var changed = stored
+        changed.label = "changed"
+        table.put(changed)
+        table.put(stored)
+        #expect(table.written(isAlone: true).updated == [stored], "it was changed in between")
+    }
+
     @Test func aTableKnowsWhatIsToBeWritten() {
         var table = Table<Thing>()
         let keys = ["b", "a", "c", "d"].map { Self.key("app", $0) }
@@ -252,8 +272,9 @@ import Testing
         ]
         #expect(before.map(\.?.label) == ["stored", nil, nil] && before.map { $0 == nil } == [false, true, false])
         #expect(table.changed.map(\.key) == [keys[1], keys[0], keys[3]], "in the order of the keys")
-        #expect(table.written.created.map(\.key) == [keys[1], keys[3]])
-        #expect(table.written.updated.map(\.key) == [keys[0]])
+        let written = table.written(isAlone: true)
+        #expect(written.created.map(\.key) == [keys[1], keys[3]])
+        #expect(written.updated.map(\.key) == [keys[0]])
         let taken = [table.remove(keys[0]), table.remove(keys[2])]
         #expect(taken.map(\.?.label) == ["new", nil])
         #expect(table.removed == [keys[0], keys[2]])

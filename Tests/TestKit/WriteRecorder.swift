@@ -24,6 +24,8 @@ public final class WriteRecorder: SQLTransaction {
 
     /// On which every row is written by itself.
     public let engine = SQLEngine.sqlite
+    /// What it looks for is what others meet in.
+    public let isAlone = false
     private var writes: [Key: Write] = [:]
     /// By table, the primary key first.
     private let keys: [String: [[String]]]

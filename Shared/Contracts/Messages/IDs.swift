@@ -143,7 +143,7 @@ public struct TextDigest: Codable, Sendable, Hashable, Comparable {
 
     public init(of text: String) {
         var text = text
-        bytes = text.withUTF8 { Array(SHA256.hash(data: UnsafeRawBufferPointer($0))) }
+        bytes = text.withUTF8 { SHA256.hash(data: UnsafeRawBufferPointer($0)).withUnsafeBytes { Array($0) } }
     }
 
     public static func < (left: TextDigest, right: TextDigest) -> Bool {

@@ -28,6 +28,9 @@ public enum IdentityType: String, WireEnum, Comparable {
     case microsoftPublisherID = "microsoft_publisher_id"
 
     public static func < (left: IdentityType, right: IdentityType) -> Bool { left.rawValue < right.rawValue }
+
+    /// By its byte: what Swift makes for an enum of words hashes the word, and sets of types are asked at every turn.
+    public func hash(into hasher: inout Hasher) { withUnsafeBytes(of: self) { hasher.combine(bytes: $0) } }
 }
 
 /// One identity as events and results write it.

@@ -51,12 +51,13 @@ public final class SQLColumns {
     }
 
     private(set) var described: [Column] = []
-    private let binder: (any SQLBinder)?
-    private let cursor: (any SQLCursor)?
+    @usableFromInline let binder: (any SQLBinder)?
+    @usableFromInline let cursor: (any SQLCursor)?
     /// The next column to read.
     private var place = 0
 
     /// - Parameters: neither of them to collect what is `described`.
+    @usableFromInline
     init(to binder: (any SQLBinder)? = nil, from cursor: (any SQLCursor)? = nil) {
         self.binder = binder
         self.cursor = cursor
@@ -69,6 +70,7 @@ public final class SQLColumns {
     public var areWritten: Bool { binder != nil }
 
     /// - Parameter selected: what is read in the place of the column.
+    @inlinable
     public func column<Value: SQLStorable>(
         _ name: StaticString, _ value: inout Value, _ role: Role = .latest, selected: StaticString? = nil
     ) throws(StorageError) {
@@ -82,6 +84,7 @@ public final class SQLColumns {
     }
 
     /// One that may be null.
+    @inlinable
     public func column<Value: SQLStorable>(
         _ name: StaticString, _ value: inout Value?, _ role: Role = .latest
     ) throws(StorageError) {
@@ -133,6 +136,7 @@ public final class SQLColumns {
     }
 
     /// A word of a closed set.
+    @inlinable
     public func column<Word: RawRepresentable<String>>(
         _ name: StaticString, _ value: inout Word, _ role: Role = .latest
     ) throws(StorageError) {
@@ -146,6 +150,7 @@ public final class SQLColumns {
     }
 
     /// A word of a closed set, or none.
+    @inlinable
     public func column<Word: RawRepresentable<String>>(
         _ name: StaticString, _ value: inout Word?, _ role: Role = .latest
     ) throws(StorageError) {
@@ -168,13 +173,23 @@ public final class SQLColumns {
             if let binder {
                 try binder.bind(String(decoding: try WireJSONEncoder().encode(value), as: UTF8.self))
             } else if let cursor {
-                let text = try cursor.text(nextPlace())
-                // We wrote it: the limit on what others send says nothing about it.
-                value = try WireJSONDecoder().decode(
-                    Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
+                value = try json(Value.self, from: try cursor.text(nextPlace()), in: name)
             }
         } catch let error as StorageError {
             throw error
+        } catch {
+            throw .invalid("a \(Value.self) cannot be written as JSON into column \(name)")
+        }
+    }
+
+    /// Reads the JSON that stands in a column.
+    public func json<Value: Decodable>(
+        _ type: Value.Type, from text: String, in name: StaticString
+    ) throws(StorageError) -> Value {
+        do {
+            // We wrote it: the limit on what others send says nothing about it.
+            return try WireJSONDecoder().decode(
+                Value.self, from: Array(text.utf8), limits: JSONLimits(maxBytes: .max))
         } catch {
             throw .invalid("column \(name) is not the JSON of a \(Value.self)")
         }
@@ -190,40 +205,46 @@ public final class SQLColumns {
     }
 
     /// A column that is only written, because it follows from others: what the row is looked up by.
+    @inlinable
     public func written<Value: SQLStorable>(
-        _ name: StaticString, _ value: Value?, _ role: Role = .latest
+        _ name: StaticString, _ value: @autoclosure () -> Value?, _ role: Role = .latest
     ) throws(StorageError) {
         if let binder {
-            if let value { try value.bind(to: binder) } else { try binder.bindNull() }
+            if let value = value() { try value.bind(to: binder) } else { try binder.bindNull() }
         } else if cursor == nil {
             describe(name, role, Value.self, selected: nil)
         }
     }
 
     /// A text.
-    private func describe(_ name: StaticString, _ role: Role) {
+    @usableFromInline
+    func describe(_ name: StaticString, _ role: Role) {
         describe(name, role, String.self, selected: name)
     }
 
-    private func describe<Value: SQLStorable>(
+    @usableFromInline
+    func describe<Value: SQLStorable>(
         _ name: StaticString, _ role: Role, _ type: Value.Type, selected: StaticString?
     ) {
         described.append(Column(name: "\(name)", role: role, type: Value.type, selected: selected.map { "\($0)" }))
     }
 
-    private func nextPlace() -> Int {
+    @usableFromInline
+    func nextPlace() -> Int {
         defer { place += 1 }
         return place
     }
 
     /// To be called before each row.
+    @usableFromInline
     func startRow() { place = 0 }
 
-    private static func word<Word: RawRepresentable<String>>(
+    @inlinable
+    static func word<Word: RawRepresentable<String>>(
         _ cursor: any SQLCursor, _ place: Int, _ name: StaticString
     ) throws(StorageError) -> Word {
         guard let word = Word(rawValue: try cursor.text(place)) else {
-            throw .invalid("column \(name) holds a word that is not known")
+            throw .unknownWord(in: name)
         }
         return word
     }

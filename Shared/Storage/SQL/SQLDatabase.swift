@@ -55,6 +55,9 @@ public protocol SQLTransaction: AnyObject {
     /// The engine that runs the statements.
     var engine: SQLEngine { get }
 
+    /// Whether no other transaction writes between the beginning and the end of this one.
+    var isAlone: Bool { get }
+
     /// Runs the same statement `count` times, in order; each run sees what those before it changed. One round trip on
     /// PostgreSQL, however many runs there are.
     ///
@@ -81,6 +84,8 @@ public protocol SQLTransaction: AnyObject {
 }
 
 extension SQLTransaction {
+    public var isAlone: Bool { engine == .sqlite }
+
     /// As an engine does it that works on the caller's thread.
     public func sendEach(
         _ sql: String, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void

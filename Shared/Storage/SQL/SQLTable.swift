@@ -28,13 +28,16 @@ public protocol SQLKeyedRecord: SQLRecord {
 /// On PostgreSQL many rows are one execution (``SQLRowStatement``). Each row is looked for by itself: the statements leave
 /// the server no other way. It would choose one by what it knows of the table, which is nothing while that is new, and
 /// keep to it.
+///
+/// Inlinable what is done for each row, so that every service has it made for its own rows: sorting keys and reading
+/// rows of a type that is not known took a tenth of the sync service's time.
 public struct SQLTable<Row: SQLRecord>: Sendable {
-    private let select: String
-    private let findByKey: SQLRowStatement
-    private let insert: SQLRowStatement
-    private let upsert: SQLRowStatement
-    private let update: SQLRowStatement
-    private let delete: String
+    @usableFromInline let select: String
+    @usableFromInline let findByKey: SQLRowStatement
+    @usableFromInline let insert: SQLRowStatement
+    @usableFromInline let upsert: SQLRowStatement
+    @usableFromInline let update: SQLRowStatement
+    @usableFromInline let delete: String
 
     public init(_ name: String) {
         let columns = SQLColumns()
@@ -94,7 +97,8 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     /// - Parameters:
     ///   - condition: what follows WHERE, in parameters.
     ///   - types: theirs.
-    private static func findAll(_ select: String, _ condition: String, _ types: [SQLType]) -> String {
+    @usableFromInline
+    static func findAll(_ select: String, _ condition: String, _ types: [SQLType]) -> String {
         var asked = condition
         for number in types.indices.reversed() {
             asked = asked.replacing("$\(number + 1)", with: "asked.value\(number + 1)")
@@ -112,6 +116,7 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     /// The rows for which this holds, for each of the values in their order. No round trip when there are none.
     ///
     /// - Parameter condition: what follows WHERE, in parameters that each of the values binds.
+    @inlinable
     public func find<Value: SQLBindable & Comparable>(
         _ condition: String, _ values: some Collection<Value>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
@@ -121,7 +126,8 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         return try find(statement, values, in: transaction)
     }
 
-    private func find<Value: SQLBindable & Comparable>(
+    @inlinable
+    func find<Value: SQLBindable & Comparable>(
         _ statement: SQLRowStatement, _ values: some Collection<Value>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
         let sorted = values.sorted()
@@ -133,6 +139,7 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     }
 
     /// The rows for which this holds.
+    @inlinable
     public func find(
         _ condition: String, _ parameters: [SQLValue], in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
@@ -146,7 +153,8 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     }
 
     /// The rows that `query` comes upon.
-    private func read(
+    @inlinable
+    func read(
         _ query: ((any SQLCursor) throws(StorageError) -> Void) throws(StorageError) -> Void
     ) throws(StorageError) -> [Row] {
         var rows: [Row] = []
@@ -167,21 +175,25 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     // MARK: Writing
 
     /// Writes rows over what stands there, no two of them with one key, in the order in which they are given.
+    @inlinable
     public func save(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
         try write(upsert, rows, in: transaction)
     }
 
     /// Inserts rows. One that is there already is a conflict.
+    @inlinable
     public func insert(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
         try write(insert, rows, in: transaction)
     }
 
     /// Updates rows that are there, no two with one key.
+    @inlinable
     public func update(_ rows: [Row], in transaction: any SQLTransaction) throws(StorageError) {
         try write(update, rows, in: transaction)
     }
 
-    private func write(
+    @inlinable
+    func write(
         _ statement: SQLRowStatement, _ rows: [Row], in transaction: any SQLTransaction
     ) throws(StorageError) {
         var columns: SQLColumns?
@@ -197,6 +209,7 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
 
 extension SQLTable where Row: SQLKeyedRecord {
     /// The rows with these keys; those that there are.
+    @inlinable
     public func find(
         _ keys: some Collection<Row.Key>, in transaction: any SQLTransaction
     ) throws(StorageError) -> [Row] {
@@ -206,159 +219,21 @@ extension SQLTable where Row: SQLKeyedRecord {
     /// Inserts what the batch has made, updates what it has changed and deletes what it has removed. Whatever another
     /// transaction did to one of these rows since they were read is a conflict: "insert or update" would bring back a
     /// row that another one has just deleted.
-    public func save(_ table: Table<Row>, in transaction: any SQLTransaction) throws(StorageError) {
-        let (created, updated) = table.written
+    @inlinable
+    public func save(
+        _ table: Table<Row>, in transaction: any SQLTransaction
+    ) throws(StorageError) where Row: Equatable {
+        let (created, updated) = table.written(isAlone: transaction.isAlone)
         try insert(created, in: transaction)
         try update(updated, in: transaction)
         try remove(table.removed, in: transaction)
     }
 
     /// Deletes rows. One that is not there is no error.
+    @inlinable
     public func remove(_ keys: [Row.Key], in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.sendEach(delete, count: keys.count) { (index, binder) throws(StorageError) in
             try keys[index].bind(to: binder)
         }
-    }
-}
-
-/// The rows of one table that a batch touches, as its decisions leave them, and what of them is to be written.
-///
-/// Inlinable, so that every service has it made for its own here.
-public struct Table<Row: SQLKeyedRecord>: Sendable {
-    @usableFromInline var here: [Row.Key: Row] = [:]
-    /// What stands in the database.
-    @usableFromInline var stored: Set<Row.Key> = []
-    /// What was put or removed.
-    @usableFromInline var touched: Set<Row.Key> = []
-
-    @inlinable public init() {}
-
-    @inlinable public subscript(key: Row.Key) -> Row? { here[key] }
-
-    /// By key.
-    @inlinable public var rows: [Row.Key: Row] { here }
-
-    @inlinable public var keys: Dictionary<Row.Key, Row>.Keys { here.keys }
-
-    @inlinable public var values: Dictionary<Row.Key, Row>.Values { here.values }
-
-    @inlinable public var count: Int { here.count }
-
-    @inlinable public var isEmpty: Bool { here.isEmpty }
-
-    /// Adds a row as it stands in the database, or as it would stand there. One that is here already stays as it is.
-    /// - Returns: whether it was added.
-    @inlinable @discardableResult
-    public mutating func load(_ row: Row, isStored: Bool = true) -> Bool {
-        let key = row.key
-        guard here[key] == nil, !touched.contains(key) else { return false }
-        here[key] = row
-        if isStored { stored.insert(key) }
-        return true
-    }
-
-    /// Changes a row, or makes a new one.
-    /// - Returns: the row as it was.
-    @inlinable @discardableResult
-    public mutating func put(_ row: Row) -> Row? {
-        let key = row.key
-        touched.insert(key)
-        return here.updateValue(row, forKey: key)
-    }
-
-    /// Takes a row away.
-    /// - Returns: the row as it was.
-    @inlinable @discardableResult
-    public mutating func remove(_ key: Row.Key) -> Row? {
-        touched.insert(key)
-        return here.removeValue(forKey: key)
-    }
-
-    /// What was put and is still here, by key.
-    @inlinable public var changed: [Row] { touched.sorted().compactMap { here[$0] } }
-
-    /// What of it did not stand in the database and what did, each by key.
-    @inlinable public var written: (created: [Row], updated: [Row]) {
-        var (created, updated): ([Row], [Row]) = ([], [])
-        for row in changed {
-            if stored.contains(row.key) { updated.append(row) } else { created.append(row) }
-        }
-        return (created, updated)
-    }
-
-    /// What was taken away, by key.
-    @inlinable public var removed: [Row.Key] { touched.filter { here[$0] == nil }.sorted() }
-}
-
-/// A statement that is run for each of many rows, with the one that takes all of them at once.
-///
-/// On PostgreSQL many rows are one execution, with an array for each parameter, which costs the server less than an
-/// execution for each.
-struct SQLRowStatement: Sendable {
-    /// Its parameters are what one row binds.
-    let each: String
-    /// Its parameters are arrays of what the rows bind in their place. For PostgreSQL, and asked for only there.
-    let all: @Sendable () -> String
-    /// What a row binds.
-    let types: [SQLType]
-    /// More rows than this are one execution.
-    static let fewRows = 8
-
-    init(each: String, all: @escaping @autoclosure @Sendable () -> String, types: [SQLType]) {
-        self.each = each
-        self.all = all
-        self.types = types
-    }
-
-    /// - Parameter ending: what follows, an ON CONFLICT say.
-    static func insert(
-        into table: String, _ columns: [(name: String, type: SQLType)], ending: String = ""
-    ) -> SQLRowStatement {
-        let types = columns.map(\.type)
-        let into = "INSERT INTO \(table) (\(columns.map(\.name).joined(separator: ", ")))"
-        let parameters = (1...types.count).map { "$\($0)" }.joined(separator: ", ")
-        let all = "\(into) SELECT * FROM \(unnested(types))\(ending)"
-        return SQLRowStatement(each: "\(into) VALUES (\(parameters))\(ending)", all: all, types: types)
-    }
-
-    /// The rows, made of the arrays.
-    static func unnested(_ types: [SQLType]) -> String {
-        "unnest(\(types.enumerated().map { $1.array($0 + 1) }.joined(separator: ", ")))"
-    }
-}
-
-extension SQLTransaction {
-    /// Like ``sendEach(_:count:bind:)``.
-    func send(
-        _ statement: SQLRowStatement, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void
-    ) throws(StorageError) {
-        guard let rows = try atOnce(statement, count, bind) else {
-            return try sendEach(statement.each, count: count, bind: bind)
-        }
-        try sendEach(statement.all(), count: 1) { (_, binder) throws(StorageError) in try rows.bind(to: binder) }
-    }
-
-    /// Like ``queryEach(_:count:bind:row:)``, for rows of an answer that say themselves what they answer.
-    func query(
-        _ statement: SQLRowStatement, count: Int, bind: (Int, any SQLBinder) throws(StorageError) -> Void,
-        row: (any SQLCursor) throws(StorageError) -> Void
-    ) throws(StorageError) {
-        func read(_: Int, _ cursor: any SQLCursor) throws(StorageError) { try row(cursor) }
-        guard let rows = try atOnce(statement, count, bind) else {
-            return try queryEach(statement.each, count: count, bind: bind, row: read)
-        }
-        try queryEach(
-            statement.all(), count: 1, bind: { (_, binder) throws(StorageError) in try rows.bind(to: binder) },
-            row: read)
-    }
-
-    /// The rows in one, where that is the better way.
-    private func atOnce(
-        _ statement: SQLRowStatement, _ count: Int, _ bind: (Int, any SQLBinder) throws(StorageError) -> Void
-    ) throws(StorageError) -> PostgreSQLArrays? {
-        guard engine == .postgresql, count > SQLRowStatement.fewRows else { return nil }
-        let arrays = PostgreSQLArrays(of: statement.types, count: count)
-        for index in 0..<count { try bind(index, arrays) }
-        return arrays
     }
 }

@@ -39,6 +39,11 @@ public struct StorageError: Error, Sendable, Hashable {
         StorageError(kind: .invalid, message: message)
     }
 
+    @usableFromInline
+    static func unknownWord(in column: StaticString) -> StorageError {
+        .invalid("column \(column) holds a word that is not known")
+    }
+
     static func noColumn(_ column: Int, of count: Int) -> StorageError {
         .invalid("column \(column) was asked of a row with \(count) columns")
     }

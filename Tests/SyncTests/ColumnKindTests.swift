@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import TestKit
+import Testing
+import WireJSON
+
+@testable import Sync
+
+/// What stands in one column: as other versions of the service write it, and read it.
+@Suite struct ColumnKindTests {
+    private static let values: [[String]] = [
+        [], ["a@b.example"], ["two words", "é/\u{7f}\u{2028}", ""], ["\"", "x"], ["x", "\\"], ["\n"], ["\u{1}\u{1f}"],
+    ]
+
+    @Test(arguments: values) func identitiesAreWrittenAsAnyJSON(_ values: [String]) throws {
+        let identities = zip([.email, .customerID, .rokuPublisherID], values).map { Identity($0, IdentityValue($1)) }
+        let json = String(decoding: try WireJSONEncoder().encode(identities), as: UTF8.self)
+        let isEscaped = json.contains("\\")
+        #expect(IdentityList.text(identities) == (isEscaped ? nil : json))
+        #expect(IdentityList.read(json) == (isEscaped ? nil : identities))
+        let store = try SyncTestStore(.sqlite)
+        var profile = Profile(app: "app", mpid: .max, seen: 1)
+        profile.identities = identities
+        let found = try store.database.transaction { transaction in
+            try Profile.table.insert([profile], in: transaction)
+            #expect(try transaction.query("SELECT identities FROM profiles").first?.text(0) == json)
+            return try Profile.table.find([profile.key], in: transaction)
+        }
+        #expect(found == [profile])
+    }
+
+    @Test(arguments: [
+        "", "[", "[]]", "[{}]", #"[{"type":"email","value":"a"}"#, #"[{"type":"email","value":"a"},]"#,
+        #"[{"type":"email","value":"a"}{"type":"email","value":"b"}]"#, #"[{"type":"none","value":"a"}]"#,
+        #"[{"value":"a","type":"email"}]"#, #" [{"type":"email","value":"a"}]"#, #"[,{"type":"email","value":"a"}]"#,
+    ]) func otherTextIsLeftToTheJSONReader(_ text: String) { #expect(IdentityList.read(text) == nil) }
+
+    @Test func numbersComeBack() throws {
+        let ranges: [ClosedRange<Int64>] = [.min ... .max, -10...0, 7...7]
+        let text = "-9223372036854775808:9223372036854775807,-10:0,7:7"
+        #expect(NumberList.text(ranges) == text && NumberList.read(text) == ranges)
+        #expect(NumberList.text([MPID]()).isEmpty && NumberList.read("") == [MPID]())
+        let user = DeviceRecord.SeenUser(mpid: .max, firstSeen: 1, lastSeen: -2)
+        #expect(NumberList.read(NumberList.text([user, user])) == [user, user])
+    }
+
+    @Test(arguments: [
+        "1", "1:2:3", "a:1", ",", "1:2,", ",1:2", "1::2", "-:1", "1:2;3:4", "+1:2", "9223372036854775808:1",
+        "-9223372036854775809:1", "99999999999999999999:1", "1:2 ",
+    ]) func aDamagedListIsNone(_ text: String) { #expect(NumberList.read(text) as [ClosedRange<Int64>]? == nil) }
+}
