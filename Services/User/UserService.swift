@@ -40,8 +40,9 @@ public struct UserService: CommandService {
         var state = UserState()
         var wanted = Wanted()
         for (command, context) in commands { wanted.add(command, context) }
-        state.load(try store.installs(wanted.installs))
         state.load(try store.installs(awaiting: wanted.forwards))
+        // An answer and the event of the same change come together, and are about one row.
+        state.load(try store.installs(wanted.installs.filter { state.installs[$0] == nil }))
         state.load(try store.installs(of: wanted.forgotten))
         wanted.digests.formUnion(state.installs.values.compactMap { $0.code?.digest })
         wanted.users.formUnion(state.installs.values.compactMap { $0.facts.userID })

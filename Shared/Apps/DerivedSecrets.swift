@@ -2,6 +2,7 @@
 
 public import Contracts
 public import Crypto
+import Synchronization
 
 /// Ids and secrets that a decider gives out: unguessable for everybody outside, and the same when the command is decided
 /// again.
@@ -12,6 +13,7 @@ public struct DerivedSecrets: Sendable {
     public let salt: SymmetricKey
     private let tokenKey: SymmetricKey
     private let previousTokenKeys: [SymmetricKey]
+    private let known = KnownKeys()
 
     /// For tests, and deciders that give out no secrets.
     public static let none = DerivedSecrets(.none, salt: [UInt8](repeating: 0, count: 32))
@@ -29,7 +31,9 @@ public struct DerivedSecrets: Sendable {
     public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, salt) }
 
     /// The key that an app's user tokens are signed with.
-    public func tokenKey(of app: AppID) -> SymmetricKey { Self.tokenKey(of: app, tokenKey) }
+    public func tokenKey(of app: AppID) -> SymmetricKey {
+        known.key(of: app) { Self.tokenKey(of: app, tokenKey) }
+    }
 
     /// The keys that an app's user tokens may be signed with: of each internal key one.
     public func tokenKeys(of app: AppID) -> [SymmetricKey] {
@@ -47,5 +51,19 @@ public struct DerivedSecrets: Sendable {
             hmac.update(data: Array(part.utf8))
         }
         return Array(hmac.finalize())
+    }
+}
+
+/// Keys that were derived before: that takes longer than to sign a token. There are as many as apps.
+private final class KnownKeys: Sendable {
+    private let keys = Mutex<[AppID: SymmetricKey]>([:])
+
+    func key(of app: AppID, _ derived: () -> SymmetricKey) -> SymmetricKey {
+        keys.withLock { keys in
+            if let key = keys[app] { return key }
+            let key = derived()
+            keys[app] = key
+            return key
+        }
     }
 }

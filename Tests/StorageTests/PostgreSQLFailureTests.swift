@@ -82,11 +82,11 @@ import Testing
         #expect(try database.read("SELECT id FROM items").isEmpty)
     }
 
-    /// The server is asked to keep the outbox as it is, once.
-    @Test func theOutboxIsNotCompressed() throws {
+    /// The server is asked to keep the outbox and the sagas as they are, once.
+    @Test(arguments: ["outbox", "saga"]) func longRowsAreNotCompressed(_ table: String) throws {
         let store = try TestStore(.postgresql)
         let database = try store.open()
-        let options = "SELECT CAST(reloptions AS TEXT) FROM pg_class WHERE oid = to_regclass('outbox')"
+        let options = "SELECT CAST(reloptions AS TEXT) FROM pg_class WHERE oid = to_regclass('\(table)')"
         for _ in 0..<2 {
             try Migrator(StorageSchema.migrations).run(on: database)
             #expect(try database.read(options) == [SQLRow(["{toast_tuple_target=8160}"])])

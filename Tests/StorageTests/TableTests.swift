@@ -134,6 +134,28 @@ import Testing
         }
         #expect(updated == things, "an update writes everything, and makes no row")
         #expect(failure { try database.transaction { try Thing.table.insert(things, in: $0) } }?.kind == .conflict)
+        let left = try database.transaction { (transaction) throws in
+            try Thing.table.remove(nobody.map(\.key) + things.dropLast().map(\.key), in: transaction)
+            return try transaction.query("SELECT made_by FROM things").map { try $0.text(0) }
+        }
+        #expect(left == [things[count - 1].madeBy], "what has these keys is deleted, and nothing else")
+    }
+
+    /// Of few rows, which are deleted one by one, and of many, which are deleted at once.
+    @Test(arguments: [1, 20], ["UPDATE things SET uses = 5", "DELETE FROM things"])
+    func whatIsDeletedAndHasChangedMeanwhileIsAConflict(_ count: Int, _ meanwhile: String) throws {
+        let (store, one) = try store(.postgresql)
+        let two = try store.open()
+        let things = (0..<count).map { Thing(key: Self.key("a", CommandID("\($0)"))) }
+        try one.transaction { try Thing.table.insert(things, in: $0) }
+        let error = failure {
+            try one.transaction { (transaction) throws in
+                _ = try Thing.table.find(things.map(\.key), in: transaction)
+                try two.transaction { try $0.execute("\(meanwhile) WHERE id = '0'") }
+                try Thing.table.remove(things.map(\.key), in: transaction)
+            }
+        }
+        #expect(error?.kind == .conflict)
     }
 
     /// What stands there stays, is replaced, raised or added to, as its column says.

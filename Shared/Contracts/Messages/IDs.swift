@@ -119,6 +119,22 @@ extension String {
     }
 }
 
+extension [UInt8] {
+    /// Below, at or above 0 as these bytes stand before, equal or stand behind the other's.
+    fileprivate func byteOrder(_ other: [UInt8]) -> Int {
+        withUnsafeBytes { left in
+            other.withUnsafeBytes { right in
+                let count = Swift.min(left.count, right.count)
+                guard count > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress else {
+                    return left.count - right.count
+                }
+                let order = memcmp(leftStart, rightStart, count)
+                return order == 0 ? left.count - right.count : Int(order)
+            }
+        }
+    }
+}
+
 /// An id within its app: two apps may use the same one for different things.
 @frozen
 public struct Scoped<ID: Hashable & Comparable & Sendable>: Hashable, Comparable, Sendable {
@@ -136,8 +152,12 @@ public struct Scoped<ID: Hashable & Comparable & Sendable>: Hashable, Comparable
 }
 
 /// What a text is found by in an index: its SHA-256. The text itself may be longer than an index entry can be.
+///
+/// Compared, hashed, read and written by hand: what comes of itself does that byte by byte through the generic forms.
 public struct TextDigest: Codable, Sendable, Hashable, Comparable {
     public let bytes: [UInt8]
+
+    private enum CodingKeys: CodingKey { case bytes }
 
     public init(bytes: [UInt8]) { self.bytes = bytes }
 
@@ -146,9 +166,25 @@ public struct TextDigest: Codable, Sendable, Hashable, Comparable {
         bytes = text.withUTF8 { SHA256.hash(data: UnsafeRawBufferPointer($0)).withUnsafeBytes { Array($0) } }
     }
 
-    public static func < (left: TextDigest, right: TextDigest) -> Bool {
-        left.bytes.lexicographicallyPrecedes(right.bytes)
+    public init(from decoder: any Decoder) throws {
+        var list = try decoder.container(keyedBy: CodingKeys.self).nestedUnkeyedContainer(forKey: .bytes)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(SHA256.byteCount)
+        while !list.isAtEnd { bytes.append(try list.decode(UInt8.self)) }
+        self.bytes = bytes
     }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        var list = container.nestedUnkeyedContainer(forKey: .bytes)
+        for byte in bytes { try list.encode(byte) }
+    }
+
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+
+    public static func == (left: TextDigest, right: TextDigest) -> Bool { left.bytes.byteOrder(right.bytes) == 0 }
+
+    public static func < (left: TextDigest, right: TextDigest) -> Bool { left.bytes.byteOrder(right.bytes) < 0 }
 }
 
 /// A profile's id: a signed 64-bit number, never 0. Written as a string, because JSON numbers lose digits beyond 53 bits

@@ -40,12 +40,13 @@ final class Entry {
     func inboxRow(now: Timestamp, decider: Int64, vault: OutboxVault) throws -> InboxRow {
         receipt.type = type
         receipt.reason = reason
-        let parts = ReplyParts(
-            key: key, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
-            decidedAt: now.milliseconds, id: receipt.id)
+        let packed = try vault.close(
+            receipt,
+            ReplyParts(
+                key: key, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
+                decidedAt: now.milliseconds, id: receipt.id))
         return InboxRow(
-            position: position, key: key, digest: digest, verdict: outcome,
-            receipt: try vault.close(receipt, parts),
+            position: position, key: key, digest: digest, verdict: outcome, receipt: packed,
             loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
             decidedAt: now.milliseconds, decider: decider)
     }
@@ -233,7 +234,8 @@ struct OutboxVault {
     }
 
     /// The inbox's form of a receipt.
-    func close(_ receipt: Receipt, _ parts: ReplyParts) throws -> [UInt8] {
+    /// - Parameter parts: made only where there is a reply to take them out of.
+    func close(_ receipt: Receipt, _ parts: @autoclosure () -> ReplyParts) throws -> [UInt8] {
         try ReceiptCodec.encode(receipt, parts, packing: packing, seal: seal)
     }
 

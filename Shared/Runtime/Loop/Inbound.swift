@@ -217,10 +217,13 @@ struct InboundReader<Service: CommandService> {
 
     /// The forward that is settled by this message: by a reply that is the last one.
     private func answers(_ event: CloudEvent<JSONView>) -> CommandID? {
-        guard event.attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data.value),
-            reply.status != .pending
+        guard event.attributes.type == ReceivedReply.type else { return nil }
+        // The rest of the reply is read with its command.
+        let members = event.data.members(settling)
+        guard let id = members[0]?.stringValue, let status = members[1]?.stringValue,
+            status != ReplyStatus.pending.rawValue
         else { return nil }
-        return reply.commandId
+        return CommandID(id)
     }
 
     private func body(_ event: CloudEvent<JSONView>, _ input: Input<Command>) -> Result<Command, Rejection> {
@@ -238,6 +241,9 @@ struct InboundReader<Service: CommandService> {
         }
     }
 }
+
+/// What says which command a reply answers, and whether for good.
+private let settling = JSONNames(["commandId", "status"])
 
 /// Where replies may be sent. An app that has a reply topic of its own gets the answers to its API keys there and
 /// nowhere else; nobody else may name it. Replies hold authentication codes and tokens, and a topic is all that Kafka

@@ -110,7 +110,7 @@ enum ReceiptCodec {
     ///   - parts: what follows from the command.
     ///   - seal: encrypts a secret.
     static func encode(
-        _ receipt: Receipt, _ parts: ReplyParts, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
+        _ receipt: Receipt, _ parts: () -> ReplyParts, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
     ) throws -> [UInt8] {
         // Most are not longer.
         var text = Writer(capacity: 1536)
@@ -134,7 +134,7 @@ enum ReceiptCodec {
                 text.write(bytes: header.rawName ?? Array(header.name.utf8))
                 text.write(bytes: header.value)
             }
-            let shortened = reply.value.flatMap { parts.removed(from: $0) }
+            let shortened = reply.value.flatMap { parts().removed(from: $0) }
             text.write(shortened == nil ? 0 : 1)
             let value = shortened ?? reply.value
             if reply.role == .confidentialReply, let value {

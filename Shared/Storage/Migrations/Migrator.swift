@@ -87,7 +87,7 @@ public struct Migrator: Sendable {
             for migration in missing {
                 try apply(migration, in: transaction)
             }
-            try StorageSchema.keepOutboxPlain(in: transaction)
+            try StorageSchema.keepRowsPlain(in: transaction)
             return missing.map(\.number)
         }
     }

@@ -155,18 +155,21 @@ public enum StorageSchema {
         )
         """
 
-    /// PostgreSQL would compress rows of more than 2 kB, which takes a quarter of its time and more, and these are gone in
-    /// a moment. Says nothing about what is in the table, so it is no migration; done
-    /// once, by whoever owns the table.
-    static func keepOutboxPlain(in transaction: any SQLTransaction) throws(StorageError) {
+    /// PostgreSQL would compress rows of more than 2 kB, and put what is still too long elsewhere, which takes a quarter of
+    /// its time and more. The outbox's rows are gone in a moment; a saga's is long because of an answer that is
+    /// encrypted, so it gets no shorter. Says nothing about what is in the tables, so it is no migration; done once, by
+    /// whoever owns them.
+    static func keepRowsPlain(in transaction: any SQLTransaction) throws(StorageError) {
         guard transaction.engine == .postgresql else { return }
-        let compressed = try transaction.query(
-            """
-            SELECT 1 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('outbox')
-                AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
-                AND pg_catalog.pg_has_role(relowner, 'USAGE')
-            """)
-        if !compressed.isEmpty { try transaction.execute("ALTER TABLE outbox SET (toast_tuple_target = 8160)") }
+        for table in ["outbox", "saga"] {
+            let compressed = try transaction.query(
+                """
+                SELECT 1 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('\(table)')
+                    AND NOT COALESCE(reloptions, '{}') @> ARRAY['toast_tuple_target=8160']
+                    AND pg_catalog.pg_has_role(relowner, 'USAGE')
+                """)
+            if !compressed.isEmpty { try transaction.execute("ALTER TABLE \(table) SET (toast_tuple_target = 8160)") }
+        }
     }
 
     /// One row: the newest generation of the inbox, and the log's time when it began.

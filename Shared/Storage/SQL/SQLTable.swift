@@ -37,7 +37,7 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
     @usableFromInline let insert: SQLRowStatement
     @usableFromInline let upsert: SQLRowStatement
     @usableFromInline let update: SQLRowStatement
-    @usableFromInline let delete: String
+    @usableFromInline let delete: SQLRowStatement
 
     public init(_ name: String) {
         let columns = SQLColumns()
@@ -54,7 +54,16 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
         select = "SELECT \(all.compactMap(\.selected).joined(separator: ", ")) FROM \(name) WHERE "
         let findAllByKey = Self.findAll(select, byKey, keys.map(\.type))
         findByKey = SQLRowStatement(each: select + byKey, all: findAllByKey, types: keys.map(\.type))
-        delete = "DELETE FROM \(name) WHERE \(byKey)"
+        // OFFSET 0 is a fence, and a row's place can be asked for in one way only.
+        let deleteAll = """
+            DELETE FROM \(name) USING \(SQLRowStatement.unnested(keys.map(\.type))) AS given \
+            (\(keys.map(\.name).joined(separator: ", "))), \
+            LATERAL (SELECT ctid AS place FROM \(name) AS stored \
+            WHERE \(keys.map { "stored.\($0.name) = given.\($0.name)" }.joined(separator: " AND ")) OFFSET 0) AS found \
+            WHERE \(name).ctid = found.place
+            """
+        delete = SQLRowStatement(
+            each: "DELETE FROM \(name) WHERE \(byKey)", all: deleteAll, types: keys.map(\.type))
         let described = all.map { (name: $0.name, type: $0.type) }
         insert = .insert(into: name, described)
         let merged = all.compactMap { Self.merged($0, in: name) }
@@ -64,7 +73,6 @@ public struct SQLTable<Row: SQLRecord>: Sendable {
                  ON CONFLICT (\(keys.map(\.name).joined(separator: ", "))) \
                 DO \(merged.isEmpty ? "NOTHING" : "UPDATE SET \(merged.joined(separator: ", "))")
                 """)
-        // OFFSET 0 is a fence, and a row's place can be asked for in one way only.
         let updateAll = """
             UPDATE \(name) SET \(all.filter { $0.role != .key }.map { "\($0.name) = given.\($0.name)" }
                 .joined(separator: ", ")) \
@@ -232,7 +240,7 @@ extension SQLTable where Row: SQLKeyedRecord {
     /// Deletes rows. One that is not there is no error.
     @inlinable
     public func remove(_ keys: [Row.Key], in transaction: any SQLTransaction) throws(StorageError) {
-        try transaction.sendEach(delete, count: keys.count) { (index, binder) throws(StorageError) in
+        try transaction.send(delete, count: keys.count) { (index, binder) throws(StorageError) in
             try keys[index].bind(to: binder)
         }
     }
