@@ -197,16 +197,19 @@ def gateway(runner: Runner) -> None:
 def steady(runner: Runner) -> None:
     """A store that has run for weeks: as much is forgotten as is decided."""
     options = runner.options
+    name = f"link, {options.remembered:,} decisions remembered"
+    parts = {
+        f"{name}, {options.seconds} s": (
+            "latency", "--rate", options.rate or 1500, "--seconds", options.seconds),
+        f"{name}, drained": ("drain", "--commands", runner.commands(60_000), "--rate", 1500),
+    }
     for _ in runner.rounds():
         for engine in runner.engines():
-            runner.measure(
-                f"link, {options.remembered:,} decisions remembered, {options.seconds} s", "link", "latency", engine,
-                "--rate", options.rate or 1500, "--seconds", options.seconds, "--remembered", options.remembered,
-                environment={"JOURNAL_RETENTION_HOURS": "24"})
-            runner.measure(
-                f"link, {options.remembered:,} decisions remembered, drained", "link", "drain", engine,
-                "--commands", runner.commands(60_000), "--remembered", options.remembered, "--rate", 1500,
-                environment={"JOURNAL_RETENTION_HOURS": "24"})
+            for name, (mode, *arguments) in parts.items():
+                if (options.only or "") in name:
+                    runner.measure(
+                        name, "link", mode, engine, *arguments, "--remembered", options.remembered,
+                        environment={"JOURNAL_RETENTION_HOURS": "24"})
 
 
 def profile(runner: Runner) -> None:
@@ -354,7 +357,7 @@ def main() -> None:
     parser.add_argument("--remembered", type=int, default=10_000_000, help="of steady: decisions in the store")
     parser.add_argument("--connections", type=int, default=200, help="of gateway")
     parser.add_argument("--batch", type=int, default=500, help="of compare and summary: records in a transaction")
-    parser.add_argument("--only", help="of compare and summary: contenders whose name has this in it")
+    parser.add_argument("--only", help="of compare, summary and steady: what has this in its name")
     parser.add_argument(
         "--before", type=Path, help="of compare and summary: the executables of an earlier state, which competes then")
     parser.add_argument("--update", action="store_true", help="of counts: what is counted is right from now on")
