@@ -243,11 +243,10 @@ struct Draft: IdentityIndex {
         }
     }
 
-    /// A known profile that is anonymous now can be found by all of its values: who relied on passing it over must
-    /// decide again, so their rows are written.
-    mutating func guardNewlyAnonymous() {
-        for profile in profiles.values where !profile.isKnown(settings) {
-            guard state.profile(app, profile.mpid)?.isKnown(settings) == true else { continue }
+    /// A known profile that is anonymous now can be found by all of its values, and one that was anonymous no longer: who
+    /// relied on the one or the other must decide again, so their rows are written.
+    mutating func guardSwitched() {
+        for profile in switched.values {
             for identity in profile.identities {
                 let key = key(identity)
                 if let entry = entry(key) { entries[key] = entry } else { touches.insert(key) }

@@ -33,7 +33,7 @@ extension SyncDecider {
             results += touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
         }
         draft.settleOrphans()
-        draft.guardNewlyAnonymous()
+        draft.guardSwitched()
         guard let after = draft.profile(command.mpid) else { throw Rejection(.internalError) }
         let result = SyncResult(
             mpid: command.mpid, isLoggedIn: after.isKnown(settings), isEphemeral: after.isEphemeral(settings),

@@ -16,7 +16,7 @@ public struct SyncState: ServiceState, Sendable {
         /// The profile gives the value up. For a value that no command of the batch names, so that its row is not
         /// here and nothing relies on it.
         case release(IdentityEntry.Key, MPID)
-        /// The value's row is written as it stands, see `Draft.guardNewlyAnonymous`.
+        /// The value's row is written as it stands, see `Draft.guardSwitched`.
         case touch(IdentityEntry.Key)
         /// A profile took the link service's user from a link.
         case linked(LinkedUser)

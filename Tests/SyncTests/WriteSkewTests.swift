@@ -71,6 +71,31 @@ import Testing
         #expect(skew.meeting == 1)
     }
 
+    /// Decision 9. Found by the search above with TEST_SEED=4386816303186390380: a value that is given and taken again
+    /// leaves no row in which two could meet.
+    @Test func whoFoundAPersonAnonymousMeetsWhoMakesThemKnown() throws {
+        let world = World(.worked(.link))
+        let person = try #require(world.identify(["ios_idfv": "x"])?.mpid)
+        let commands: [SyncCommand] = [
+            .modify(
+                ModifyIdentities(
+                    mpid: person,
+                    changes: [
+                        .init(identityType: "customerid", oldValue: nil, newValue: "anna"),
+                        .init(identityType: "customerid", oldValue: nil, newValue: "bob"),
+                    ])),
+            .move(.login, SyncRequest(deviceId: "d2", knownIdentities: ["customerid": "anna", "ios_idfv": "x"])),
+        ]
+        var skew = WriteSkew(SyncService(aliasDelay: .seconds(1)), stored: Self.stored)
+        let steps = commands.map { command in
+            world.count += 1
+            return (command, world.context)
+        }
+        try skew.pair(steps.map { ($0.0, $0.1) }, on: world.state, "by hand")
+        #expect(skew.changing == 1)
+        #expect(skew.meeting == 1)
+    }
+
     /// What the link service says of a user, and that it is erased, come over two topics. Both write the user's row.
     @Test func aLinkAndAnErasureOfItsUserMeet() throws {
         let event = Linked(
