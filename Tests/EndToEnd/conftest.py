@@ -37,13 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(50_000, 25, 25)
     config.addinivalue_line("markers", "chaos: kills, pauses and outages under load; takes minutes")
     config.addinivalue_line("markers", "slow: waits for many seconds; left out of the inner loop")
-    config.addinivalue_line("markers", "alone: measures time or the processor; nothing may run beside it")
+    config.addinivalue_line("markers", "alone: measures time or the processor; little may run beside it")
     config.addinivalue_line("markers", "outage: stops its broker; alone if that is one that others use")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long ones go first, then what keeps a worker busy for long."""
+    """What takes a worker minutes goes first, then what takes long, then what is much: so that all of them end together."""
     names: Counter[str] = Counter()
     for item in items:
         # The tests that schemathesis makes share one name, and workers run a name once.
@@ -56,8 +56,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(
                     reason="stops the broker; KAFKA_STOP_COMMAND and KAFKA_START_COMMAND do not say how"))
     size = Counter(shared(item.nodeid) for item in items)
-    items.sort(key=lambda item: (
-        item.get_closest_marker("chaos") is None, -size[shared(item.nodeid)], shared(item.nodeid)))
+    long = {mark: {shared(item.nodeid) for item in items if item.get_closest_marker(mark)} for mark in ("chaos", "slow")}
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int, str]:
+        group = shared(item.nodeid)
+        return group not in long["chaos"], group not in long["slow"], -size[group], group
+
+    items.sort(key=place)
 
 
 # Modules whose tests share nothing that is costly to make.

@@ -172,6 +172,7 @@ def replay(broker: Broker, records: list[Record]) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.slow
 def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     platform: GatewayDeployment, client: Client
 ) -> None:

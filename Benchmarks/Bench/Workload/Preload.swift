@@ -32,8 +32,8 @@ enum Preload {
         var lowest: [TopicPartition: Int64] = [:]
         let deadline = ContinuousClock.now + .seconds(60)
         while found < count, ContinuousClock.now < deadline {
+            // Nothing for a while says nothing: the machine may be busy.
             let records = tail.poll(maxRecords: 5000, timeout: .seconds(2))
-            if records.isEmpty { break }
             found += records.count
             for record in records where lowest[record.topicPartition] == nil {
                 lowest[record.topicPartition] = record.offset
