@@ -74,14 +74,13 @@ enum ClientRole: CaseIterable {
     /// One 8 MiB message must fit through; librdkafka wants the receive limit above the fetch limit. The session is
     /// as short as a broker allows by default, because being thrown out is harmless (the database says who owns a
     /// partition) and because its end is waited for: by the partitions of a killed replica, and by a whole group after
-    /// a broker was away for longer, since the broker still counts its members of before. A service has a client for each
-    /// topic that it reads, so what waits in them is to be little: a batch is some thousand messages at most.
+    /// a broker was away for longer, since the broker still counts its members of before.
     private static let consumerDefaults = [
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "fetch.wait.max.ms": "500",
-        "queued.min.messages": "1000",
-        "queued.max.messages.kbytes": "4096",
+        "queued.min.messages": "10000",
+        "queued.max.messages.kbytes": "16384",
         "fetch.message.max.bytes": "9437184",
         "fetch.max.bytes": "16777216",
         "receive.message.max.bytes": "100000000",
