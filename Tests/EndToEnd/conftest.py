@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes a worker minutes goes first, then what takes long, then what is much: so that all of them end together."""
+    """What takes minutes goes first, then what takes long, then what is much: so that all workers end together."""
     names: Counter[str] = Counter()
     for item in items:
         # The tests that schemathesis makes share one name, and workers run a name once.
