@@ -149,7 +149,7 @@ def test_replicas_are_replaced_one_by_one_under_load(make_deployment: Callable[.
     running = [replica(name, True) for name in ("link", "link", "sync", "sync")]
     for service in running:
         service.wait_ready()
-    traffic = Traffic(platform.bus, ("link", "sync"), rate=80).start()
+    traffic = Traffic(platform.bus, ("link", "sync"), rate=40).start()
     for index, is_older in [(0, False), (1, False), (2, False), (3, False), (0, True)]:
         traffic.wait_for_answers(40)
         assert running[index].stop() == 0
