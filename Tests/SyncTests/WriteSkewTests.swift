@@ -51,6 +51,18 @@ import Testing
         return stored
     }
 
+    /// Two commands that both change something on the same state write a row in common.
+    private func meet(_ commands: [SyncCommand], in world: World) throws {
+        var skew = WriteSkew(SyncService(aliasDelay: .seconds(1)), stored: Self.stored)
+        let steps = commands.map { command in
+            world.count += 1
+            return (command, world.context)
+        }
+        try skew.pair(steps.map { ($0.0, $0.1) }, on: world.state, "by hand")
+        #expect(skew.changing == 1)
+        #expect(skew.meeting == 1)
+    }
+
     /// Decision 9. The search above does not find this one: of two alone, who passes the person over may come first.
     @Test func whoPassesAPersonOverMeetsWhoMakesThemAnonymous() throws {
         let world = World(.worked(.conversion))
@@ -61,14 +73,7 @@ import Testing
                     mpid: person, changes: [.init(identityType: "customerid", oldValue: "anna", newValue: nil)])),
             .move(.identify, SyncRequest(deviceId: "d2", knownIdentities: ["ios_idfv": "x"])),
         ]
-        var skew = WriteSkew(SyncService(aliasDelay: .seconds(1)), stored: Self.stored)
-        let steps = commands.map { command in
-            world.count += 1
-            return (command, world.context)
-        }
-        try skew.pair(steps.map { ($0.0, $0.1) }, on: world.state, "by hand")
-        #expect(skew.changing == 1)
-        #expect(skew.meeting == 1)
+        try meet(commands, in: world)
     }
 
     /// Decision 9. Found by the search above with TEST_SEED=4386816303186390380: a value that is given and taken again
@@ -86,14 +91,7 @@ import Testing
                     ])),
             .move(.login, SyncRequest(deviceId: "d2", knownIdentities: ["customerid": "anna", "ios_idfv": "x"])),
         ]
-        var skew = WriteSkew(SyncService(aliasDelay: .seconds(1)), stored: Self.stored)
-        let steps = commands.map { command in
-            world.count += 1
-            return (command, world.context)
-        }
-        try skew.pair(steps.map { ($0.0, $0.1) }, on: world.state, "by hand")
-        #expect(skew.changing == 1)
-        #expect(skew.meeting == 1)
+        try meet(commands, in: world)
     }
 
     /// What the link service says of a user, and that it is erased, come over two topics. Both write the user's row.
