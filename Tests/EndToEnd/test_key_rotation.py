@@ -131,7 +131,7 @@ class Web:
                 if self._stop.is_set():
                     return
                 self._one((count + number) % 3)
-                time.sleep(0.05)
+                time.sleep(0.25)
         except BaseException as problem:
             self.refused.append(repr(problem))
 
