@@ -201,7 +201,7 @@ def steady(runner: Runner) -> None:
     parts = {
         f"{name}, {options.seconds} s": (
             "latency", "--rate", options.rate or 1500, "--seconds", options.seconds),
-        f"{name}, drained": ("drain", "--commands", runner.commands(60_000), "--rate", 1500),
+        f"{name}, drained": ("drain", "--commands", runner.commands(60_000)),
     }
     for _ in runner.rounds():
         for engine in runner.engines():

@@ -19,7 +19,7 @@ struct Bench {
         report.setting["partitions"] = String(options.partitions)
         if options.remembered > 0 {
             report.setting["remembered"] = String(options.remembered)
-            try StoredInbox.load(options.remembered, rate: options.rate, into: stage)
+            try StoredInbox.load(options.remembered, into: stage)
         }
         switch options.mode {
         case .drain: try drain(stage, &report)

@@ -6,27 +6,31 @@ import Runtime
 import Storage
 
 /// Fills the store of the service under test with decisions on commands that are long over, as a service has them that has
-/// run for weeks. The oldest are just due to go, and the others become due at the rate at which new ones come: the store
-/// neither grows nor shrinks.
+/// run for weeks: generations of the same size. A minute later the newest one has lasted half of the retention, so
+/// the oldest one, all of which is due, is looked through and emptied beside what is measured.
 enum StoredInbox {
     private static let chunk = 5000
+    private static let generations = Inbox.tables.count
     /// What a link command's receipt takes.
     private static let receiptBytes = 140
 
-    static func load(_ count: Int, rate: Int, into stage: Stage) throws {
+    static func load(_ count: Int, into stage: Stage) throws {
         // The service makes its tables.
         try stage.start().stop()
         let service = stage.services[0]
         let database = try stage.store(of: service)
         defer { database.close() }
         let retention = Int64(ProcessInfo.processInfo.environment["JOURNAL_RETENTION_HOURS"].flatMap { Int($0) } ?? 336)
-        let oldest = Timestamp.now.milliseconds - retention * 3_600_000
+        // Of a generation: half of the retention.
+        let lasts = Double(retention) * 1_800_000
+        let oldest = Double(Timestamp.now.milliseconds) - lasts * Double(generations)
         let partitions = stage.broker.partitions
         var random = SeededGenerator(seed: 5)
         let start = ContinuousClock.now
         for first in stride(from: 0, to: count, by: chunk) {
+            let generation = first * generations / count
             let entries = (first..<min(first + chunk, count)).map { number in
-                let time = oldest + Int64(number) * 1000 / Int64(max(1, rate))
+                let time = Int64(oldest + lasts * Double(number * generations) / Double(count))
                 return InboxRow(
                     // All at the beginning of their log, which the service has published long since when it looks.
                     position: LogPosition(
@@ -36,8 +40,14 @@ enum StoredInbox {
                     digest: bytes(Inbox.digestByteCount, &random), verdict: .succeeded,
                     receipt: bytes(receiptBytes, &random), loggedAt: time, decidedAt: time)
             }
-            try database.transaction { try Inbox.append(entries, generation: 0, in: $0) }
+            try database.transaction { try Inbox.append(entries, generation: Int64(generation), in: $0) }
             Progress.show(first + entries.count, of: count, "decisions", since: start)
+        }
+        let begun = Timestamp.now.milliseconds - Int64(lasts) + 60_000
+        try database.transaction {
+            try $0.execute(
+                "UPDATE inbox_state SET newest = $1, begun_at = $2 WHERE id = 1",
+                [SQLValue(generations - 1), .integer(begun)])
         }
         if stage.engine == .postgresql {
             // As autovacuum would have done meanwhile.
