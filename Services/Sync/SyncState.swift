@@ -2,7 +2,7 @@
 
 public import Contracts
 public import Runtime
-import Storage
+public import Storage
 
 /// The rows that a batch touches. With an identity come the profiles that hold it; with a device its current user and
 /// its anonymous one.
@@ -98,5 +98,210 @@ public struct SyncState: ServiceState, Sendable {
         case .ignored(let type):
             ignored[type, default: 0] += 1
         }
+    }
+}
+
+/// The sync service's tables. Runs inside the batch's transaction; every question is one round trip, whatever the
+/// size of the batch.
+public struct SyncStore {
+    public static let migrations = [
+        Migration(
+            number: 100, name: "profiles, identities, devices and aliases",
+            statements: [
+                """
+                CREATE TABLE profiles (
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
+                  last_seen BIGINT NOT NULL, is_orphaned BIGINT NOT NULL, name TEXT, user_id TEXT,
+                  aliased_since BIGINT, alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL,
+                  PRIMARY KEY (app, mpid))
+                """,
+                "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
+                """
+                CREATE TABLE identities (
+                  app TEXT NOT NULL, type TEXT NOT NULL, value_key BYTEA NOT NULL, value TEXT NOT NULL,
+                  holders TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, PRIMARY KEY (app, type, value_key))
+                """,
+                """
+                CREATE TABLE devices (
+                  app TEXT NOT NULL, device_id TEXT NOT NULL, current_mpid BIGINT, anonymous_mpid BIGINT,
+                  users TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, PRIMARY KEY (app, device_id))
+                """,
+                """
+                CREATE TABLE aliases (
+                  app TEXT NOT NULL, alias_id TEXT NOT NULL, source_mpid BIGINT NOT NULL,
+                  destination_mpid BIGINT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL,
+                  reach TEXT NOT NULL, stamp TEXT, due_at BIGINT NOT NULL, ask_at BIGINT NOT NULL,
+                  PRIMARY KEY (app, alias_id))
+                """,
+                "CREATE INDEX aliases_to_ask ON aliases (ask_at)",
+            ]),
+        Migration(
+            number: 101, name: "erasure, and no value without a holder",
+            statements: [
+                "ALTER TABLE profiles ADD COLUMN is_erased BIGINT NOT NULL DEFAULT 0",
+                "ALTER TABLE identities ADD COLUMN is_told BIGINT NOT NULL DEFAULT 0",
+                // What was removed stood here in clear.
+                "DELETE FROM identities WHERE holders = ''",
+                "CREATE INDEX devices_of_user ON devices (app, current_mpid) WHERE current_mpid IS NOT NULL",
+                "CREATE INDEX devices_of_anonymous ON devices (app, anonymous_mpid) WHERE anonymous_mpid IS NOT NULL",
+                "CREATE INDEX devices_unused ON devices (tokens_at) WHERE users = ''",
+                "CREATE INDEX aliases_by_source ON aliases (app, source_mpid)",
+                "CREATE INDEX aliases_by_destination ON aliases (app, destination_mpid)",
+                "CREATE TABLE forgotten_users (app TEXT NOT NULL, user_key BYTEA NOT NULL, PRIMARY KEY (app, user_key))",
+                """
+                CREATE TABLE erasures (
+                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, mpids TEXT NOT NULL,
+                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, PRIMARY KEY (app, source, command_id))
+                """,
+                """
+                CREATE TABLE erasure_forwards (
+                  app TEXT NOT NULL, forward_id TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL,
+                  PRIMARY KEY (app, forward_id))
+                """,
+            ]),
+        Migration(
+            number: 102, name: "users of links beside those who were erased",
+            statements: [
+                """
+                CREATE TABLE linked_users (
+                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, user_key))
+                """,
+                "INSERT INTO linked_users (app, user_key, is_erased) SELECT app, user_key, 1 FROM forgotten_users",
+                "DROP TABLE forgotten_users",
+            ]),
+    ]
+
+    let transaction: any SQLTransaction
+
+    // MARK: Reading
+
+    func profiles(_ keys: Set<Profile.Key>) throws -> [Profile] { try Profile.table.find(keys, in: transaction) }
+
+    /// The profiles that a link marked with one of these users.
+    func profiles(of users: Set<LinkedUser>) throws -> [Profile] {
+        try Profile.table.find("app = $1 AND user_id = $2", users, in: transaction)
+    }
+
+    func identities(_ keys: Set<IdentityEntry.Key>) throws -> [IdentityEntry] {
+        try IdentityEntry.table.find(keys, in: transaction)
+    }
+
+    func devices(_ keys: Set<DeviceRecord.Key>) throws -> [DeviceRecord] {
+        try DeviceRecord.table.find(keys, in: transaction)
+    }
+
+    /// The devices whose current or anonymous user is one of these; one may come twice.
+    func devices(of users: Set<Profile.Key>) throws -> [DeviceRecord] {
+        try DeviceRecord.table.find("app = $1 AND current_mpid = $2", users, in: transaction)
+            + DeviceRecord.table.find("app = $1 AND anonymous_mpid = $2", users, in: transaction)
+    }
+
+    func aliases(_ keys: Set<AliasRecord.Key>) throws -> [AliasRecord] {
+        try AliasRecord.table.find(keys, in: transaction)
+    }
+
+    /// The aliases that wait for their time with one of these as source or destination; one may come twice.
+    func aliases(of profiles: Set<Profile.Key>) throws -> [AliasRecord] {
+        try AliasRecord.table.find("app = $1 AND source_mpid = $2", profiles, in: transaction)
+            + AliasRecord.table.find("app = $1 AND destination_mpid = $2", profiles, in: transaction)
+    }
+
+    func erased(among users: Set<LinkedUser>) throws -> Set<LinkedUser> {
+        func key(_ user: LinkedUser) -> LinkedUserRow.Key { LinkedUserRow(user, isErased: true).key }
+        let found = try LinkedUserRow.table.find(users.map(key), in: transaction).filter(\.isErased).map(\.key)
+        return users.filter { found.contains(key($0)) }
+    }
+
+    func erasures(_ commands: Set<CommandKey>) throws -> [Erasure] {
+        try Erasure.table.find(commands, in: transaction)
+    }
+
+    func erasures(waitingFor forwards: Set<Scoped<CommandID>>) throws -> [Erasure] {
+        try Erasure.table.find(
+            """
+            (app, source, command_id) IN (
+                SELECT app, source, command_id FROM erasure_forwards WHERE app = $1 AND forward_id = $2)
+            """, forwards, in: transaction)
+    }
+
+    // MARK: Writing
+
+    func save(_ state: SyncState) throws {
+        // A new profile is inserted plainly: should another command have made the same MPID meanwhile, this is a
+        // conflict and decided again, and no profile is ever overwritten.
+        let profiles = state.profiles.written(isAlone: transaction.isAlone)
+        try Profile.table.insert(profiles.created, in: transaction)
+        try Profile.table.update(profiles.updated, in: transaction)
+        try saveIdentities(state)
+        try saveDevices(state)
+        try AliasRecord.table.save(state.aliases, in: transaction)
+        // A row is written for a link, too: a link and the erasure of its user come over two topics, and two replicas that
+        // decide them at one time meet in it.
+        try LinkedUserRow.table.save(
+            state.changedUsers.map { LinkedUserRow($0, isErased: state.erasedUsers.contains($0)) }
+                .sorted { $0.key < $1.key }, in: transaction)
+        try saveErasures(state)
+    }
+
+    /// A device of which nothing is known leaves no row. Plainly, as the values' rows are written.
+    private func saveDevices(_ state: SyncState) throws {
+        func isKept(_ device: DeviceRecord) -> Bool { !device.isUnused || device.bucket != nil }
+        let (created, updated) = state.devices.written(isAlone: transaction.isAlone)
+        try DeviceRecord.table.insert(created.filter(isKept), in: transaction)
+        try DeviceRecord.table.update(updated.filter(isKept), in: transaction)
+        try DeviceRecord.table.remove(updated.filter { !isKept($0) }.map(\.key), in: transaction)
+    }
+
+    /// A value without holders leaves no row, so that nothing tells of it. A row may therefore go at any time: one that
+    /// was read is updated and one that was not there is inserted, plainly, and whatever changed meanwhile is a conflict.
+    private func saveIdentities(_ state: SyncState) throws {
+        let (created, known) = state.identities.written(isAlone: transaction.isAlone)
+        try IdentityEntry.table.insert(created.filter { !$0.holders.isEmpty }, in: transaction)
+        var updated = known
+        // Values that somebody lost, or that are only to be written: their rows are read only now.
+        for var entry in try identities(Set(state.releases.keys.filter { state.identities[$0] == nil })) {
+            entry.holders.removeAll { state.releases[entry.key]?.contains($0) == true }
+            updated.append(entry)
+        }
+        updated.sort { $0.key < $1.key }
+        // Those that go are updated too: row locks are taken in one order.
+        try IdentityEntry.table.update(updated, in: transaction)
+        try IdentityEntry.table.remove(updated.filter(\.holders.isEmpty).map(\.key), in: transaction)
+    }
+
+    private func saveErasures(_ state: SyncState) throws {
+        try Erasure.table.save(state.erasures, in: transaction)
+        try ErasureForward.table.save(
+            state.erasures.changed.flatMap { erasure in
+                erasure.waiting.map { ErasureForward(id: $0, command: erasure.command) }
+            }, in: transaction)
+        try transaction.sendEach(
+            "DELETE FROM erasure_forwards WHERE app = $1 AND source = $2 AND command_id = $3",
+            state.erasures.removed.map { [.text($0.app.text), .text($0.source.text), .text($0.id.text)] })
+    }
+
+    // MARK: What becomes due
+
+    /// Forgets devices on which nobody was seen, that asked something before `horizon` and not since.
+    func pruneDevices(before horizon: Int64, limit: Int) throws {
+        try transaction.execute(
+            """
+            DELETE FROM devices WHERE (app, device_id) IN (
+                SELECT app, device_id FROM devices WHERE users = '' AND tokens_at < $1 ORDER BY tokens_at LIMIT $2)
+            """, [.integer(horizon), SQLValue(limit)])
+    }
+
+    /// Aliases whose time has come. Each comes again after 30 seconds at the earliest, and after longer and longer while it
+    /// is not decided.
+    func dueAliases(now: Int64, limit: Int) throws -> [AliasRecord] {
+        let due = try AliasRecord.table.find(
+            "ask_at <= $1 ORDER BY ask_at, app, alias_id LIMIT $2", [.integer(now), SQLValue(limit)], in: transaction)
+        try transaction.sendEach(
+            "UPDATE aliases SET ask_at = $3 WHERE app = $1 AND alias_id = $2",
+            due.map { alias in
+                let pause = DueCommand.pause(overdue: now - alias.dueAt)
+                return [.text(alias.key.app.text), .text(alias.key.id.text), .integer(now + pause)]
+            })
+        return due
     }
 }

@@ -2,7 +2,7 @@
 
 public import Contracts
 public import Runtime
-import Storage
+public import Storage
 
 /// The installs, codes and users that a batch touches.
 public struct UserState: ServiceState, Sendable {
@@ -116,5 +116,168 @@ public struct UserState: ServiceState, Sendable {
         guard let userID = installs[key]?.facts.userID, userID != stays
         else { return }
         changedUsers[userID] = erased.contains(userID)
+    }
+}
+
+/// The user service's tables. Runs inside the batch's transaction; every question is one round trip, whatever the
+/// size of the batch.
+public struct UserStore {
+    public static let migrations = [
+        Migration(
+            number: 100, name: "installations, codes and users",
+            statements: [
+                // `record` is the whole installation; the other columns are what it is looked up by.
+                """
+                CREATE TABLE installations (
+                  app TEXT NOT NULL, install_id TEXT NOT NULL, phase TEXT NOT NULL, user_id TEXT, forward_id TEXT,
+                  due_at BIGINT, record TEXT NOT NULL, PRIMARY KEY (app, install_id))
+                """,
+                "CREATE INDEX installations_of_user ON installations (user_id)",
+                "CREATE INDEX installations_of_forward ON installations (forward_id)",
+                "CREATE INDEX installations_due ON installations (due_at)",
+                """
+                CREATE TABLE auth_codes (
+                  digest BYTEA NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT NOT NULL,
+                  external_key BYTEA NOT NULL, expires_at BIGINT NOT NULL, use_kind TEXT NOT NULL, install_id TEXT)
+                """,
+                "CREATE INDEX auth_codes_of_external_id ON auth_codes (app, external_key)",
+                "CREATE INDEX auth_codes_expiring ON auth_codes (expires_at)",
+                "CREATE TABLE users (user_id TEXT NOT NULL PRIMARY KEY, is_erased BIGINT NOT NULL)",
+            ])
+    ]
+
+    let transaction: any SQLTransaction
+
+    // MARK: Reading
+
+    func installs(_ keys: Set<InstallKey>) throws -> [Installation] {
+        try Installation.table.find(keys, in: transaction)
+    }
+
+    func installs(awaiting forwards: Set<CommandID>) throws -> [Installation] {
+        try Installation.table.find("forward_id = $1", forwards, in: transaction)
+    }
+
+    func installs(of userIDs: Set<UserID>) throws -> [Installation] {
+        try Installation.table.find("user_id = $1", userIDs, in: transaction)
+    }
+
+    func codes(_ digests: Set<CodeDigest>) throws -> [AuthCode] { try AuthCode.table.find(digests, in: transaction) }
+
+    func codes(of externalIDs: Set<Scoped<ExternalID>>) throws -> [AuthCode] {
+        let keys = externalIDs.map { Scoped(app: $0.app, id: TextDigest(of: $0.id.text)) }
+        return try AuthCode.table.find("app = $1 AND external_key = $2", keys, in: transaction)
+    }
+
+    func erased(among userIDs: Set<UserID>) throws -> [UserID] {
+        try KnownUser.table.find("user_id = $1 AND is_erased = 1", userIDs, in: transaction).map(\.id)
+    }
+
+    // MARK: Writing
+
+    func save(_ state: UserState) throws {
+        try Installation.table.save(state.installs, in: transaction)
+        try AuthCode.table.save(state.codes, in: transaction)
+        let users = state.changedUsers.keys.sorted().map { KnownUser(id: $0, isErased: state.erased.contains($0)) }
+        try KnownUser.table.save(
+            users.filter { $0.isErased || state.changedUsers[$0.id] == true }, in: transaction)
+        let gone = users.filter { !$0.isErased && state.changedUsers[$0.id] == false }
+        try transaction.sendEach(
+            "DELETE FROM users WHERE user_id = $1 AND is_erased = 0", gone.map { [.text($0.id.text)] })
+    }
+
+    // MARK: What becomes due
+
+    /// The installs whose linker has taken too long. Each comes again after 30 seconds at the earliest, and after longer
+    /// and longer while it is not decided.
+    func due(now: Timestamp, limit: Int) throws -> [Installation] {
+        let due = try Installation.table.find(
+            "due_at <= $1 ORDER BY due_at, app, install_id LIMIT $2", [.integer(now.milliseconds), SQLValue(limit)],
+            in: transaction)
+        try transaction.sendEach(
+            "UPDATE installations SET due_at = $3 WHERE app = $1 AND install_id = $2",
+            due.map { install in
+                let overdue = now.milliseconds - (install.linkersTurn?.deadline ?? now).milliseconds
+                return [
+                    .text(install.app.text), .text(install.id.text),
+                    .integer(now.milliseconds + DueCommand.pause(overdue: overdue)),
+                ]
+            })
+        return due
+    }
+
+    /// Forgets codes that expired before `horizon`; not those that a creation goes on with.
+    func prune(before horizon: Timestamp, limit: Int) throws {
+        try transaction.execute(
+            """
+            DELETE FROM auth_codes WHERE digest IN (SELECT digest FROM auth_codes
+              WHERE expires_at < $1 AND use_kind <> 'reserved' ORDER BY expires_at LIMIT $2)
+            """, [.integer(horizon.milliseconds), SQLValue(limit)])
+    }
+}
+
+// MARK: Columns
+
+extension Installation: SQLKeyedRecord {
+    public static let table = SQLTable<Installation>("installations")
+    public static var blank: Installation {
+        let state = Reset(cause: .commandForUnknown, facts: .nothing, resets: [], forward: "")
+        return Installation(app: "", id: "", .resetting(state))
+    }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.written("app", app, .key)
+        try columns.written("install_id", id, .key)
+        try columns.written("phase", phase.rawValue)
+        try columns.written("user_id", facts.userID)
+        try columns.written("forward_id", forward)
+        try columns.written("due_at", linkersTurn?.deadline)
+        try columns.json("record", &self)
+    }
+}
+
+extension AuthCode: SQLKeyedRecord {
+    public static let table = SQLTable<AuthCode>("auth_codes")
+    public static var blank: AuthCode {
+        AuthCode(digest: CodeDigest(bytes: []), app: "", externalID: "", expires: Timestamp(milliseconds: 0))
+    }
+
+    public var key: CodeDigest { digest }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("digest", &digest, .key)
+        try columns.column("app", &app, .fixed)
+        try columns.column("external_id", &externalID, .fixed)
+        try columns.written("external_key", TextDigest(of: externalID.text), .fixed)
+        try columns.column("expires_at", &expires, .fixed)
+        var (kind, install): (String, InstallID?) =
+            switch use {
+            case .none: ("none", nil)
+            case .reserved(let install): ("reserved", install)
+            case .used(let install): ("used", install)
+            }
+        try columns.column("use_kind", &kind)
+        try columns.column("install_id", &install)
+        use =
+            switch (kind, install) {
+            case ("none", _): .none
+            case ("reserved", let install?): .reserved(installID: install)
+            case ("used", let install?): .used(installID: install)
+            default: throw StorageError(kind: .invalid, message: "auth_codes: a use of no known value")
+            }
+    }
+}
+
+/// A user who is on an install, or was erased; who was erased stays so.
+private struct KnownUser: SQLRecord {
+    static let table = SQLTable<KnownUser>("users")
+    static let blank = KnownUser(id: "", isErased: false)
+
+    var id: UserID
+    var isErased: Bool
+
+    mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("user_id", &id, .key)
+        try columns.column("is_erased", &isErased, .highest)
     }
 }

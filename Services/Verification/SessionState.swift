@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 public import Contracts
 public import Runtime
-import Storage
+public import Storage
 
 /// The sessions and sagas that a batch touches, and what it counts.
 public struct SessionState: ServiceState, Sendable {
@@ -85,5 +86,167 @@ public struct SessionState: ServiceState, Sendable {
             let one = Count(count: 1, lastUsed: now)
             counted[app, default: [:]].merge([tally: one], uniquingKeysWith: +)
         }
+    }
+}
+
+/// The verification service's tables. Runs inside the batch's transaction; every question is one round trip, whatever
+/// the size of the batch.
+public struct VerificationStore {
+    public static let migrations = [
+        Migration(
+            number: 100, name: "sessions",
+            statements: [
+                """
+                CREATE TABLE sessions (
+                  app TEXT NOT NULL, device_id TEXT NOT NULL, state TEXT NOT NULL, may_file_issues BIGINT NOT NULL,
+                  mpid BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL, has_login BIGINT NOT NULL,
+                  PRIMARY KEY (app, device_id))
+                """,
+                """
+                CREATE TABLE login_sagas (
+                  forward_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, source TEXT NOT NULL,
+                  command_id TEXT NOT NULL, device_id TEXT NOT NULL, kind TEXT NOT NULL, number BIGINT NOT NULL,
+                  state TEXT NOT NULL, may_file_issues BIGINT NOT NULL, key_id TEXT, anonymous_reason TEXT)
+                """,
+                """
+                CREATE TABLE verification_counts (
+                  app TEXT NOT NULL, method TEXT NOT NULL, reason TEXT NOT NULL, key_id TEXT NOT NULL,
+                  shard BIGINT NOT NULL, count BIGINT NOT NULL, last_used BIGINT NOT NULL,
+                  PRIMARY KEY (app, method, reason, key_id, shard))
+                """,
+            ]),
+        Migration(
+            number: 101, name: "what sessions rest on, and erased people",
+            statements: [
+                // `basis`: see `Standing`. NULL where a session has nothing that could be taken away.
+                "ALTER TABLE sessions ADD COLUMN basis BIGINT",
+                "ALTER TABLE sessions ADD COLUMN key_id TEXT",
+                "ALTER TABLE sessions ADD COLUMN since BIGINT",
+                "ALTER TABLE sessions ADD COLUMN moved BIGINT NOT NULL DEFAULT 0",
+                // When the service last told itself to look at it.
+                "ALTER TABLE sessions ADD COLUMN asked_at BIGINT NOT NULL DEFAULT 0",
+                // Of sessions from before nobody knows the key; they are as old as can be.
+                "UPDATE sessions SET moved = shown",
+                "UPDATE sessions SET basis = 0, since = 0 WHERE state = 'verified'",
+                "UPDATE sessions SET basis = 1, since = 0 WHERE state = 'unchecked'",
+                "UPDATE sessions SET basis = 2, since = 0 WHERE state = 'unverified' AND may_file_issues = 1",
+                "CREATE INDEX sessions_by_basis ON sessions (app, basis)",
+                "CREATE INDEX sessions_by_age ON sessions (app, since)",
+                "CREATE INDEX sessions_of_user ON sessions (app, mpid)",
+                "ALTER TABLE login_sagas ADD COLUMN basis BIGINT",
+                "ALTER TABLE login_sagas ADD COLUMN since BIGINT",
+                "ALTER TABLE login_sagas ADD COLUMN user_digest BYTEA",
+                "ALTER TABLE login_sagas ADD COLUMN email_digest BYTEA",
+                "UPDATE login_sagas SET basis = 0, since = 0 WHERE kind = 'login' AND state = 'verified'",
+                "UPDATE login_sagas SET basis = 1, since = 0 WHERE kind = 'login' AND state = 'unchecked'",
+                "UPDATE login_sagas SET basis = 2, since = 0 WHERE kind = 'login' AND state = 'unverified'",
+                "CREATE INDEX login_sagas_of_device ON login_sagas (app, device_id)",
+                "CREATE INDEX login_sagas_of_user ON login_sagas (app, user_digest)",
+                "CREATE INDEX login_sagas_of_email ON login_sagas (app, email_digest)",
+                // Everybody who was on a device, and whether they were erased since.
+                """
+                CREATE TABLE people (
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, mpid))
+                """,
+            ]),
+    ]
+
+    let transaction: any SQLTransaction
+
+    // MARK: Reading
+
+    func sessions(_ keys: Set<Session.Key>) throws -> [Session] { try Session.table.find(keys, in: transaction) }
+
+    func sessions(of mpids: [MPID], app: AppID) throws -> [Session] {
+        try Session.table.find(
+            "app = $1 AND mpid = $2", mpids.map { Scoped(app: app, id: $0) }, in: transaction)
+    }
+
+    func sagas(forwardIDs: Set<CommandID>) throws -> [LoginSaga] {
+        try LoginSaga.table.find(forwardIDs, in: transaction)
+    }
+
+    func sagas(of devices: [Session.Key]) throws -> [LoginSaga] {
+        try LoginSaga.table.find("app = $1 AND device_id = $2", devices, in: transaction)
+    }
+
+    func sagas(userIDs: [PersonDigest], emails: [PersonDigest], app: AppID) throws -> [LoginSaga] {
+        func found(_ column: String, _ digests: [PersonDigest]) throws -> [LoginSaga] {
+            try LoginSaga.table.find(
+                "app = $1 AND \(column) = $2", digests.map { Scoped(app: app, id: $0) }, in: transaction)
+        }
+        return try found("user_digest", userIDs) + found("email_digest", emails)
+    }
+
+    func erased(among people: Set<Scoped<MPID>>) throws -> [Scoped<MPID>] {
+        try Person.table.find("app = $1 AND mpid = $2 AND is_erased = 1", people, in: transaction).map(\.key)
+    }
+
+    func counts(app: AppID) throws -> [Tally: Count] {
+        try CountRow.table.find("app = $1", [.text(app.text)], in: transaction)
+            .reduce(into: [:]) { $0.merge([$1.tally: $1.count], uniquingKeysWith: +) }
+    }
+
+    // MARK: Writing
+
+    /// - Parameter shard: whose counters this replica adds to, so that replicas do not wait for each other's.
+    func save(_ state: SessionState, shard: Int64) throws {
+        try Session.table.save(state.sessions, in: transaction)
+        // A row is written also for those who are not erased: a login and an erasure that two replicas decide at one
+        // time then meet in it, and one of them is decided again.
+        try Person.table.save(
+            state.changedPeople.sorted().map { Person(key: $0, isErased: state.erased.contains($0)) }, in: transaction)
+        // Over one that is there: a login that the inbox has forgotten came again while it was on its way.
+        try LoginSaga.table.save(state.sagas.changed, in: transaction)
+        try LoginSaga.table.remove(state.sagas.removed, in: transaction)
+        let counts = state.counted.sorted { $0.key < $1.key }.flatMap { app, counts in
+            counts.sorted { $0.key < $1.key }.map {
+                CountRow(app: app, tally: $0.key, shard: shard, count: $0.value)
+            }
+        }
+        try CountRow.table.save(counts, in: transaction)
+    }
+
+    // MARK: What becomes due
+
+    /// Sessions that stand on something else than what the settings allow now, or are too old, and that this was not
+    /// asked of lately. They are noted as asked.
+    func toReview(
+        _ apps: [(app: AppID, settings: VerificationSettings)], now: Timestamp, askedBefore: Int64, limit: Int
+    ) throws -> [Session.Key] {
+        var gaps: [[SQLValue]] = []
+        var ages: [[SQLValue]] = []
+        for (app, settings) in apps {
+            // Those that are gone lie between those that are not: each gap is one look at the index.
+            var below: Int64 = -1
+            for basis in settings.standingBases(at: now) + [Int64.max] {
+                gaps.append(
+                    [.text(app.text), .integer(below), .integer(basis), .integer(askedBefore), SQLValue(limit)])
+                below = basis
+            }
+            if let lifetime = settings.sessionLifetime {
+                let oldest = now.milliseconds - lifetime
+                ages.append([.text(app.text), .integer(oldest), .integer(askedBefore), SQLValue(limit)])
+            }
+        }
+        let gone = try transaction.queryEach(
+            """
+            SELECT app, device_id FROM sessions WHERE app = $1 AND basis > $2 AND basis < $3 AND asked_at < $4
+            ORDER BY basis LIMIT $5
+            """, gaps)
+        let aged = try transaction.queryEach(
+            """
+            SELECT app, device_id FROM sessions WHERE app = $1 AND since <= $2 AND asked_at < $3
+            ORDER BY since LIMIT $4
+            """, ages)
+        let found = Set(
+            try (gone + aged).joined().map { row in
+                Session.Key(app: AppID(try row.text(0)), id: DeviceID(try row.text(1)))
+            }
+        ).sorted().prefix(limit)
+        try transaction.sendEach(
+            "UPDATE sessions SET asked_at = $3 WHERE app = $1 AND device_id = $2",
+            found.map { [.text($0.app.text), .text($0.id.text), .integer(now.milliseconds)] })
+        return Array(found)
     }
 }

@@ -64,6 +64,48 @@ public struct Record: Sendable, Hashable {
     }
 }
 
+/// A record as it was read, copied out of the client's buffers: it may be kept and sent anywhere.
+public struct KafkaRecord: Sendable {
+    /// Where the message was read.
+    public var topicPartition: TopicPartition
+
+    /// The message's offset in its partition.
+    public var offset: Int64
+
+    /// Milliseconds since 1970 UTC, as the producer or the broker wrote them; -1 when the message has none.
+    public var timestampMs: Int64
+
+    /// The key, `nil` for a message without one. An empty key is not `nil`.
+    public var key: [UInt8]?
+
+    /// The value, `nil` for a tombstone. An empty value is not `nil`.
+    public var value: [UInt8]?
+
+    /// The headers in the order of the message.
+    public var headers: [Header]
+
+    public init(
+        topicPartition: TopicPartition,
+        offset: Int64,
+        timestampMs: Int64 = -1,
+        key: [UInt8]?,
+        value: [UInt8]?,
+        headers: [Header] = []
+    ) {
+        self.topicPartition = topicPartition
+        self.offset = offset
+        self.timestampMs = timestampMs
+        self.key = key
+        self.value = value
+        self.headers = headers
+    }
+
+    /// The bytes of the last header of that name; `nil` when there is none or when its value is null.
+    public func header(_ name: String) -> [UInt8]? {
+        headers.last { $0.name == name }?.value
+    }
+}
+
 /// The address of one partition. Ordered by topic name, then by number, so that lists of partitions have one order.
 public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConvertible {
     public let topic: String

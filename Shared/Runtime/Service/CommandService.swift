@@ -3,6 +3,7 @@
 public import Apps
 public import Contracts
 public import Storage
+public import WireJSON
 
 /// What a service adds to the loop: what it reads, and how that is loaded, decided and saved.
 ///
@@ -87,4 +88,263 @@ public protocol ServiceState {
     associatedtype Change: Sendable
     /// Makes the change visible to the next command of the batch and remembers it for `save`.
     mutating func apply(_ change: Change)
+}
+
+/// One kind of message that a service reads, and what it is to the service's decider. ``CommandService/inputs`` lists
+/// them all: topics, consumer groups, scopes and decoding follow from it.
+public struct Input<Command: Sendable>: Sendable {
+    /// The CloudEvents type.
+    public let type: String
+    public let source: InputSource
+    /// `nil` for events and replies.
+    public let command: CommandType?
+    /// - Throws: `Rejection`, or a decoding error that the runtime turns into `INVALID_REQUEST`.
+    public let read: @Sendable (JSONView) throws -> Command
+
+    /// A command to this service.
+    public static func command<Message: CommandMessage>(
+        _: Message.Type, _ command: @escaping @Sendable (Message) -> Command
+    ) -> Input {
+        Input(type: Message.type, source: .commands, command: CommandType(Message.self)) { data in
+            let message = try WireJSONDecoder().decode(Message.self, from: data)
+            try message.validate()
+            return command(message)
+        }
+    }
+
+    /// An event of another service. Events that are not listed are passed over.
+    public static func event<Message: EventMessage>(
+        _: Message.Type, of service: String, _ command: @escaping @Sendable (Message) -> Command
+    ) -> Input {
+        Input(type: Message.type, source: .events(of: service), command: nil) {
+            command(try WireJSONDecoder().decode(Message.self, from: $0))
+        }
+    }
+
+    /// The replies to what this service forwards to the services named. Listed once.
+    public static func reply(
+        from services: Set<String>, _ command: @escaping @Sendable (ReceivedReply) -> Command
+    ) -> Input {
+        Input(type: ReceivedReply.type, source: .replies(from: services), command: nil) { data in
+            guard let reply = ReceivedReply(data.value) else {
+                throw Rejection(.invalidRequest, "data does not say which command it answers, and how.")
+            }
+            return command(reply)
+        }
+    }
+}
+
+/// A topic that a service reads. What stands on another topic than its commands is believed only when one of the
+/// deployment's own services wrote it.
+public enum InputSource: Sendable, Hashable {
+    case commands
+    case events(of: String)
+    /// To whom it forwards: their commands topics are created too when they are missing, so that services may start in
+    /// any order.
+    case replies(from: Set<String>)
+
+    func topic(_ topics: Topics, of service: String) -> String {
+        switch self {
+        case .commands: topics.commands(service)
+        case .events(let other): topics.events(other)
+        case .replies: topics.replies(to: service)
+        }
+    }
+
+    /// The consumer group that reads it: each topic has one of its own.
+    func group(_ topics: Topics, of service: String) -> String {
+        switch self {
+        case .commands: topics.group(service)
+        case .events(let other): "\(topics.group(service)).events.\(other)"
+        case .replies: "\(topics.group(service)).replies"
+        }
+    }
+}
+
+extension CommandService {
+    /// The commands that it reads.
+    public static var commandTypes: [CommandType] { inputs.compactMap(\.command) }
+}
+
+extension Array {
+    /// What the service knows as its commands, and what their senders must be allowed to do.
+    func scopes<Command>() -> [String: Scope] where Element == Input<Command> {
+        reduce(into: [:]) { scopes, input in scopes[input.type] = input.command?.scope }
+    }
+
+    /// - Throws: `Rejection` with `UNKNOWN_TYPE`, or what ``Input/read`` throws.
+    func read<Command>(_ type: String, _ data: JSONValue) throws -> Command where Element == Input<Command> {
+        guard let input = first(where: { $0.type == type }) else { throw Rejection(.unknownType) }
+        return try input.read(JSONView(data))
+    }
+}
+
+extension CommandService {
+    /// The topics that it reads; its commands always.
+    static var sources: [InputSource] {
+        inputs.reduce(into: [.commands]) { sources, input in
+            if !sources.contains(input.source) { sources.append(input.source) }
+        }
+    }
+}
+
+/// What a decider answers: the outcome, the changes to the service's state, and what to tell others.
+/// Published in this order: `events`, `forwards`, `settlements`, the reply.
+public struct Decision<Change: Sendable>: Sendable {
+    public var outcome: Outcome
+    public var changes: [Change]
+    public var events: [any EventMessage]
+    public var forwards: [Forward]
+    public var settlements: [Settlement]
+
+    public init(
+        _ outcome: Outcome, changes: [Change] = [], events: [any EventMessage] = [], forwards: [Forward] = [],
+        settlements: [Settlement] = []
+    ) {
+        self.outcome = outcome
+        self.changes = changes
+        self.events = events
+        self.forwards = forwards
+        self.settlements = settlements
+    }
+
+    public static func rejected(
+        _ reason: ReasonCode, _ message: String? = nil, events: [any EventMessage] = []
+    ) -> Decision {
+        Decision(.rejected(Rejection(reason, message)), events: events)
+    }
+}
+
+/// A command for another service, signed as a service's own. Its reply comes back to the sending service, which
+/// reads it when its ``CommandService/inputs`` have an ``Input/reply(from:_:)``; the reply's `commandId` is `id`.
+public struct Forward: Sendable {
+    /// From ``DecisionContext/forwardID(_:)``, so that deciding twice sends the same command.
+    public var id: CommandID
+    public var command: any CommandMessage
+    /// Past this instant the other service answers `expired` and changes nothing.
+    public var expiry: Timestamp?
+
+    public init(id: CommandID, command: any CommandMessage, expiry: Timestamp? = nil) {
+        self.id = id
+        self.command = command
+        self.expiry = expiry
+    }
+}
+
+/// An answer to a command whose outcome was ``Outcome/pending(_:)`` or ``Outcome/begun``. Sent to that command's `replyto`,
+/// and from then on the answer to its repetitions.
+public struct Settlement: Sendable {
+    /// The command that began the saga.
+    public var command: CommandKey
+    /// Succeeded, rejected or expired; or pending, when what the sender waits for has changed and the end is yet to
+    /// come.
+    public var outcome: Outcome
+
+    public init(_ command: CommandKey, _ outcome: Outcome) {
+        self.command = command
+        self.outcome = outcome
+    }
+}
+
+/// How a command ended. Closed: a decider that forgets a case does not compile, and there is no way to acknowledge
+/// a command without saying one of these.
+public enum Outcome: Sendable {
+    case succeeded(any CommandResult)
+    case rejected(Rejection)
+    /// Too late by the command's `expirytime`; nothing changed.
+    case expired
+    /// A saga has begun: the final answer follows as a ``Settlement``, to the same `replyto`.
+    case pending((any CommandResult)?)
+    /// A saga has begun, and there is nothing to tell yet: the first answer follows as a ``Settlement``, which may be
+    /// `pending` itself.
+    case begun
+    /// Nobody waits for an answer: an event or a reply was taken in, or a command that the service sent to itself.
+    case noted
+}
+
+extension Outcome {
+    /// As it stands in the inbox and in metrics.
+    var verdict: Verdict {
+        switch self {
+        case .succeeded: .succeeded
+        case .rejected: .rejected
+        case .expired: .expired
+        case .pending, .begun: .pending
+        case .noted: .noted
+        }
+    }
+
+    /// What a reply says. Nobody is told of `noted`, but who tries such a command without effect.
+    var status: ReplyStatus {
+        switch self {
+        case .succeeded, .noted: .succeeded
+        case .rejected: .rejected
+        case .expired: .expired
+        case .pending, .begun: .pending
+        }
+    }
+
+    var isFinal: Bool {
+        switch self {
+        case .succeeded, .rejected, .expired: true
+        case .pending, .begun, .noted: false
+        }
+    }
+
+    /// Why it was rejected.
+    var reason: String? {
+        if case .rejected(let rejection) = self { rejection.reason.rawValue } else { nil }
+    }
+}
+
+/// Everything a decider may know that is not in the command or the state: no clock, randomness or I/O is reachable
+/// from it, so deciding twice gives the same answer.
+public struct DecisionContext: Sendable {
+    /// The command's identity within its app, from which new ids are derived.
+    public var command: CommandKey
+    public var app: AppSettings
+    public var principal: Principal
+    /// The instant of the decision; one for a whole batch.
+    public var now: Timestamp
+    /// The command's `expirytime`, later than `now`.
+    public var expiry: Timestamp?
+    /// Where new ids, and secrets that a decider gives out, come from.
+    public var secrets: DerivedSecrets
+
+    public init(
+        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, expiry: Timestamp? = nil,
+        secrets: DerivedSecrets = .none
+    ) {
+        self.command = command
+        self.app = app
+        self.principal = principal
+        self.now = now
+        self.expiry = expiry
+        self.secrets = secrets
+    }
+
+    /// The id of the person that this command would create.
+    public var newUserID: UserID {
+        DerivedID.user(salt: secrets.salt, of: command)
+    }
+
+    /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.
+    public func newMPID(_ counter: Int) -> MPID {
+        DerivedID.mpid(salt: secrets.salt, of: command, counter: counter)
+    }
+
+    /// The id of the alias that this command asks for.
+    public var newAliasID: AliasID {
+        DerivedID.alias(salt: secrets.salt, of: command)
+    }
+
+    /// The id of the command's forward number `number`, counted by the decider.
+    public func forwardID(_ number: Int) -> CommandID {
+        DerivedID.forward(of: command, number: number)
+    }
+
+    /// 64 bytes that nobody without the store's salt can guess, and the same when the command is decided again.
+    public func secret(_ purpose: String) -> [UInt8] {
+        secrets.bytes(purpose, [command.app.text, command.source.text, command.id.text])
+    }
 }
