@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Crypto
-import Messaging
 import Runtime
 import Testing
 import WireJSON

@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Crypto
-import Messaging
 import Testing
 
 @testable import Runtime

@@ -2,7 +2,6 @@
 
 import Apps
 import Contracts
-import Messaging
 import Storage
 import TestKit
 import Testing

@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Foundation
-import Messaging
 import Storage
 import TestKit
 import Testing

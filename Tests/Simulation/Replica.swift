@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Logging
-import Messaging
 import Runtime
 import Storage
 import TestKit

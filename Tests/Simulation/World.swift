@@ -4,7 +4,6 @@ import Contracts
 import Foundation
 import Link
 import Logging
-import Messaging
 import Runtime
 import Sync
 import TestKit

@@ -2,7 +2,6 @@
 
 import Contracts
 import Foundation
-import Messaging
 import Storage
 import TestKit
 import Testing

@@ -5,7 +5,6 @@ import Contracts
 import Crypto
 import Foundation
 import Logging
-import Messaging
 import Storage
 import WireJSON
 

@@ -2,7 +2,6 @@
 
 import Contracts
 import Foundation
-import Messaging
 
 /// How fast one replica of each service empties a topic that was filled before.
 struct Drain {

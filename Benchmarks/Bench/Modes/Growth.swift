@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Messaging
 import Storage
 import WireJSON
 

@@ -2,7 +2,6 @@
 
 import Contracts
 import Foundation
-import Messaging
 import Storage
 
 /// What went in, what came out and what the link service's tables say afterwards, for the oracle

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Messaging
 import Runtime
 
 /// What apps send about the users of 100,000 devices, some of which are used more than others (Zipf): 70 % identify,

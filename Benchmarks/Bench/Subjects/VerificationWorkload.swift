@@ -3,7 +3,6 @@
 import Contracts
 import Crypto
 import Foundation
-import Messaging
 
 /// Logins that an app's backend vouches for, and checks of such tokens. Mode `enforce`, two live keys, of which each
 /// makes half of the tokens.

@@ -2,7 +2,6 @@
 
 import Contracts
 import Glibc
-import Messaging
 import WireJSON
 
 /// A reply as far as a measurement looks at it.

@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Crypto
-import Messaging
 import Runtime
 
 /// Makes signed command records, as a producer in front of the platform would.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Messaging
 import WireJSON
 
 /// What is sent in one measurement, the same in every run of the same size.

@@ -4,7 +4,6 @@ import Apps
 import Contracts
 import Crypto
 import Foundation
-import Messaging
 import Runtime
 import WireJSON
 

@@ -2,7 +2,6 @@
 
 import Apps
 import Contracts
-import Messaging
 import Storage
 
 /// Decides a batch inside its transaction: repeated commands get their first answer again, new ones are decided in

@@ -3,7 +3,6 @@
 import Apps
 public import Contracts
 import Crypto
-import Messaging
 import Storage
 
 /// What one record came to: its row in the inbox, and the messages in the outbox. A class, because copying it costs more

@@ -2,7 +2,6 @@
 
 import Contracts
 import Logging
-import Messaging
 import Storage
 import Synchronization
 

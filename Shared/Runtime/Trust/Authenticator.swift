@@ -3,7 +3,6 @@
 public import Apps
 public import Contracts
 import Crypto
-public import Messaging
 
 /// Decides who sent a record (docs/contracts.md "Signature"). Pure; one per version of the app directory.
 public struct Authenticator: Sendable {

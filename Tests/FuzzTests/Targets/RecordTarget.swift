@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Link
-import Messaging
 import Sync
 import User
 import Verification

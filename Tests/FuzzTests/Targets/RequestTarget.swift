@@ -5,7 +5,6 @@ import Contracts
 import Dispatch
 import HTTPTypes
 import Link
-import Messaging
 import Sync
 import Synchronization
 import User

@@ -2,7 +2,6 @@
 
 import Contracts
 import Crypto
-import Messaging
 import Runtime
 import WireJSON
 

@@ -3,7 +3,6 @@
 import Apps
 import Contracts
 import Link
-import Messaging
 import Storage
 import Sync
 import User

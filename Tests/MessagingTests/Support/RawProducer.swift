@@ -2,7 +2,6 @@
 
 import CLibrdkafka
 import Contracts
-import Messaging
 
 /// Produces messages as no client of ours would.
 enum RawProducer {

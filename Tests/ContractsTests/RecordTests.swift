@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Messaging
 import Testing
 
-@Suite struct KafkaRecordTests {
+@Suite struct RecordTests {
     private func record(_ headers: [Header]) -> KafkaRecord {
         KafkaRecord(
             topicPartition: TopicPartition(topic: "t", partition: 0), offset: 0, key: nil, value: nil, headers: headers)
