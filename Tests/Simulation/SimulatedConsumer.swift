@@ -9,9 +9,15 @@ final class SimulatedGroup {
     private let log: SimulatedLog
     private(set) var members: [SimulatedConsumer] = []
     /// Who may read a partition, by the coordinator's word.
-    fileprivate var owners: [Int32: SimulatedConsumer] = [:]
+    fileprivate var owners: [Int32: SimulatedConsumer] = [:] {
+        didSet { changes += 1 }
+    }
     /// Who is to read it.
-    fileprivate var targets: [Int32: SimulatedConsumer] = [:]
+    fileprivate var targets: [Int32: SimulatedConsumer] = [:] {
+        didSet { changes += 1 }
+    }
+    /// How often one of the two changed.
+    fileprivate var changes = 0
 
     init(topic: String, log: SimulatedLog) {
         self.topic = topic
@@ -68,6 +74,8 @@ final class SimulatedConsumer: RecordConsumer {
     private var isClosed = false
     /// When it learns of the latest rebalance.
     fileprivate(set) var isToldAt: Int64 = 0
+    /// The changes of the group after which it had what it was to have.
+    private var settledAt = -1
     /// The coordinator has thrown it out, and it learns of that at this time.
     private var isEvictedUntil: Int64?
     /// The next poll fails for good.
@@ -142,6 +150,7 @@ final class SimulatedConsumer: RecordConsumer {
             return
         }
         guard isToldAt <= log.scheduler.now, !replica.isCutOffFromBroker else { return }
+        if settledAt == group.changes { return }
         let mine = Set(
             group.targets.filter { $0.value === self }.map { TopicPartition(topic: topic, partition: $0.key) })
         let revoked = assignment.subtracting(mine).sorted()
@@ -154,7 +163,10 @@ final class SimulatedConsumer: RecordConsumer {
         guard isEvictedUntil == nil else { return }
         let assigned = mine.subtracting(assignment).filter { group.owners[$0.partition] == nil }.sorted()
         isJoined = true
-        guard !assigned.isEmpty else { return }
+        guard !assigned.isEmpty else {
+            settledAt = group.changes
+            return
+        }
         for place in assigned { group.owners[place.partition] = self }
         let starts = handler?.partitionsAssigned(assigned) ?? [:]
         if isClosed { return }

@@ -9,6 +9,7 @@ from oracle import Answer, Model
 from . import inbox
 from .bus import Bus, Record
 from .databases import Database
+from .waiting import until
 from .workload import Sent
 
 
@@ -66,6 +67,16 @@ class History:
             return f"{len(left)} of {len(self.sent)} records unanswered, such as {some}"
 
         found.wait(is_all_there, timeout, told)
+
+    def wait_until_published(self, timeout: float) -> None:
+        """While the services run. A partition may change hands until the very end, and a replica is ready before it has
+        claimed what it was given: stopped then, it would leave what it found there to the next start."""
+        until(
+            lambda: self._unpublished() == 0, timeout,
+            lambda: f"what is published to be gone: {self._unpublished()} rows of the outbox are left")
+
+    def _unpublished(self) -> int:
+        return self.database.execute("SELECT count(*) FROM outbox")[0][0]
 
     def check(self) -> str:
         """Call it when the services have stopped. Returns a line about what was seen."""
@@ -174,7 +185,7 @@ class History:
         assert len({row[2] for row in rows}) == 1, "the log was taken for another one in between"
         assert sorted((row[0], row[1]) for row in rows) == [one.place for one in self.sent], (
             "the inbox must hold every record exactly once")
-        assert self.database.execute("SELECT count(*) FROM outbox")[0][0] == 0, "what is published must be gone"
+        assert self._unpublished() == 0, "what is published must be gone"
         for partition, published in self.database.execute(
             "SELECT partition, published_through FROM progress WHERE topic = ?", [self.bus.commands]
         ):
