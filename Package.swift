@@ -27,6 +27,10 @@ let strict: [SwiftSetting] =
         .treatAllWarnings(as: .error),
     ] + (fuzzer == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])])
 
+/// Debug builds of what the tests spend most of their time in are optimised too: 40 s of two cores to build instead of
+/// 20, and the simulation takes less than half of its time (docs/performance.md, "What was tried").
+let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
+
 /// A library of the system: a module map in Shared.
 func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
     .systemLibrary(
@@ -34,8 +38,8 @@ func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
 }
 
 /// What several services use: Shared/<name>.
-func shared(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Shared/\(name)", swiftSettings: strict)
+func shared(_ name: String, _ dependencies: [Target.Dependency], _ settings: [SwiftSetting] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Shared/\(name)", swiftSettings: strict + settings)
 }
 
 /// A service: Services/<name>, which tests can import, and its process in Main.
@@ -108,10 +112,10 @@ let package = Package(
         system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         system("CZstd", pkgConfig: "libzstd", apt: "libzstd-dev"),
 
-        shared("WireJSON", []),
-        shared("Contracts", ["WireJSON", crypto]),
+        shared("WireJSON", [], optimized),
+        shared("Contracts", ["WireJSON", crypto], optimized),
         shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
-        shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging]),
+        shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging], optimized),
         shared("Observability", ["Contracts", hummingbird, logging, metrics, serviceLifecycle]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
         shared(
@@ -119,7 +123,7 @@ let package = Package(
             [
                 "Apps", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
                 configuration, crypto, logging, metrics, serviceLifecycle, unixSignals,
-            ]),
+            ], optimized),
 
         .executableTarget(
             name: "CLI",
@@ -146,7 +150,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: running + ["Link", "Messaging", "Sync", "User", "Verification", logging],
-            path: "Tests/Simulation", exclude: ["Main"], swiftSettings: strict),
+            path: "Tests/Simulation", exclude: ["Main"], swiftSettings: strict + optimized),
         .executableTarget(
             name: "simulate", dependencies: ["Simulation", argumentParser], path: "Tests/Simulation/Main",
             swiftSettings: strict),
