@@ -150,7 +150,8 @@ final class SimulatedConsumer: RecordConsumer {
             return
         }
         guard isToldAt <= log.scheduler.now, !replica.isCutOffFromBroker else { return }
-        if settledAt == group.changes { return }
+        let changes = group.changes
+        if settledAt == changes { return }
         let mine = Set(
             group.targets.filter { $0.value === self }.map { TopicPartition(topic: topic, partition: $0.key) })
         let revoked = assignment.subtracting(mine).sorted()
@@ -164,7 +165,8 @@ final class SimulatedConsumer: RecordConsumer {
         let assigned = mine.subtracting(assignment).filter { group.owners[$0.partition] == nil }.sorted()
         isJoined = true
         guard !assigned.isEmpty else {
-            settledAt = group.changes
+            // What changed while others ran is looked at next time.
+            settledAt = changes
             return
         }
         for place in assigned { group.owners[place.partition] = self }
