@@ -27,8 +27,8 @@ let strict: [SwiftSetting] =
         .treatAllWarnings(as: .error),
     ] + (fuzzer == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer", "-enable-testing"])])
 
-/// Debug builds of what the tests spend most of their time in are optimised too: 40 s of two cores to build instead of
-/// 20, and the simulation takes less than half of its time (docs/performance.md, "What was tried").
+/// Debug builds of what the tests spend most of their time in are optimised too: they take 37 s of CPU more to
+/// build, and the simulation takes less than half of its time (docs/performance.md, "What was tried").
 let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
 /// A library of the system: a module map in Shared.

@@ -168,7 +168,7 @@ extension Inbox {
             try transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE NOWAIT")
             try transaction.execute("TRUNCATE \(table)")
         case .sqlite:
-            // Empty already, but for what a sweep that was broken off looked at.
+            // Empty already: each step removed what it looked at. Costs nothing, and leaves nothing to chance.
             try transaction.execute("DELETE FROM \(table)")
         }
     }
