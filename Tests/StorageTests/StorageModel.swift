@@ -188,13 +188,8 @@ struct StorageModel {
     }
 
     /// Copies what must stay of the next rows into the newest generation. A sweep that ends early leaves its copies.
-    /// - Parameter removing: what was looked at goes at once.
-    /// - Returns: whether the store is the one that is swept.
-    mutating func carryOver(limit: Int, removing: Bool) -> Bool {
-        guard var sweep, isHeld(sweep.keeper), !removing || isStill(sweep) else {
-            self.sweep = nil
-            return false
-        }
+    mutating func carryOver(limit: Int) {
+        guard var sweep else { return }
         let rows = inbox.filter { $0.generation == generation - 2 && isBehind($0.row, sweep.after) }
             .sorted { $0.row.storedKey < $1.row.storedKey }.prefix(limit)
         for row in rows.map(\.row) {
@@ -205,32 +200,20 @@ struct StorageModel {
             }
             sweep.after = row.storedKey
         }
-        if removing {
-            noteForgotten(sweep)
-            let gone = Set(rows.map(\.row.storedKey))
-            inbox.removeAll { $0.generation == generation - 2 && gone.contains($0.row.storedKey) }
-        }
         self.sweep = sweep
-        return true
-    }
-
-    private func isStill(_ sweep: Sweep) -> Bool {
-        sweep.rows.allSatisfy { rows[$0]?.logTime ?? .min >= $1.logTime }
-    }
-
-    private mutating func noteForgotten(_ sweep: Sweep) {
-        for partition in sweep.forgotten {
-            guard let then = sweep.rows[partition], let now = rows[partition] else { continue }
-            rows[partition]?.forgotten = max(now.forgotten, then.logTime - sweep.retention)
-        }
     }
 
     /// Returns whether the store is the one that was swept.
     mutating func turn() -> Bool {
         guard let sweep else { return false }
         self.sweep = nil
-        guard isHeld(sweep.keeper), isStill(sweep) else { return false }
-        noteForgotten(sweep)
+        guard isHeld(sweep.keeper), sweep.rows.allSatisfy({ rows[$0]?.logTime ?? .min >= $1.logTime }) else {
+            return false
+        }
+        for partition in sweep.forgotten {
+            guard let then = sweep.rows[partition], let now = rows[partition] else { continue }
+            rows[partition]?.forgotten = max(now.forgotten, then.logTime - sweep.retention)
+        }
         inbox.removeAll { $0.generation == generation - 2 }
         generation += 1
         begunAt = rows.values.map(\.logTime).max() ?? -1

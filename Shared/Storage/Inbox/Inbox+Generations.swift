@@ -32,9 +32,8 @@ public struct InboxSweep: Sendable {
 
 /// Old rows leave by whole generations. A generation lasts half of the retention, by the time of the newest record that
 /// was read. When one has lasted that long, the oldest one is looked through in small steps, and what must stay of it
-/// (of an idle or a lagging partition, or not yet published) is carried over into the newest one. Then it is emptied, and
-/// its table is the next generation's. PostgreSQL empties it at once. SQLite would look at every page of it, which takes
-/// seconds for millions of rows; there each step removes what it looked at.
+/// (of an idle or a lagging partition, or not yet published) is carried over into the newest one. Then it is emptied at
+/// once, and its table is the next generation's.
 ///
 /// So a row stays for once to one and a half times the retention. What may have been forgotten is written down
 /// (``PartitionClaim/forgottenBefore``).
@@ -83,8 +82,8 @@ extension Inbox {
         return sweep
     }
 
-    /// Looks at the next `limit` rows, and carries over what must stay. Costs a read for each row; PostgreSQL writes only
-    /// what stays.
+    /// Looks at the next `limit` rows, and carries over what must stay. Costs a read for each row, and writes only what
+    /// stays.
     ///
     /// - Throws: `conflict` when another replica took over, or the store went back: begin anew.
     public static func carryOver(
@@ -101,7 +100,6 @@ extension Inbox {
             "SELECT key, log, log_offset, logged_at FROM \(from) WHERE key > $1 ORDER BY key LIMIT $2",
             [.blob(sweep.after), SQLValue(limit)])
         var staying: [[SQLValue]] = []
-        let after = sweep.after
         for row in rows {
             let (key, log) = (try row.blob(0), try row.integer(1))
             if sweep.mayForget(log: log, offset: try row.integer(2), loggedAt: try row.integer(3)) {
@@ -114,31 +112,7 @@ extension Inbox {
         try transaction.executeEach(
             "INSERT INTO \(to) (\(columns)) SELECT \(columns) FROM \(from) WHERE key = $1 ON CONFLICT (key) DO NOTHING",
             staying)
-        if transaction.engine == .sqlite {
-            try noteForgotten(sweep, in: transaction)
-            try transaction.execute(
-                "DELETE FROM \(from) WHERE key > $1 AND key <= $2", [.blob(after), .blob(sweep.after)])
-        }
         sweep.isDone = rows.count < limit
-    }
-
-    /// Writes down with each partition what may have been forgotten of it.
-    ///
-    /// - Throws: `conflict` when the store is an earlier one than that in which the sweep began.
-    private static func noteForgotten(
-        _ sweep: InboxSweep, in transaction: any SQLTransaction
-    ) throws(StorageError) {
-        for (partition, fence) in sweep.fences.sorted(by: { $0.key < $1.key }) {
-            let place: [SQLValue] = [.text(partition.topic), SQLValue(partition.partition)]
-            let count = try transaction.execute(
-                """
-                UPDATE progress SET forgotten_before =
-                    CASE WHEN forgotten_before < $3 THEN $3 ELSE forgotten_before END
-                WHERE topic = $1 AND partition = $2 AND log_time >= $4
-                """,
-                place + [.integer(sweep.forgotten.contains(partition) ? fence.cutoff : -1), .integer(fence.logTime)])
-            guard count == 1 else { throw StorageError(kind: .conflict, message: "the store went back in the sweep") }
-        }
     }
 
     /// Empties the oldest generation and begins the next one in its table. To be called in an exclusive transaction
@@ -154,7 +128,17 @@ extension Inbox {
         guard sweep.isDone, try hold(keeper, in: transaction) else {
             throw StorageError(kind: .conflict, message: "another replica sweeps the inbox")
         }
-        try noteForgotten(sweep, in: transaction)
+        for (partition, fence) in sweep.fences.sorted(by: { $0.key < $1.key }) {
+            let place: [SQLValue] = [.text(partition.topic), SQLValue(partition.partition)]
+            let count = try transaction.execute(
+                """
+                UPDATE progress SET forgotten_before =
+                    CASE WHEN forgotten_before < $3 THEN $3 ELSE forgotten_before END
+                WHERE topic = $1 AND partition = $2 AND log_time >= $4
+                """,
+                place + [.integer(sweep.forgotten.contains(partition) ? fence.cutoff : -1), .integer(fence.logTime)])
+            guard count == 1 else { throw StorageError(kind: .conflict, message: "the store went back in the sweep") }
+        }
         let next = sweep.generation + slotCount
         let count = try transaction.execute(
             """
@@ -168,7 +152,7 @@ extension Inbox {
             try transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE NOWAIT")
             try transaction.execute("TRUNCATE \(table)")
         case .sqlite:
-            // Empty already: each step removed what it looked at. Costs nothing, and leaves nothing to chance.
+            // Without a condition SQLite drops the pages and looks at no row.
             try transaction.execute("DELETE FROM \(table)")
         }
     }
