@@ -129,7 +129,7 @@ import WireJSON
             #expect(message.role == .reply && !text.contains("the-") && text.contains(#""dryRun":true"#))
         }
         let real = try #require(
-            try writer.reply(.succeeded(user), to: command, index: 0, now: Fixture.now))
+            try writer.reply(.succeeded(user), to: command, index: 0, now: Fixture.now)?.reply)
         #expect(real.role == .confidentialReply)
         let again = writer.again(real, to: command, in: .init(cluster: "cluster", incarnation: 0))
         #expect(again.role == .reply)

@@ -34,14 +34,16 @@ struct BatchDecider<Service: CommandService> {
             return (body, command.context(now: now, secrets: secrets))
         }
         var state = try service.load(fresh, in: transaction)
-        let batch = batch.map { withoutDoubt($0, known) }
-        let decisions = decide(batch, known, &state, now)
+        let isInDoubt = accepted.contains(where: \.isTooOldToTell)
+        let batch = isInDoubt ? batch.map { withoutDoubt($0, known) } : batch
+        let again = repeatedKeys(accepted)
+        let decisions = decide(batch, known, again, &state, now)
         try service.save(state, in: transaction)
         let settled = zip(batch, decisions).flatMap { inbound, decision -> [CommandKey] in
             inbound.accepted?.isDryRun == true ? [] : decision?.settlements.map(\.command) ?? []
         }
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
-        let entries = try write(batch, decisions, known, &replies, now) { entries in
+        let entries = try write(batch, decisions, known, again, &replies, now) { entries in
             let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
             try Inbox.append(rows, generation: found.generation, in: transaction)
             try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
@@ -70,18 +72,24 @@ struct BatchDecider<Service: CommandService> {
 
     // MARK: Deciding
 
+    /// The commands that stand in the batch more than once, which few do: nothing has to be noted for the others.
+    private func repeatedKeys(_ accepted: [Command]) -> Set<CommandKey> {
+        var once = Set<CommandKey>(minimumCapacity: accepted.count)
+        return Set(accepted.lazy.map(\.key).filter { !once.insert($0).inserted })
+    }
+
     /// - Returns: for each record its decision; none for what is refused or skipped, and for commands that were decided
     ///   before.
     private func decide(
-        _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ state: inout Service.State,
-        _ now: Timestamp
+        _ batch: [Inbound<Service.Command>], _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>,
+        _ state: inout Service.State, _ now: Timestamp
     ) -> [Decided?] {
         var decided = Set(known.keys)
         return batch.map { inbound in
             guard let command = inbound.accepted, !decided.contains(command.key) else { return nil }
             let decision = decide(command, state, now)
             if command.isDryRun { return decision }
-            decided.insert(command.key)
+            if again.contains(command.key) { decided.insert(command.key) }
             decision.changes.forEach { state.apply($0) }
             return decision
         }
@@ -103,7 +111,8 @@ struct BatchDecider<Service: CommandService> {
     /// - Parameter store: is given the entries in pieces, so that PostgreSQL stores one while the next is written.
     private func write(
         _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: KnownCommand],
-        _ replies: inout Replies, _ now: Timestamp, store: (ArraySlice<Entry>) throws -> Void
+        _ again: Set<CommandKey>, _ replies: inout Replies, _ now: Timestamp,
+        store: (ArraySlice<Entry>) throws -> Void
     ) throws -> [Entry] {
         var digests = known.mapValues(\.digest)
         var entries: [Entry] = []
@@ -117,8 +126,12 @@ struct BatchDecider<Service: CommandService> {
             case (.accepted(let command), let decision?) where command.isDryRun:
                 entries.append(try entry(tried: command, decision, now))
             case (.accepted(let command), let decision?):
-                digests[command.key] = command.keptDigest
-                entries.append(try entry(command, decision, &replies, now))
+                let (entry, answer) = try entry(command, decision, &replies, now)
+                entries.append(entry)
+                if again.contains(command.key) {
+                    digests[command.key] = command.keptDigest
+                    replies.remember(answer, to: command.key)
+                }
             case (.accepted(let command), nil) where digests[command.key] == command.keptDigest:
                 entries.append(try entry(repeated: command, replies, now))
             case (.accepted(let command), nil):
@@ -139,7 +152,7 @@ struct BatchDecider<Service: CommandService> {
 
     private func entry(
         _ command: Command, _ decision: Decided, _ replies: inout Replies, _ now: Timestamp
-    ) throws -> Entry {
+    ) throws -> (Entry, answer: OutboxRecord?) {
         switch decision.outcome {
         case .pending, .begun: replies.begin(try writer.saga(of: command, now: now))
         case .succeeded, .rejected, .expired, .noted: break
@@ -164,8 +177,7 @@ struct BatchDecider<Service: CommandService> {
         let answer =
             command.isCommand
             ? try writer.reply(decision.outcome, to: command, index: messages.count, now: now) : nil
-        if let answer { messages.append(answer) }
-        replies.remember(answer, to: command.key)
+        if let answer { messages.append(answer.reply) }
         let entry = entry(command, decision.outcome.verdict, decision.outcome.reason, messages)
         // An answer that nobody waits for: in a store that was put back, who asks may be decided behind it, and is
         // answered the same, by the same id.
@@ -174,7 +186,8 @@ struct BatchDecider<Service: CommandService> {
         entry.receipt = Receipt(
             of: command.attributes, app: command.key.app.text, reason: entry.reason, messages: messages,
             replyIndex: answer == nil ? nil : messages.count - 1)
-        return entry
+        entry.replyParts = answer?.parts
+        return (entry, answer?.reply)
     }
 
     /// A reply, and nothing else: not even the command's id is taken.
@@ -190,9 +203,10 @@ struct BatchDecider<Service: CommandService> {
         if let answer = try replies.answer(to: command.key, digest: command.digest) {
             return entry(command, .repeated, nil, [writer.again(answer, to: command, in: log(of: command.record))])
         }
-        if replies.isSilent(command.key), let reply = try writer.reply(.pending(nil), to: command, index: -1, now: now)
+        if replies.isSilent(command.key),
+            let answer = try writer.reply(.pending(nil), to: command, index: -1, now: now)
         {
-            return entry(command, .repeated, nil, [reply])
+            return entry(command, .repeated, nil, [answer.reply])
         }
         guard replies.owesAnswer(to: command.key) else { return entry(command, .repeated, nil, []) }
         let lost = Rejection(

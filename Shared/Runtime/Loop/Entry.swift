@@ -17,6 +17,8 @@ final class Entry {
     var messages: [OutboxRecord]
     /// What is kept beyond publishing.
     var receipt = Receipt()
+    /// What the receipt need not keep of its reply.
+    var replyParts: ReplyParts?
     /// When the record was written, by the log's word; milliseconds since 1970.
     var loggedAt: Int64
 
@@ -39,13 +41,9 @@ final class Entry {
     func inboxRow(now: Timestamp, decider: Int64, vault: OutboxVault) throws -> InboxRow {
         receipt.type = type
         receipt.reason = reason
-        let packed = try vault.close(
-            receipt,
-            ReplyParts(
-                key: key, index: receipt.replyIndex, subject: receipt.subject, digest: CommandDigest.text(digest),
-                decidedAt: now.milliseconds, id: receipt.id))
         return InboxRow(
-            position: position, key: key, digest: digest, verdict: outcome, receipt: packed,
+            position: position, key: key, digest: digest, verdict: outcome,
+            receipt: try vault.close(receipt, replyParts),
             loggedAt: loggedAt < 0 ? now.milliseconds : min(loggedAt, now.milliseconds),
             decidedAt: now.milliseconds, decider: decider)
     }
@@ -233,8 +231,8 @@ struct OutboxVault {
     }
 
     /// The inbox's form of a receipt.
-    /// - Parameter parts: made only where there is a reply to take them out of.
-    func close(_ receipt: Receipt, _ parts: @autoclosure () -> ReplyParts) throws -> [UInt8] {
+    /// - Parameter parts: what follows from the command.
+    func close(_ receipt: Receipt, _ parts: ReplyParts?) throws -> [UInt8] {
         try ReceiptCodec.encode(receipt, parts, packing: packing, seal: seal)
     }
 

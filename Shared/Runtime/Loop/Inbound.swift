@@ -9,8 +9,8 @@ import WireJSON
 enum Inbound<Command: Sendable>: Sendable {
     /// The sender is known: the record is answered, and its answer is remembered under the command's key.
     case accepted(AcceptedCommand<Command>)
-    /// Not decided, and remembered only under the record's coordinates.
-    case refused(Refusal)
+    /// Not decided, and remembered only under the record's coordinates. Indirect, because it is large and rare.
+    indirect case refused(Refusal)
     /// Of a topic that is subscribed to, and of a type that is not: passed over.
     case skipped
 

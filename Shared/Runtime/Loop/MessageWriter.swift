@@ -82,21 +82,29 @@ struct MessageWriter {
     /// Two sequences that are equal up to the closing bracket compare as text: the greater one is the later event.
     private func sequence(_ record: KafkaRecord, _ incarnation: Int64, _ index: Int) -> String {
         let partition = record.topicPartition
-        var text = partition.topic
-        text.reserveCapacity(text.utf8.count + 40)
-        text += "["
-        text += String(partition.partition)
-        text += "]"
-        for (number, width, end) in [(incarnation, 6, "."), (record.offset, 19, "."), (Int64(index), 4, "")] {
-            let digits = String(number)
-            text.append(contentsOf: Self.zeros.prefix(max(0, width - digits.utf8.count)))
-            text += digits
-            text += end
+        var text: [UInt8] = []
+        text.reserveCapacity(partition.topic.utf8.count + 45)
+        func append(_ mark: Unicode.Scalar) { text.append(UInt8(ascii: mark)) }
+        func append(_ number: Int64, digits: Int) {
+            let start = text.count
+            var rest = number
+            while rest > 0 || text.count < start + digits {
+                text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+                rest /= 10
+            }
+            text[start...].reverse()
         }
-        return text
+        text.append(contentsOf: partition.topic.utf8)
+        append("[")
+        append(Int64(partition.partition), digits: 1)
+        append("]")
+        append(incarnation, digits: 6)
+        append(".")
+        append(record.offset, digits: 19)
+        append(".")
+        append(Int64(index), digits: 4)
+        return String(decoding: text, as: UTF8.self)
     }
-
-    private static let zeros = "0000000000000000000"
 
     /// - Throws: `NoSuchService` for a command type that names no service.
     func forward(_ forward: Forward, of command: AcceptedCommand<some Sendable>, now: Timestamp) throws -> OutboxRecord
@@ -116,19 +124,22 @@ struct MessageWriter {
         return try command(due.command, app: due.app, attributes)
     }
 
-    /// - Returns: `nil` when nobody waits for an answer.
+    /// - Returns: the reply, and what of it follows from the command; `nil` when nobody waits for an answer.
     func reply(
         _ outcome: Outcome, to command: AcceptedCommand<some Sendable>, index: Int, now: Timestamp
-    ) throws -> OutboxRecord? {
+    ) throws -> (reply: OutboxRecord, parts: ReplyParts)? {
         switch outcome {
         case .noted, .begun: return nil
         case .succeeded, .rejected, .expired, .pending: break
         }
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
         attributes.id = DerivedID.message(of: command.key, index: index)
-        return try reply(
-            outcome, attributes, to: command.attributes, digest: CommandDigest.text(command.digest),
-            key: command.record.key)
+        let digest = CommandDigest.text(command.digest)
+        let parts = ReplyParts(
+            replyID: attributes.id, digest: digest, time: text(now), id: command.attributes.id,
+            subject: command.attributes.subject)
+        let reply = try reply(outcome, attributes, to: command.attributes, digest: digest, key: command.record.key)
+        return (reply, parts)
     }
 
     // MARK: Of a saga

@@ -107,10 +107,10 @@ enum ReceiptCodec {
     private static let confidential: UInt8 = 4
 
     /// - Parameters:
-    ///   - parts: what follows from the command.
+    ///   - parts: what follows from the command; without them the reply is kept whole.
     ///   - seal: encrypts a secret.
     static func encode(
-        _ receipt: Receipt, _ parts: () -> ReplyParts, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
+        _ receipt: Receipt, _ parts: ReplyParts?, packing: ReceiptPacking, seal: ([UInt8]) throws -> [UInt8]
     ) throws -> [UInt8] {
         // Most are not longer.
         var text = Writer(capacity: 1536)
@@ -134,7 +134,7 @@ enum ReceiptCodec {
                 text.write(bytes: header.rawName ?? Array(header.name.utf8))
                 text.write(bytes: header.value)
             }
-            let shortened = reply.value.flatMap { parts().removed(from: $0) }
+            let shortened = reply.value.flatMap { parts?.removed(from: $0) }
             text.write(shortened == nil ? 0 : 1)
             let value = shortened ?? reply.value
             if reply.role == .confidentialReply, let value {
@@ -303,58 +303,90 @@ enum ReceiptCodec {
 /// What a receipt leaves out of the reply, because it follows from the command and the inbox row. Where it is not all
 /// known (``Receipt`` for people), it is left empty.
 struct ReplyParts {
-    /// What stands for what: control characters, which stand in no JSON text.
-    private let parts: [(mark: UInt8, text: [UInt8])]
+    /// The texts, one behind the other. For the first stands 1, for the next 2 and so on: control characters, which stand
+    /// in no JSON text.
+    private let texts: [UInt8]
+    private let ends: InlineArray<5, Int>
+
+    /// - Parameters:
+    ///   - replyID: as the reply has it.
+    ///   - time: RFC 3339, of the decision.
+    ///   - id: the command's.
+    init(replyID: String, digest: String, time: String, id: String, subject: String?) {
+        var texts: [UInt8] = []
+        texts.reserveCapacity(256)
+        var ends = InlineArray<5, Int>(repeating: 0)
+        func add(_ text: String, as number: Int) {
+            texts.append(contentsOf: text.utf8)
+            ends[number] = texts.count
+        }
+        add(replyID, as: 0)
+        add(digest, as: 1)
+        add(time, as: 2)
+        add(id, as: 3)
+        add(subject ?? "", as: 4)
+        (self.texts, self.ends) = (texts, ends)
+    }
 
     init(key: CommandKey? = nil, index: Int = 0, subject: String?, digest: String, decidedAt: Int64, id: String) {
-        let replyID = key.map { DerivedID.message(of: $0, index: index) }
-        let time = Timestamp(milliseconds: decidedAt).rfc3339
-        parts = [(1, replyID ?? ""), (2, digest), (3, time), (4, id), (5, subject ?? "")].map {
-            ($0.0, Array($0.1.utf8))
-        }
+        self.init(
+            replyID: key.map { DerivedID.message(of: $0, index: index) } ?? "", digest: digest,
+            time: Timestamp(milliseconds: decidedAt).rfc3339, id: id, subject: subject)
     }
+
+    private func range(_ number: Int) -> Range<Int> { (number == 0 ? 0 : ends[number - 1])..<ends[number] }
 
     /// - Returns: `nil` when the value is no JSON text of ours.
     func removed(from value: [UInt8]) -> [UInt8]? {
-        // What is short is not worth a mark.
-        let sought = parts.filter { $0.text.count >= 8 }
-        // Most bytes begin none of them: a bit for each first byte, of its lower six bits.
-        let begins = sought.reduce(into: UInt64(0)) { $0 |= 1 << UInt64($1.text[0] & 63) }
+        let (first, last) = (UInt8(1), UInt8(ends.count))
+        // Without a way out of the loop: so it takes sixteen bytes a step.
+        guard value.reduce(UInt8.max, min) > last else { return nil }
         var result: [UInt8] = []
         result.reserveCapacity(value.count)
-        let isText = value.withUnsafeBytes { value in
-            var (copied, index) = (0, 0)
-            while index < value.count {
-                let byte = value[index]
-                guard byte > 5 else { return false }
-                let start = index
-                index += 1
-                guard begins >> UInt64(byte & 63) & 1 == 1 else { continue }
-                for part in sought where Self.stands(part.text, in: value, at: start) {
-                    result.append(contentsOf: value[copied..<start])
-                    result.append(part.mark)
-                    index = start + part.text.count
-                    copied = index
-                    break
+        texts.withUnsafeBytes { texts in
+            value.withUnsafeBytes { value in
+                // What is short is not worth a mark.
+                let shortest = 8
+                // At most places none of them begins: bits for the first bytes and for the second ones, of their lower
+                // six bits.
+                var (firsts, seconds) = (UInt64(0), UInt64(0))
+                for mark in first...last where range(Int(mark - 1)).count >= shortest {
+                    let start = range(Int(mark - 1)).lowerBound
+                    firsts |= 1 << UInt64(texts[start] & 63)
+                    seconds |= 1 << UInt64(texts[start + 1] & 63)
                 }
+                func mark(at index: Int) -> UInt8? {
+                    (first...last).first { mark in
+                        let part = UnsafeRawBufferPointer(rebasing: texts[range(Int(mark - 1))])
+                        guard part.count >= shortest, part.count <= value.count - index else { return false }
+                        return value[index..<index + part.count].elementsEqual(part)
+                    }
+                }
+                var (copied, index) = (0, 0)
+                while index + shortest <= value.count {
+                    guard firsts >> UInt64(value[index] & 63) & seconds >> UInt64(value[index + 1] & 63) & 1 == 1,
+                        let mark = mark(at: index)
+                    else {
+                        index += 1
+                        continue
+                    }
+                    result.append(contentsOf: value[copied..<index])
+                    result.append(mark)
+                    index += range(Int(mark - 1)).count
+                    copied = index
+                }
+                result.append(contentsOf: value[copied...])
             }
-            result.append(contentsOf: value[copied...])
-            return true
         }
-        return isText ? result : nil
-    }
-
-    private static func stands(_ text: [UInt8], in value: UnsafeRawBufferPointer, at index: Int) -> Bool {
-        guard text.count <= value.count - index, let start = value.baseAddress else { return false }
-        return memcmp(text, start + index, text.count) == 0
+        return result
     }
 
     func restored(in value: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(2 * value.count)
         for byte in value {
-            if byte <= 5, let part = parts.first(where: { $0.mark == byte }) {
-                result.append(contentsOf: part.text)
+            if (1...ends.count).contains(Int(byte)) {
+                result.append(contentsOf: texts[range(Int(byte) - 1)])
             } else {
                 result.append(byte)
             }

@@ -313,14 +313,11 @@ package final class ServiceLoop<Service: CommandService> {
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
         var messages: [TopicPartition: [OutboxRecord]] = [:]
         // Records of one partition come together, so a run of them is looked up once.
-        var run: [OutboxRecord] = []
-        for index in entries.indices {
-            run += entries[index].messages
-            let next = index + 1
-            if next == entries.count || entries[index].place != entries[next].place {
-                messages[entries[index].place, default: []] += run
-                run.removeAll(keepingCapacity: true)
-            }
+        var rest = entries[...]
+        while let place = rest.first?.place {
+            let run = rest.prefix { $0.place == place }
+            messages[place, default: []].append(contentsOf: run.lazy.flatMap(\.messages))
+            rest = rest[run.endIndex...]
         }
         for update in updates {
             let partition = TopicPartition(topic: update.topic, partition: update.partition)

@@ -50,8 +50,8 @@ enum RecordTarget {
             if case .failure(let rejection) = command.body {
                 try hold(!rejection.message.isEmpty, "rejected without a word")
                 let outcome = Outcome.rejected(rejection)
-                if let reply = try writer.reply(outcome, to: command, index: 0, now: FuzzWorld.now) {
-                    messages.append(reply)
+                if let answer = try writer.reply(outcome, to: command, index: 0, now: FuzzWorld.now) {
+                    messages.append(answer.reply)
                 }
             }
         case .refused(let refusal):

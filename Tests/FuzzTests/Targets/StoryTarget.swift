@@ -126,8 +126,8 @@ private struct ServiceListener<Service: CommandService>: Listener {
             messages.append(try writer.settlement(settlement.outcome, of: saga, now: now))
         }
         if command.isCommand {
-            if let reply = try writer.reply(decision.outcome, to: command, index: messages.count, now: now) {
-                messages.append(reply)
+            if let answer = try writer.reply(decision.outcome, to: command, index: messages.count, now: now) {
+                messages.append(answer.reply)
             }
         }
         return messages
