@@ -176,13 +176,16 @@ public struct DerivedSecrets: Sendable {
         SymmetricKey(data: code(["user-token-key", app.text, "", ""], key))
     }
 
+    /// Lengths are part of the text, so that no two lists of parts give one code.
     private static func code(_ parts: [String], _ key: SymmetricKey) -> [UInt8] {
-        var hmac = HMAC<SHA512>(key: key)
+        var text: [UInt8] = []
+        text.reserveCapacity(parts.reduce(0) { $0 + $1.utf8.count + 21 })
         for part in parts {
-            hmac.update(data: Array("\(part.utf8.count):".utf8))
-            hmac.update(data: Array(part.utf8))
+            text.append(contentsOf: String(part.utf8.count).utf8)
+            text.append(UInt8(ascii: ":"))
+            text.append(contentsOf: part.utf8)
         }
-        return Array(hmac.finalize())
+        return HMAC<SHA512>.authenticationCode(for: text, using: key).withUnsafeBytes { Array($0) }
     }
 }
 
