@@ -46,7 +46,7 @@ import WireJSON
         let command = try #require(world.accepted(record))
         let old = try #require(
             try writer.reply(
-                .succeeded(FakeService.Before(before: "x")), to: command, index: 0, now: Fixture.now))
+                .succeeded(FakeService.Before(before: "x")), to: command, index: 0, now: Fixture.now)?.reply)
         var envelope = try #require(try JSONValue(parsing: old.value ?? []).objectValue)
         var data = try #require(envelope["data"]?.objectValue)
         data["commandDigest"] = nil
