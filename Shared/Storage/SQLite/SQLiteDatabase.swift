@@ -27,6 +27,9 @@ public final class SQLiteDatabase: SQLDatabase {
     private static let checkpointPages = 16_384
     /// Negative means KiB.
     private static let cacheSize = -32_768
+    /// Debian's SQLite overwrites whatever is deleted, and writes each freed page once more for it. FAST overwrites what
+    /// stands on pages that are written anyway.
+    private static let secureDelete = "FAST"
 
     public let engine = SQLEngine.sqlite
     public private(set) var connectionNumber = 0
@@ -154,8 +157,6 @@ public final class SQLiteDatabase: SQLDatabase {
         if let index = connection.index, FileIdentity(path + "-shm") == index { unlink(path + "-shm") }
     }
 
-    /// Debian's SQLite overwrites whatever is deleted, and writes each freed page once more for it. FAST overwrites what
-    /// stands on pages that are written anyway.
     private static func open(_ path: String, _ synchronous: Synchronous) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
@@ -172,7 +173,7 @@ public final class SQLiteDatabase: SQLDatabase {
                     PRAGMA synchronous = \(synchronous.rawValue);
                     PRAGMA wal_autocheckpoint = \(checkpointPages);
                     PRAGMA cache_size = \(cacheSize);
-                    PRAGMA secure_delete = FAST;
+                    PRAGMA secure_delete = \(secureDelete);
                     """)
             // Makes SQLite open the log, so that its file is known.
             _ = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_schema")
