@@ -21,6 +21,13 @@ RUN swift build -c release --static-swift-stdlib \
     && find . -maxdepth 1 -type f -name 'identitybus*' ! -name identitybus-bench -executable -exec install -s -t /out {} +
 
 FROM debian:bookworm-slim
+# --build-arg VERSION="$(cat VERSION)" --build-arg REVISION="$(git rev-parse HEAD)"
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="IdentityBus" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}"
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libpq5 librdkafka1 libsqlite3-0 libstdc++6 libzstd1 \
     && rm -rf /var/lib/apt/lists/* \

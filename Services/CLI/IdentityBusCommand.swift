@@ -3,6 +3,7 @@
 import ArgumentParser
 import Dispatch
 import Glibc
+import Observability
 import Synchronization
 
 @main
@@ -10,6 +11,7 @@ struct IdentityBusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identitybus",
         abstract: "Runs IdentityBus on this machine, sends commands to it and watches what it says.",
+        version: "identitybus \(Release.version)",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
             VerifyTokenCommand.self, ExplainCommand.self, DeriveKeysCommand.self, ChaosCommand.self,

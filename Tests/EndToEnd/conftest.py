@@ -17,6 +17,7 @@ broker, every deployment its own topics and store. Tests marked `alone` need the
 import gc
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -30,6 +31,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.gateway import GatewayDeployment
 
 _deployments: list[Deployment] = []
+_failed: list[str] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,21 +94,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A failed test shows the ends of the logs of every process that took part."""
+    """A failed test shows the ends of the logs of every process that took part, and where the whole logs are."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.failed:
+        _failed.append(item.nodeid)
         for deployment in _deployments:
-            report.sections.append((f"logs of {deployment.prefix}", deployment.tails()))
+            report.sections.append((f"logs of {deployment.prefix} (kept in {deployment.directory})", deployment.tails()))
 
 
 @pytest.fixture(scope="session")
 def directory() -> Iterator[Path]:
-    """Short names, readable for the user that PostgreSQL runs as."""
-    with tempfile.TemporaryDirectory(prefix="identitybus-e2e-") as name:
-        path = Path(name)
-        path.chmod(0o755)
-        yield path
+    """Short names, readable for the user that PostgreSQL runs as. Kept, with all logs and SQLite stores, when a test
+    failed."""
+    path = Path(tempfile.mkdtemp(prefix="identitybus-e2e-"))
+    path.chmod(0o755)
+    yield path
+    if not _failed:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

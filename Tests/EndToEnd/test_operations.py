@@ -29,6 +29,8 @@ from identitybus_testkit.service import Service
 from identitybus_testkit.up import Up, tool
 from identitybus_testkit.waiting import until
 
+VERSION = (REPOSITORY / "VERSION").read_text().strip()
+
 
 @pytest.fixture
 def bus(deployment: Deployment) -> Bus:
@@ -52,6 +54,7 @@ def test_operations_probes_of_a_ready_service(service: Service) -> None:
     for path in ("/livez", "/readyz"):
         until(lambda: service.get(path) == (200, '{"status":"ok"}'), 30, lambda: f"{path}: {service.get(path)}")
     assert service.get("/")[0] == 404
+    assert f'identity_build_info{{version="{VERSION}"}} 1\n' in service.get("/metrics")[1]
 
 
 def test_operations_metrics_count_commands_by_outcome_and_name_no_user(bus: Bus, service: Service) -> None:
@@ -613,3 +616,13 @@ def test_operations_help_and_version_of_every_command() -> None:
     for command in ([], ["up"], ["send"], ["watch"], ["sign"], ["derive-keys"]):
         answer = tool(*command, "--help", environment={})
         assert answer.returncode == 0 and "USAGE" in answer.stdout, answer
+    assert tool("--version", environment={}).stdout == f"identitybus {VERSION}\n"
+
+
+@pytest.mark.parametrize("name", ["link", "user", "sync", "verification", "gateway"])
+def test_operations_every_executable_says_its_version(name: str) -> None:
+    executable = binary(f"identitybus-{name}")
+    said = subprocess.run([executable, "--version"], capture_output=True, text=True, timeout=60)
+    assert (said.returncode, said.stdout) == (0, f"identitybus-{name} {VERSION}\n"), said
+    wrong = subprocess.run([executable, "--verbose"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 64 and "unknown arguments: --verbose" in wrong.stderr, wrong

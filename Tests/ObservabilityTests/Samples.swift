@@ -9,7 +9,7 @@ struct Samples {
     /// The registry's exposition without the families that depend on the machine.
     init(_ registry: PrometheusRegistry) {
         lines = registry.exposition().split(separator: "\n").filter {
-            !$0.contains("process_") && !$0.contains("log_lines_dropped_total")
+            !$0.contains("process_") && !$0.contains("log_lines_dropped_total") && !$0.contains("identity_build_info")
                 && !$0.contains("metrics_dropped_series_total")
         }
     }

@@ -9,7 +9,7 @@ import Glibc
 struct ProcessMetrics: Sendable {
     static let names = [
         "process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes",
-        "process_start_time_seconds", "log_lines_dropped_total",
+        "process_start_time_seconds", "log_lines_dropped_total", "identity_build_info",
     ]
 
     private let ticksPerSecond = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
@@ -37,12 +37,20 @@ struct ProcessMetrics: Sendable {
                 "Log lines that were lost because standard error was not read."
             ),
         ]
-        return values.compactMap { name, kind, value, help in
+        let blocks = values.compactMap { name, kind, value, help -> (name: String, text: String)? in
             guard let value else { return nil }
             let header = MetricText.header(name: name, kind: kind, help: help)
             return (name, "\(header)\(name) \(MetricText.number(value))\n")
         }
+        return blocks + [Self.buildInfo]
     }
+
+    /// A constant 1 whose label is the information, as Prometheus' own programs have it.
+    private static let buildInfo = {
+        let name = "identity_build_info"
+        let header = MetricText.header(name: name, kind: .gauge, help: "Version of the program; always 1.")
+        return (name: name, text: "\(header)\(name){version=\"\(Release.version)\"} 1\n")
+    }()
 
     private static func startTime(ticksPerSecond: Double) -> Double? {
         guard let stat = ProcessStat.current(), let system = ProcFile.read("/proc/stat") else { return nil }

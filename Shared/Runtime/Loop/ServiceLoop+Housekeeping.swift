@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Logging
 import Messaging
+import Observability
 import Storage
 
 /// What is done now and then, between batches.
@@ -66,11 +67,8 @@ extension ServiceLoop {
         }
     }
 
-    var decider: Decider { Decider(apps: apps.digest, code: Self.codeVersion) }
-
-    /// The version of the code that stands beside each decision in the inbox. To be raised when anything is decided
-    /// differently than before.
-    private static var codeVersion: String { "1" }
+    /// What stands beside each decision in the inbox: the settings and the release that decided.
+    var decider: Decider { Decider(apps: apps.digest, code: Release.version) }
 
     /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
     /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back. If that one goes

@@ -44,7 +44,19 @@ public enum ServiceMain {
     }
 
     /// Runs `body` and ends the process with the exit statuses above; what ended it is one line on standard error.
+    /// `--version` is the only argument: the program prints its version and ends. Any other ends it with 64.
     public static func run(_ name: String, body: () async throws -> Void) async -> Never {
+        switch CommandLine.arguments.dropFirst() {
+        case []: break
+        case ["--version"]:
+            print("\(name) \(Release.version)")
+            exit(0)
+        case let arguments:
+            complain(
+                "\(name): unknown arguments: \(arguments.joined(separator: " ")). The program takes --version or nothing; "
+                    + "its settings are environment variables, which docs/operations.md lists")
+            exit(64)
+        }
         do {
             try await body()
             LineWriter.standardError.flush()
