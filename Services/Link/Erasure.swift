@@ -70,16 +70,19 @@ public struct Erasure: Codable, Sendable, Hashable {
     public var app: AppID
     public var userID: UserID
     var externalID: ExternalID?
+    /// From then on the external id was free.
+    var erasedAt: Timestamp
     /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
     public var user = Part.untold
     public var sync = Part.untold
     var waiting: [Waiting] = []
 
-    init(app: AppID, userID: UserID, externalID: ExternalID?, installIDs: [InstallID]) {
+    init(app: AppID, userID: UserID, externalID: ExternalID?, erasedAt: Timestamp, installIDs: [InstallID]) {
         self.app = app
         self.userID = userID
         self.externalID = externalID
+        self.erasedAt = erasedAt
         self.installIDs = installIDs
     }
 
@@ -174,11 +177,14 @@ extension LinkDecider {
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
     }
 
+    /// The moment of the command, which says what of a person came before its erasure.
+    private var moment: Timestamp { context.now }
+
     /// What is to be done about the person, begun already or not. `nil` when it was erased before, and all have answered.
     private func erasure(of person: Person) -> Erasure? {
         if person.isErased { return state.erasure(of: person.userID) }
         return Erasure(
-            app: person.app, userID: person.userID, externalID: person.externalID,
+            app: person.app, userID: person.userID, externalID: person.externalID, erasedAt: moment,
             installIDs: state.installs(of: person.userID).map(\.id))
     }
 
@@ -249,7 +255,8 @@ extension LinkDecider.Decision {
 
     fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.sync == .untold || erasure.sync == .refused else { return }
-        let command = ForgetProfiles(userId: erasure.userID, externalId: erasure.externalID)
+        let command = ForgetProfiles(
+            userId: erasure.userID, externalId: erasure.externalID, erasedAt: erasure.erasedAt)
         forwards.append(Forward(id: forward, command: command))
         erasure.sync = .asked(forward: forward)
     }

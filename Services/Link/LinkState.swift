@@ -311,7 +311,9 @@ extension Person: SQLKeyedRecord {
 
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
-    public static var blank: Erasure { Erasure(app: "", userID: "", externalID: nil, installIDs: []) }
+    public static var blank: Erasure {
+        Erasure(app: "", userID: "", externalID: nil, erasedAt: Timestamp(milliseconds: 0), installIDs: [])
+    }
 
     public var key: UserID { userID }
 

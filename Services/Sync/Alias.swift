@@ -48,6 +48,8 @@ extension SyncDecider {
         // No new window can overlap the others.
         source.aliasWindows = open + [window]
         destination.aliasSources += 1
+        if !source.aliasedInto.contains(destination.mpid) { source.aliasedInto.append(destination.mpid) }  // S96
+        if !destination.aliasedFrom.contains(source.mpid) { destination.aliasedFrom.append(source.mpid) }
         let record = AliasRecord(
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,

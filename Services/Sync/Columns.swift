@@ -17,10 +17,15 @@ extension Profile: SQLKeyedRecord {
         try columns.column("last_seen", &lastSeen)
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
-        try columns.column("user_id", &userID)
+        var (user, externalID) = (mark?.userID, mark?.externalID)
+        try columns.column("user_id", &user)
+        try columns.column("link_external_id", &externalID)
+        mark = user.flatMap { user in externalID.map { LinkMark(userID: user, externalID: $0) } }
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)
         try columns.column("alias_sources", &aliasSources)
+        try columns.numbers("aliased_from", &aliasedFrom)
+        try columns.numbers("aliased_into", &aliasedInto)
         try columns.column("is_erased", &isErased)
     }
 }
@@ -91,7 +96,7 @@ extension AliasRecord: SQLKeyedRecord {
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
-        Erasure(command: CommandKey(app: "", source: "", id: ""), mpids: [], waiting: [])
+        Erasure(command: CommandKey(app: "", source: "", id: ""), mpids: [], heldByOthers: 0, waiting: [])
     }
 
     public var key: CommandKey { command }
@@ -99,6 +104,7 @@ extension Erasure: SQLKeyedRecord {
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
         try columns.numbers("mpids", &mpids)
+        try columns.column("held_by_others", &heldByOthers)
         var forwards = waiting.map(\.text).joined(separator: ",")
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }

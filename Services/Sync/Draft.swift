@@ -259,7 +259,7 @@ struct Draft: IdentityIndex {
     }
 
     private var changes: [SyncState.Change] {
-        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
+        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0.withoutStaleMark(settings)) }
             // A value that nobody has leaves nothing behind, its bucket included (S67).
             + entries.values.sorted { $0.key < $1.key }.map {
                 .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)

@@ -10,14 +10,17 @@ public struct Erasure: Sendable, Hashable {
     /// The command that began it.
     public var command: CommandKey
     public var mpids: [MPID]
+    /// How many profiles hold a value that the command named, and stay.
+    public var heldByOthers: Int
     /// The ids of the commands that were forwarded and are not answered.
     public var waiting: [CommandID]
     /// One of the others could not do its part.
     public var hasFailed = false
 
-    public init(command: CommandKey, mpids: [MPID], waiting: [CommandID]) {
+    public init(command: CommandKey, mpids: [MPID], heldByOthers: Int, waiting: [CommandID]) {
         self.command = command
         self.mpids = mpids
+        self.heldByOthers = heldByOthers
         self.waiting = waiting
     }
 }
@@ -44,45 +47,25 @@ extension ForwardAnswer {
 
 /// Erasing somebody: here at once, in the other services by commands that each of them answers.
 extension SyncDecider {
-    /// S53.
+    /// S53, S93.
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        var profiles: [Profile] = []
-        if let mpid = command.mpid {
-            // One that is erased already is erased again: the first time may have failed elsewhere (S56).
-            profiles = [mpid].compactMap { state.profile(app, $0) }
-        } else if let identity = command.identity {
-            guard !settings.nobody.contains(identity.value.text) else { throw Self.namesNobody(identity.type) }
-            profiles = holders(of: identity)
-        }
-        guard !profiles.isEmpty else { throw Rejection(.notFoundError) }
-        let persons = profiles.flatMap(Self.persons)
-        return begin(profiles, .erase, persons, customerIDs: [])
+        let named = try named(command)
+        let isEnforced = context.app.verification.mode == .enforce
+        let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
+        return begin(
+            named, .erase, persons: named.profiles.flatMap { Self.persons($0, persons) }, customerIDs: [],
+            users: persons == .none ? [] : named.profiles.compactMap(\.mark?.userID))
     }
 
     /// The link service asks for it, so it needs not be asked to do its part. Whoever it does not find here may still
-    /// have a session.
+    /// have a session (S95).
     func forget(_ command: ForgetProfiles) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        var profiles: [MPID: Profile] = [:]
-        if let externalID = command.externalId {
-            for profile in holders(of: Identity(.customerID, IdentityValue(externalID.text))) {
-                profiles[profile.mpid] = profile
-            }
-        }
-        if let userID = command.userId {
-            for profile in state.profiles.values
-            where profile.app == app && profile.userID == userID {
-                profiles[profile.mpid] = profile
-            }
-        }
-        var decision = begin(
-            profiles.values.sorted { $0.mpid < $1.mpid }, .forget, [],
-            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [])
-        if let userID = command.userId {
-            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
-        }
-        return decision
+        return begin(
+            forgotten(command), .forget, persons: [],
+            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [],
+            users: command.userId.map { [$0] } ?? [])
     }
 
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
@@ -91,36 +74,69 @@ extension SyncDecider {
         state.erasures[context.command].map { Decision(.pending(nil), changes: [.erasure($0)]) }
     }
 
-    private func holders(of identity: Identity) -> [Profile] {
-        let draft = Draft(state, context, .erase)
-        return draft.holders(of: identity).compactMap { draft.profile($0) }.sorted { $0.mpid < $1.mpid }
-    }
-
     /// The link service's persons of a profile.
-    private static func persons(_ profile: Profile) -> [ForgetPerson] {
-        let externalIDs = profile.values(of: .customerID).map(\.value)
-        var persons = externalIDs.map { ForgetPerson(externalId: ExternalID($0.text)) }
-        if let userID = profile.userID {
-            if persons.isEmpty { persons = [ForgetPerson(userId: userID)] } else { persons[0].userId = userID }
+    private static func persons(_ profile: Profile, _ which: EraseProfile.Persons) -> [ForgetPerson] {
+        let marked = profile.mark.map { [ForgetPerson(userId: $0.userID)] } ?? []
+        switch which {
+        case .none: return []
+        case .marked: return marked
+        case .byCustomerId:
+            let named = profile.values(of: .customerID).map { ForgetPerson(externalId: ExternalID($0.value.text)) }
+            guard let user = marked.first?.userId, var first = named.first else { return marked + named }
+            first.userId = user
+            return [first] + named.dropFirst()
         }
-        return persons
     }
 
-    /// S55.
+    /// S54, S55.
+    /// - Parameters:
+    ///   - persons: those whom the link service is to forget.
+    ///   - users: those of the link service who are gone, whatever is read of them later (S58).
     private func begin(
-        _ profiles: [Profile], _ cause: SyncCause, _ persons: [ForgetPerson], customerIDs: [IdentityValue]
+        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], customerIDs: [IdentityValue],
+        users: [UserID]
     ) -> Decision {
+        let profiles = (named.profiles + aliasSources(of: named)).sorted { $0.mpid < $1.mpid }
+        let mpids = profiles.map(\.mpid)
         var draft = Draft(state, context, cause)
+        draft.touch(named.identities)
+        leaveAliases(into: mpids, &draft)
         for profile in profiles where !profile.isErased { draft.erase(profile) }
-        let mpids = profiles.map(\.mpid).sorted()
+        let aliases = state.aliases.values.sorted { $0.key < $1.key }.filter { alias in
+            alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination))
+        }
+        for alias in aliases {
+            draft.tell(
+                AliasDropped(
+                    aliasId: alias.key.id, sourceMPID: alias.source, destinationMPID: alias.destination, rule: .erased))
+        }
         for profile in profiles where !profile.isErased { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
+        leaveDevices(of: mpids, &draft)
+        var decision = draft.decision(.pending(nil))
+        decision.changes += aliases.map { .aliasDone($0.key) }
+        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
+        let sessions = ForgetSessions(
+            mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),
+            emails: Self.distinct(Self.values(of: .email, profiles)))
+        let commands: [any CommandMessage] = [sessions] + persons
+        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
+        decision.changes.append(
+            .erasure(
+                Erasure(
+                    command: context.command, mpids: mpids, heldByOthers: named.heldByOthers,
+                    waiting: decision.forwards.map(\.id))))
+        return decision
+    }
+
+    /// No device has any of these as user any more.
+    private func leaveDevices(of mpids: [MPID], _ draft: inout Draft) {
         for device in state.devices.values.sorted(by: { $0.key < $1.key }) where device.key.app == app {
             let users = [device.current, device.anonymous].compactMap { $0 }
             guard users.contains(where: mpids.contains) else { continue }
             var after = device
             if let current = device.current, mpids.contains(current) {
                 after.current = nil
-                draft.tell(CurrentUserErased(deviceId: device.key.id, mpid: current, cause: cause))
+                draft.tell(CurrentUserErased(deviceId: device.key.id, mpid: current, cause: draft.cause))
             }
             if device.anonymous.map(mpids.contains) == true { after.anonymous = nil }
             after.users.removeAll { mpids.contains($0.mpid) || draft.profile($0.mpid)?.isErased != false }
@@ -128,22 +144,6 @@ extension SyncDecider {
             if after.isUnused { after.bucket = nil }
             draft.put(after)
         }
-        var decision = draft.decision(.pending(nil))
-        for alias in state.aliases.values.sorted(by: { $0.key < $1.key })
-        where alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination)) {
-            decision.changes.append(.aliasDone(alias.key))
-        }
-        for userID in profiles.compactMap(\.userID) {
-            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
-        }
-        let sessions = ForgetSessions(
-            mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),
-            emails: Self.distinct(Self.values(of: .email, profiles)))
-        let commands: [any CommandMessage] = [sessions] + persons
-        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
-        let erasure = Erasure(command: context.command, mpids: mpids, waiting: decision.forwards.map(\.id))
-        decision.changes.append(.erasure(erasure))
-        return decision
     }
 
     private static func values(of type: IdentityType, _ profiles: [Profile]) -> [IdentityValue] {
@@ -167,7 +167,7 @@ extension SyncDecider {
         let outcome: Outcome =
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
-            : .succeeded(ErasedProfilesResult(mpids: erasure.mpids))
+            : .succeeded(ErasedProfilesResult(mpids: erasure.mpids, heldByOthers: erasure.heldByOthers))
         return Decision(
             .noted, changes: [.erasureDone(erasure.command)], settlements: [Settlement(erasure.command, outcome)])
     }

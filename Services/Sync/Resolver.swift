@@ -83,7 +83,7 @@ struct Resolver<Index: IdentityIndex> {
 
     /// A known profile is for those who name one of its login identities; one with immutable identities, for those who
     /// name one of these.
-    private func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
+    func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
         isNamed(profile, identities) && (settings.joinByLowerRank || !isSomebodyElse(profile, identities))
     }
 

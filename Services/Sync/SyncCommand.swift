@@ -54,7 +54,7 @@ public enum SyncCommand: Sendable, Hashable {
                 return Identity(type, IdentityValue(value))
             }
         case .linked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
-        case .erase(let command): command.identity.map { [$0] } ?? []
+        case .erase(let command): command.named
         case .forget(let command): command.externalId.map { [Identity(.customerID, IdentityValue($0.text))] } ?? []
         case .alias, .applyAlias, .getUsers, .answered: []
         }
@@ -113,6 +113,14 @@ extension SyncRequest {
                 return nil
             }
             return Identity(type, IdentityValue(value))
+        }.sorted { $0.type < $1.type }
+    }
+}
+
+extension EraseProfile {
+    var named: [Identity] {
+        identities.compactMap { name, value in
+            IdentityType(rawValue: name).map { Identity($0, IdentityValue(value)) }
         }.sorted { $0.type < $1.type }
     }
 }

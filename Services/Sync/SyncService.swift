@@ -75,6 +75,7 @@ public struct SyncService: CommandService {
         }
         state.load(try store.profiles(profiles))
         state.load(try store.profiles(of: wanted.erasedUsers))
+        if wanted.hasErasure { state.load(try store.profiles(aliasSources(state))) }
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
             state.load(try store.devices(of: Set(state.profiles.keys)))
@@ -95,6 +96,15 @@ public struct SyncService: CommandService {
             }
         }
         return state
+    }
+
+    /// Whoever was aliased into a profile that may go.
+    private func aliasSources(_ state: SyncState) -> Set<Profile.Key> {
+        Set(
+            state.profiles.values.flatMap { profile in profile.aliasedFrom.map { Profile.Key(app: profile.app, id: $0) }
+            }
+        )
+        .subtracting(state.profiles.keys)
     }
 
     /// What a batch has to know before anything is read.

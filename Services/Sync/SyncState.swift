@@ -169,6 +169,14 @@ public struct SyncStore {
                 "INSERT INTO linked_users (app, user_key, is_erased) SELECT app, user_key, 1 FROM forgotten_users",
                 "DROP TABLE forgotten_users",
             ]),
+        Migration(
+            number: 104, name: "marks of links name the external id, aliases both profiles",
+            statements: [
+                "ALTER TABLE profiles ADD COLUMN link_external_id TEXT",
+                "ALTER TABLE profiles ADD COLUMN aliased_from TEXT NOT NULL DEFAULT ''",
+                "ALTER TABLE profiles ADD COLUMN aliased_into TEXT NOT NULL DEFAULT ''",
+                "ALTER TABLE erasures ADD COLUMN held_by_others BIGINT NOT NULL DEFAULT 0",
+            ]),
     ]
 
     let transaction: any SQLTransaction

@@ -13,8 +13,14 @@ private func mpid(_ value: Int64) -> MPID {
 extension GoldenTests {
     static let erasureSamples: [Sample] = [
         message("command-sync-erase-profile-mpid", EraseProfile(mpid: mpid(-7))),
-        message("command-sync-erase-profile-identity", EraseProfile(identity: Identity(.email, "a@b.io"))),
-        message("command-sync-forget", ForgetProfiles(userId: "u1", externalId: "anna")),
+        message(
+            "command-sync-erase-profile-identities",
+            EraseProfile(
+                identities: ["email": "a@b.io", "customerid": "anna"], everyHolder: true, persons: .byCustomerId)),
+        message(
+            "command-sync-forget",
+            ForgetProfiles(
+                userId: "u1", externalId: "anna", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message("command-link-forget", ForgetPerson(userId: "u1")),
         message("command-user-forget", ForgetUser(userId: "u1", externalId: "anna", installIds: ["i1", "i2"])),
         message(
@@ -32,7 +38,13 @@ extension GoldenTests {
             "reply-sync-erase-profile-succeeded",
             Reply(
                 commandId: "c1", commandType: EraseProfile.type, status: .succeeded,
-                result: ErasedProfilesResult(mpids: [mpid(-7)]))),
+                result: ErasedProfilesResult(mpids: [mpid(-7)], heldByOthers: 1))),
+        reply(
+            "reply-sync-erase-profile-ambiguous",
+            Reply(
+                commandId: "c1", commandType: EraseProfile.type, status: .rejected, reason: .ambiguousIdentity,
+                message: ReasonCode.ambiguousIdentity.defaultMessage,
+                result: IdentityHolders(count: 2, heldByOthers: 1))),
         reply(
             "reply-link-forget-succeeded",
             Reply(
@@ -53,9 +65,7 @@ extension GoldenTests {
 
 extension ValidationTests {
     static let erasurePlaces: [Place] = [
-        Place(name: "eraseProfile.identity", isIdentityValue: true) {
-            EraseProfile(identity: Identity(.email, IdentityValue($0)))
-        },
+        Place(name: "eraseProfile.identities", isIdentityValue: true) { EraseProfile(identities: ["email": $0]) },
         Place(name: "syncForget.userId") { ForgetProfiles(userId: UserID($0)) },
         Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: ExternalID($0)) },
         Place(name: "linkForget.userId") { ForgetPerson(userId: UserID($0)) },
@@ -76,8 +86,8 @@ extension ValidationTests {
 
 @Suite struct ErasureMessageTests {
     @Test(arguments: [
-        "{}", #"{"mpid":"1","identity":{"type":"email","value":"a"}}"#, #"{"identity":{"type":"e-mail","value":"a"}}"#,
-        #"{"identity":{"type":"email"}}"#, #"{"mpid":0}"#,
+        "{}", #"{"mpid":"1","identities":{"email":"a"}}"#, #"{"identities":{"e-mail":"a"}}"#,
+        #"{"identities":{"email":null}}"#, #"{"identities":{}}"#, #"{"mpid":0}"#, #"{"mpid":"1","persons":"all"}"#,
     ]) func aProfileIsNamedInOneWay(_ data: String) {
         #expect(throws: (any Error).self) {
             try WireJSONDecoder().decode(EraseProfile.self, from: Array(data.utf8)).validate()

@@ -16,6 +16,9 @@ import Testing
             Fixture.install("i3", .tablet, of: me, .standby), Fixture.install("i4"),
         ], persons: [Fixture.person(me, "anna")])
 
+    private static let forgetProfiles = ForgetProfiles(
+        userId: me, externalId: "anna", erasedAt: Timestamp(milliseconds: 0))
+
     private func erase(
         _ user: UserID = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
     ) -> LinkDecider.Decision {
@@ -31,7 +34,7 @@ import Testing
             decision.sent == [
                 context.forwardID(0): AnyHashable(
                     ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])),
-                context.forwardID(1): AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna")),
+                context.forwardID(1): AnyHashable(Self.forgetProfiles),
             ])
         #expect(decision.forwards.allSatisfy { $0.expiry == nil })
         let after = Self.state.after(decision)
@@ -184,7 +187,7 @@ import Testing
         let second = erase(Self.me, state, Fixture.context(id: "second"))
         #expect(second.answer == .pending)
         let forward = Fixture.context(id: "second").forwardID(1)
-        #expect(second.sent == [forward: AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        #expect(second.sent == [forward: AnyHashable(Self.forgetProfiles)])
         state = state.after(second)
         #expect(answer(1, &state, to: "second") == ["second": Self.again])
         #expect(state.erasures.isEmpty)
@@ -237,7 +240,7 @@ import Testing
         // The other way round: who erases the person here has the sync service told too.
         state = Self.state.after(forget(Self.me, nil))
         let late = erase(Self.me, state)
-        #expect(late.sent.values.map { $0 } == [AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        #expect(late.sent.values.map { $0 } == [AnyHashable(Self.forgetProfiles)])
         state = state.after(late)
         #expect(answer(1, &state) == [:])
         #expect(answer(0, &state, to: "forget").keys.sorted() == ["erase", "forget"])

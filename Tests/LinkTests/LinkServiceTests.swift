@@ -28,7 +28,9 @@ import WireJSON
             Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
             Person(userID: "u3", app: "demo", isErased: true),
         ]
-        var erasure = Erasure(app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"])
+        var erasure = Erasure(
+            app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", erasedAt: Timestamp(milliseconds: 7),
+            installIDs: ["i1", "i'2"])
         erasure.user = .asked(forward: "f1")
         erasure.sync = .asked(forward: "f2")
         erasure.waiting = [

@@ -80,7 +80,9 @@ extension NaiveLinkModel {
         let externalID = externalIDs[task.user]
         sent[forward] =
             task.service == "sync"
-            ? AnyHashable(ForgetProfiles(userId: task.user, externalId: externalID))
+            ? AnyHashable(
+                ForgetProfiles(
+                    userId: task.user, externalId: externalID, erasedAt: Timestamp(milliseconds: 0)))
             : AnyHashable(
                 ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
     }

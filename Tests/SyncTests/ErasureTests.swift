@@ -40,7 +40,7 @@ import WireJSON
         #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
         let profile = try #require(world.profile(mpid))
         #expect(profile.isErased && profile.isOrphaned && profile.identities.isEmpty)
-        #expect(profile.name == nil && profile.userID == nil)
+        #expect(profile.name == nil && profile.mark == nil)
         #expect(world.state.identities.values.allSatisfy { $0 == IdentityEntry(key: $0.key) })
         #expect(world.current("stamp-1") == nil && world.state.device("demo", "stamp-1").isUnused)
         #expect(
@@ -51,7 +51,7 @@ import WireJSON
         #expect(
             forwards(world) == [
                 AnyHashable(ForgetSessions(mpids: [mpid], userIds: ["anna"], emails: ["a@mail"])),
-                AnyHashable(ForgetPerson(userId: "user-1", externalId: "anna")),
+                AnyHashable(ForgetPerson(userId: "user-1")),
             ])
         // A new person may come by the same name, and starts with nothing.
         let next = try #require(world.login(["customerid": "anna"], on: "d2"))
@@ -59,14 +59,14 @@ import WireJSON
         #expect(world.identities(next.mpid) == [Identity(.customerID, "anna")])
         // The link service's word of before comes too late (S58).
         world.run(link("user-1", "anna"))
-        #expect(world.profile(next.mpid)?.userID == nil)
+        #expect(world.profile(next.mpid)?.mark == nil)
     }
 
     @Test func theCommandThatMadeItDoesNotBringItBack() throws {
         let world = world()
         let login = SyncCommand.move(.login, SyncRequest(deviceId: "d1", knownIdentities: ["customerid": "anna"]))
         guard case .sync(let result) = world.run(login) else { return #expect(Bool(false)) }
-        world.run(.erase(EraseProfile(identity: Identity(.customerID, "anna"))))
+        world.run(.erase(EraseProfile(identities: ["customerid": "anna"])))
         #expect(world.profile(result.mpid)?.isErased == true)
         world.count = 0
         #expect(world.run(login) == .rejected(.profileErased))
@@ -76,8 +76,8 @@ import WireJSON
 
     @Test func whoIsUnknownIsNotFoundAndWhoIsErasedIsErasedAgain() throws {
         let world = world()
-        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "nobody@mail")))) == .rejected(.notFoundError))
-        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "null")))) == .rejected(.validationError))
+        #expect(world.run(.erase(EraseProfile(identities: ["email": "nobody@mail"]))) == .rejected(.notFoundError))
+        #expect(world.run(.erase(EraseProfile(identities: ["email": "null"]))) == .rejected(.validationError))
         let nobody = try #require(MPID(5))
         #expect(world.run(.erase(EraseProfile(mpid: nobody))) == .rejected(.notFoundError))
         let mpid = try #require(world.identify(["ios_idfv": "1"])?.mpid)
@@ -86,28 +86,10 @@ import WireJSON
         #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [mpid], userIds: [], emails: []))])
     }
 
-    /// An anonymous profile has no person to forget.
-    @Test func forgettingFindsByTheLinkAndByTheCustomerID() throws {
-        let world = world()
-        world.run(link("user-1", "anna"))
-        let linked = try #require(world.login(["customerid": "anna"])?.mpid)
-        try world.modify(linked, "customerid", from: nil, to: "renamed")
-        let named = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
-        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna"))) == .pending)
-        #expect(world.profile(linked)?.isErased == true && world.profile(named)?.isErased == true)
-        #expect(
-            forwards(world) == [
-                AnyHashable(
-                    ForgetSessions(mpids: [linked, named].sorted(), userIds: ["anna", "renamed"], emails: []))
-            ], "the link service does its part itself")
-        // Nobody there is no error, and a session may be there all the same.
-        #expect(world.run(.forget(ForgetProfiles(externalId: "stranger"))) == .pending)
-        #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [], userIds: ["stranger"], emails: []))])
-    }
-
     @Test(arguments: [true, false]) func theAnswerComesWhenAllHaveAnswered(_ isDone: Bool) throws {
         let world = world()
         let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna"))
         world.run(.erase(EraseProfile(mpid: mpid)))
         let asked = try #require(world.last)
         let command = world.context.command
@@ -140,18 +122,6 @@ import WireJSON
         #expect(world.identities(first) == [Identity(.iosIDFV, "1")])
         #expect(world.current() == nil && world.state.device("demo", "d1").users.map(\.mpid) == [first])
         #expect(world.identify(["ios_idfv": "1"])?.mpid == first)
-    }
-
-    @Test func anAliasOfAnErasedProfileIsDropped() throws {
-        let world = World(.worked(.link))
-        let source = try #require(world.identify(["ios_idfv": "1"])?.mpid)
-        let person = try #require(world.login(["customerid": "a"])?.mpid)
-        let alias = AliasUsers(sourceMPID: source, destinationMPID: person, deviceApplicationStamp: "stamp")
-        guard case .alias(let result) = world.run(.alias(alias)) else { return #expect(Bool(false)) }
-        world.run(.erase(EraseProfile(mpid: source)))
-        #expect(world.state.aliases.isEmpty)
-        #expect(world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: person))) == .noted)
-        #expect(world.run(.alias(alias)) == .rejected(.aliasError))
     }
 
     // MARK: Tables

@@ -53,7 +53,7 @@ import Testing
     @Test(
         arguments: SQLEngine.allCases,
         [
-            SyncCommand.erase(EraseProfile(identity: Identity(.customerID, "anna"))),
+            SyncCommand.erase(EraseProfile(identities: ["customerid": "anna"])),
             .forget(ForgetProfiles(externalId: "anna")),
         ])
     func anErasureThatWaitsIsAnsweredAsBefore(_ engine: SQLEngine, _ command: SyncCommand) throws {

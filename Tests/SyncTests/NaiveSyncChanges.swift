@@ -121,6 +121,7 @@ extension NaiveSyncModel {
         change(source.mpid) { $0.windows = open + [window] }
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
+        pairs.append([source.mpid, destination.mpid])
         times[id] = now + 1000
         coming[id] = Aliased(
             aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, startUnixtimeMs: window[0],
@@ -146,6 +147,9 @@ extension NaiveSyncModel {
             people.append(Person(mpid: newMPID, first: now, last: now))
             give(id, to: newMPID, .attached)
         }
-        change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
+        change(owners.first?.mpid ?? newMPID) {
+            $0.user = event.userId
+            $0.customer = event.externalId
+        }
     }
 }

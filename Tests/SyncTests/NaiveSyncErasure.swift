@@ -11,6 +11,8 @@ extension NaiveSyncModel {
     /// An erasure that waits for the others.
     struct Erasing: Hashable {
         var mpids: [MPID]
+        /// How many others hold what was named.
+        var others: Int
         /// Who has not answered, by the ids of the commands that were sent to them.
         var open: Set<CommandID>
         var hasFailed = false
@@ -24,33 +26,76 @@ extension NaiveSyncModel {
 
     mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) {
         if erasing[context.command] != nil { return }
-        var found = [person(command.mpid)].compactMap { $0 }
-        if let identity = command.identity {
-            if isNobodys(identity.value.text) { throw Refusal(reason: .validationError) }
-            found = holders(identity)
+        let isForAll = command.everyHolder == true
+        if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
+        let ids = IdentityType.allCases.compactMap { type in
+            command.identities[type.rawValue].map { Identity(type, IdentityValue($0)) }
         }
+        if ids.contains(where: { isNobodys($0.value.text) }) { throw Refusal(reason: .validationError) }
+        let found = command.mpid == nil ? meant(ids) : [person(command.mpid)].compactMap { $0 }
         if found.isEmpty { throw Refusal(reason: .notFoundError) }
-        askOthers(found, persons: true)
-        erase(found, context)
+        if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
+        let which = command.persons ?? (enforces ? .byCustomerId : .marked)
+        askOthers(found, which)
+        erase(found, named: ids, context)
+        if which != .none { gone.formUnion(found.compactMap(\.user)) }
+    }
+
+    /// S90: whom all identities find that find anybody; and where there is no such person, whoever is found by one.
+    func meant(_ ids: [Identity]) -> [Person] {
+        let ofDevices = [
+            "device_application_stamp", "ios_idfa", "ios_idfv", "android_aaid", "android_uuid", "fire_aid",
+            "push_token",
+            "roku_aid", "roku_publisher_id", "amp_id", "microsoft_aid", "microsoft_publisher_id",
+        ]
+        func finds(_ id: Identity, _ person: Person) -> Bool {
+            guard settings.priority.contains(id.type), person.ids.contains(where: { same($0, id) }) else {
+                return false
+            }
+            return mayBeFound(person, by: ids) && !(isKnown(person) && ofDevices.contains(id.type.rawValue))
+        }
+        let working = ids.filter { id in people.contains { finds(id, $0) } }
+        let agreed = people.filter { person in working.allSatisfy { finds($0, person) } }
+        guard !working.isEmpty else { return [] }
+        return agreed.isEmpty ? people.filter { person in working.contains { finds($0, person) } } : agreed
     }
 
     mutating func forget(_ command: ForgetProfiles, _ context: DecisionContext) {
         if erasing[context.command] != nil { return }
+        let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
+        let end = (command.erasedAt ?? context.now).milliseconds
         let found = people.filter { person in
-            let isCustomer = person.ids.contains { id in
-                command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
-            }
-            return isCustomer || person.user != nil && person.user == command.userId
+            if let user = person.user { return user == command.userId }
+            let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
+            return isCustomer && person.first <= end
         }
-        askOthers(found, persons: false, command.externalId)
-        erase(found, context)
+        askOthers(found, .none, command.externalId)
+        erase(found, named: customer.map { [$0] } ?? [], context)
         if let user = command.userId { gone.insert(user) }
     }
 
-    private mutating func erase(_ persons: [Person], _ context: DecisionContext) {
+    /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
+    /// somebody else.
+    private func companions(of persons: [Person]) -> [Person] {
+        let going = Set(persons.map(\.mpid))
+        return people.filter { source in
+            let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
+            guard !source.isErased, !going.contains(source.mpid), into.contains(where: going.contains) else {
+                return false
+            }
+            let isLeft = into.allSatisfy { going.contains($0) || person($0)?.isErased == true }
+            return isLeft && (source.user == nil || persons.contains { $0.user == source.user })
+        }
+    }
+
+    private mutating func erase(_ found: [Person], named ids: [Identity], _ context: DecisionContext) {
+        let persons = found + companions(of: found)
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
-        gone.formUnion(persons.compactMap(\.user))
+        let others = people.filter { person in
+            person.ids.contains { mine in ids.contains { same($0, mine) } }
+                && !found.contains { $0.mpid == person.mpid }
+        }
         for person in persons where !person.isErased {
             change(person.mpid) {
                 $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
@@ -71,13 +116,20 @@ extension NaiveSyncModel {
                 asked[.device(name)] = nil
             }
         }
-        aliases = aliases.filter { !mpids.contains($0.value[0]) && !mpids.contains($0.value[1]) }
+        for (id, pair) in aliases.sorted(by: { $0.key < $1.key }) where pair.contains(where: mpids.contains) {
+            deeds.dropped.append(
+                AliasDropped(aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .erased))
+            aliases[id] = nil
+        }
         let ids = deeds.asked.indices.map { context.forwardID($0) }
-        erasing[context.command] = Erasing(mpids: mpids.sorted(), open: Set(ids))
+        erasing[context.command] = Erasing(mpids: mpids.sorted(), others: others.count, open: Set(ids))
     }
 
-    /// S53, S55: the link service has persons by their external ids, the verification service sessions.
-    private mutating func askOthers(_ people: [Person], persons: Bool, _ externalID: ExternalID? = nil) {
+    /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
+    private mutating func askOthers(
+        _ named: [Person], _ which: EraseProfile.Persons, _ externalID: ExternalID? = nil
+    ) {
+        let people = named + companions(of: named)
         func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
             let own = people.flatMap(\.ids).filter { $0.type == type }.map(\.value.text)
             return Set(own + more).map { IdentityValue($0) }.sorted()
@@ -88,9 +140,10 @@ extension NaiveSyncModel {
                     mpids: people.map(\.mpid).sorted(),
                     userIds: values(.customerID, externalID.map { [$0.text] } ?? []), emails: values(.email)))
         ]
-        guard persons else { return }
-        for person in people.sorted(by: { $0.mpid < $1.mpid }) {
-            let ids = person.ids.filter { $0.type == .customerID }.map { ExternalID($0.value.text) }
+        guard which != .none else { return }
+        for person in named.sorted(by: { $0.mpid < $1.mpid }) {
+            let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }
+            let ids = names.map { ExternalID($0.value.text) }
             if ids.isEmpty, let user = person.user { deeds.asked.append(AnyHashable(ForgetPerson(userId: user))) }
             for (place, id) in ids.enumerated() {
                 deeds.asked.append(
@@ -110,7 +163,9 @@ extension NaiveSyncModel {
         self.erasing[command] = erasing.open.isEmpty ? nil : erasing
         guard erasing.open.isEmpty else { return }
         let end: Answer =
-            erasing.hasFailed ? .rejected(.serverError) : .erased(ErasedProfilesResult(mpids: erasing.mpids))
+            erasing.hasFailed
+            ? .rejected(.serverError)
+            : .erased(ErasedProfilesResult(mpids: erasing.mpids, heldByOthers: erasing.others))
         deeds.settled = [Settled(command: command, answer: end)]
     }
 }

@@ -22,6 +22,8 @@ extension NaiveSyncModel {
         var emptied: [(mpid: MPID, heir: MPID?)] = []
         var warnings: [ValueTooCommon] = []
         var alias: (any EventMessage)?
+        /// Aliases that waited for somebody who was erased.
+        var dropped: [AliasDropped] = []
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
         /// Erasures that ended.
@@ -66,6 +68,7 @@ extension NaiveSyncModel {
             told.append(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir))
         }
         told += deeds.warnings
+        told += deeds.dropped as [any EventMessage]
         told += erased(since: before, cause)
         return told + devices(since: before, by: command, cause, rule)
     }

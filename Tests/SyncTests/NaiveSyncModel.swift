@@ -18,6 +18,8 @@ struct NaiveSyncModel {
         var isErased = false
         var name: String?
         var user: UserID?
+        /// As whom the user is marked.
+        var customer: ExternalID?
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
@@ -42,6 +44,8 @@ struct NaiveSyncModel {
     var devices: [DeviceID: Device] = [:]
     /// By id: source, destination.
     var aliases: [AliasID: [MPID]] = [:]
+    /// Source and destination of every alias that was accepted.
+    var pairs: [[MPID]] = []
     /// When they are applied.
     var times: [AliasID: Int64] = [:]
     /// What is told when they are applied, but for since when the destination counts then.
@@ -60,6 +64,7 @@ struct NaiveSyncModel {
     var deeds = Deeds()
     var isService = false
     var vouches = false
+    var isAdmin = false
     /// It made somebody who was erased.
     var isOld = false
 
@@ -68,13 +73,27 @@ struct NaiveSyncModel {
         self.enforces = enforces
     }
 
-    mutating func sender(isService: Bool, vouches: Bool, isOld: Bool) {
+    mutating func sender(isService: Bool, vouches: Bool, isAdmin: Bool, isOld: Bool) {
         deeds = Deeds()
         common = common.filter { !holders($0).isEmpty }
         forgetAskers()
         self.isService = isService
         self.vouches = vouches
+        self.isAdmin = isAdmin
         self.isOld = isOld
+    }
+
+    /// S94: nobody keeps a mark who is not the customer that the mark is about.
+    mutating func dropMarks() {
+        for person in people {
+            guard let customer = person.customer else { continue }
+            let id = Identity(.customerID, IdentityValue(customer.text))
+            if person.ids.contains(where: { same($0, id) }) { continue }
+            change(person.mpid) {
+                $0.user = nil
+                $0.customer = nil
+            }
+        }
     }
 
     // MARK: Deeds

@@ -73,6 +73,7 @@ import Testing
         let all: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
             .verificationRequired, .profileErased, .throttled,
+            .ambiguousIdentity, .insufficientScope,
         ]
         #expect(Set(reasons.keys) == all, "\(reasons)")
         #expect(ends.count == 2, "erasures end both ways")
@@ -98,7 +99,9 @@ import Testing
         let newMPID = context.newMPID(counter)
         model.sender(
             isService: context.principal.kind == .service,
-            vouches: context.principal.scopes.contains(.identityVouch), isOld: isOld)
+            vouches: context.principal.scopes.contains(.identityVouch),
+            isAdmin: context.principal.scopes.contains(.admin), isOld: isOld)
+        defer { model.dropMarks() }
         do throws(NaiveSyncModel.Refusal) {
             switch step.command {
             case .move(let operation, let request):
@@ -152,7 +155,8 @@ import Testing
         let people = state.profiles.values.map { profile in
             NaiveSyncModel.Person(
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
-                isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name, user: profile.userID,
+                isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
+                user: profile.mark?.userID, customer: profile.mark?.externalID,
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
@@ -175,7 +179,8 @@ import Testing
             (
                 erasure.command,
                 NaiveSyncModel.Erasing(
-                    mpids: erasure.mpids, open: Set(erasure.waiting), hasFailed: erasure.hasFailed)
+                    mpids: erasure.mpids, others: erasure.heldByOthers, open: Set(erasure.waiting),
+                    hasFailed: erasure.hasFailed)
             )
         }
         try #require(Dictionary(uniqueKeysWithValues: erasures) == model.erasing, trace)
@@ -209,6 +214,9 @@ import Testing
             try #require(given.insert(created.id).inserted, trace)
             try #require(state.profiles.count == before.profiles.count + 1, trace)
         }
+        if case .erase(let command) = step.command, case .pending = answer, command.everyHolder != true {
+            try onlyWhoIsFoundIsErased(command, state, model, step.context, before, trace)
+        }
         guard case .sync(let result) = answer, let profile = state.profile("demo", result.mpid) else { return }
         try #require(!profile.isOrphaned || step.command.mpids.contains(result.mpid), trace)
         if case .move(let operation, let request) = step.command {
@@ -222,6 +230,30 @@ import Testing
                     }, trace)
                 try #require(operation != .logout || settings.strategy == .bestMatch, trace)
             }
+        }
+    }
+
+    /// Who asks for an erasure by identities may see by a search whom it is going to erase; beside this one only profiles
+    /// go that were aliased.
+    private func onlyWhoIsFoundIsErased(
+        _ command: EraseProfile, _ state: SyncState, _ model: NaiveSyncModel, _ context: DecisionContext,
+        _ before: SyncState, _ trace: Comment
+    ) throws {
+        let gone = state.profiles.values.filter { $0.isErased && before.profiles[$0.key]?.isErased == false }
+        let named = gone.filter { profile in !model.pairs.contains { $0[0] == profile.mpid } }
+        try #require(named.count <= 1, trace)
+        guard let mpid = named.first?.mpid, command.mpid == nil else { return }
+        var world = context
+        var settings = context.app.sync
+        settings.searchByAnyIdentity = true
+        settings.throttle.devicePerSecond = 0
+        settings.throttle.loginPerSecond = 0
+        world.app = AppSettings(id: context.app.id, sync: settings)
+        let request = SyncRequest(deviceId: "nobody's", knownIdentities: command.identities.mapValues { .some($0) })
+        let found = Answer(SyncDecider(before, world, aliasDelay: 1000).decide(.search(request)).outcome)
+        guard case .sync(let result) = found, result.mpid == mpid else {
+            Issue.record("\(trace): a search finds \(found), and \(mpid) was erased")
+            return
         }
     }
 }

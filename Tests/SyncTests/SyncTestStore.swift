@@ -38,9 +38,9 @@ extension ServiceStore where Service == SyncService {
     /// What profiles say of themselves: identities, names, the link service's users.
     func liveTexts() throws -> [String] {
         try database.transaction { transaction in
-            try transaction.query("SELECT identities, name, user_id FROM profiles").flatMap { row in
+            try transaction.query("SELECT identities, name, user_id, link_external_id FROM profiles").flatMap { row in
                 let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(0).utf8))
-                return try identities.map(\.value.text) + [row.optionalText(1), row.optionalText(2)].compactMap { $0 }
+                return try identities.map(\.value.text) + (1...3).compactMap { try row.optionalText($0) }
             }
         }
     }

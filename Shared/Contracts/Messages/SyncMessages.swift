@@ -318,6 +318,8 @@ public struct AliasDropped: EventMessage {
         case sourceWasSourceBefore = "source-was-source-before"
         case sourceWasDestinationBefore = "source-was-destination-before"
         case destinationWasSourceBefore = "destination-was-source-before"
+        /// It waited for its time, and one of the two was erased.
+        case erased
     }
 
     public var aliasId: AliasID

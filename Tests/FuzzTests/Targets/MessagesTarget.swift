@@ -49,7 +49,8 @@ enum MessagesTarget {
         result(LinkResult.self), result(InstallResult.self), result(ErasureResult.self), result(AuthCodeResult.self),
         result(UserResult.self), result(ResetResult.self), result(PendingUser.self), result(SyncResult.self),
         result(AliasResult.self), result(DeviceUsersResult.self), result(ErasedProfilesResult.self),
-        result(ForgottenPersonResult.self), result(ForgottenUserResult.self), result(ForgottenSessionsResult.self),
+        result(IdentityHolders.self), result(ForgottenPersonResult.self), result(ForgottenUserResult.self),
+        result(ForgottenSessionsResult.self),
         result(VerificationResult.self), result(SessionResult.self), result(VerificationUsageResult.self),
     ]
 
