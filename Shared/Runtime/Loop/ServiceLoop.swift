@@ -307,7 +307,7 @@ package final class ServiceLoop<Service: CommandService> {
         health.database(nil)
         ownership.decided(updates)
         publish(entries, updates)
-        metrics.committed(entries, duration: clock.now() - started)
+        metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
