@@ -66,7 +66,7 @@ struct Claim {
 
     private mutating func check(_ token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp) {
         do throws(Rejection) {
-            key = try token.verify(secrets: settings.identityTokenSecrets, now: now)
+            key = try token.verify(settings, now: now)
         } catch {
             problem = error
         }
