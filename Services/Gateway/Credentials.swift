@@ -170,7 +170,7 @@ struct Credentials: Sendable {
     private static let noToken = APIFailure.unauthenticated("The credential does not check out.")
 
     /// The same words, but it counts: a key's secret can be guessed, a token cannot.
-    private static let unknown = {
+    static let unknown = {
         var failure = noToken
         failure.isGuess = true
         return failure

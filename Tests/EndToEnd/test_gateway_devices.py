@@ -169,7 +169,8 @@ def test_problems(client: Client, script: Scripted, reason: str, status: int) ->
     problem = answer.json
     assert problem.pop("title")
     assert problem == {
-        "type": "about:blank", "status": status, "detail": "installId is not right.", "code": reason,
+        "type": "about:blank" if reason == "A_REASON_OF_TOMORROW" else f"/openapi.json#/components/x-problems/{reason}",
+        "status": status, "detail": "installId is not right.", "code": reason,
         "ref": answer.headers["X-Request-Id"]}
 
 

@@ -337,9 +337,27 @@ def test_paths_and_methods(client: Client) -> None:
         assert answer.headers["Content-Type"] == "application/problem+json"
     for method in ["GET", "PUT", "DELETE", "PATCH"]:
         answer = client.send(method, "/v2/users/a/link")
-        assert answer.status == 405 and answer.headers["Allow"] == "POST"
+        assert answer.status == 405 and answer.headers["Allow"] == "POST, OPTIONS"
     for path in ["/v2/users/a/link", "/users/auth-code", "/v1/verification/check", "/v1/verification/sessions/a"]:
-        assert client.send("OPTIONS", path).status == 405, "backends' calls are not for browsers"
+        answer = client.send("OPTIONS", path)
+        assert answer.status == 204 and answer.headers["Allow"].endswith("OPTIONS")
+        assert not any(name.startswith("Access-Control") for name in answer.headers), "backends' calls are not for browsers"
+
+
+def test_what_can_be_done_is_told(client: Client) -> None:
+    """HEAD is GET without the body, OPTIONS tells the methods (RFC 9110, 9.3.2 and 9.3.7)."""
+    whole = client.get("/openapi.json")
+    head = client.send("HEAD", "/openapi.json")
+    assert head.status == 200 and head.body == b""
+    for name in ["Content-Length", "Content-Type", "ETag"]:
+        assert head.headers[name] == whole.headers[name]
+    assert client.send("OPTIONS", "/openapi.json").headers["Allow"] == "GET, HEAD, OPTIONS"
+    assert client.send("OPTIONS", "*").headers["Allow"] == "DELETE, GET, HEAD, POST, OPTIONS"
+    assert client.send("OPTIONS", "/nothing").status == 404
+    # A refusal of HEAD has no body either, or it would be read as the next answer.
+    data = b"HEAD /nothing HTTP/1.1\r\nHost: l\r\n\r\nHEAD /v1/login HTTP/1.1\r\nHost: l\r\nConnection: close\r\n\r\n"
+    answer = client.raw(data)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"404", b"405"] and b"{" not in answer
 
 
 def test_answers_are_not_kept_by_caches(client: Client) -> None:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Foundation
 import Testing
 import WireJSON
@@ -123,6 +124,13 @@ import WireJSON
     @Test func eachOperationIsOneEndpoint() throws {
         #expect(
             Endpoint.all.map { "\($0.method) \($0.path.text)" }.sorted() == (try operations().keys.sorted()))
+    }
+
+    @Test func theDocumentTellsEachTypeOfProblem() throws {
+        let told = try #require(committed()["components"]?["x-problems"]?.objectValue)
+        let codes = ReasonCode.allCases.map(\.rawValue) + Problems.own.keys
+        #expect(told.map(\.name).sorted() == codes.sorted())
+        for code in codes { #expect(told[code]?.stringValue == Problems.title(code), "\(code)") }
     }
 
     @Test func theDocumentNamesTheIDInThePath() throws {

@@ -129,10 +129,18 @@ enum IdentityCalls {
         for type in deviceTypes {
             // A value that names nobody would make one device of all that send it.
             guard let value = identities[type]?.stringValue, !NobodyValues.standard.contains(value) else { continue }
-            let id = type == "device_application_stamp" ? value : "\(type):\(value)"
+            let id = type == stampType && !looksLikeAnother(value) ? value : "\(type):\(value)"
             return id.utf8.count <= 255 ? id : "\(type):\(digest(.string(value)))"
         }
         return "request:\(digest(.object(identities)))"
+    }
+
+    private static let stampType = "device_application_stamp"
+
+    /// Whether a stamp reads like the id of a device that has none: it names the stamp all the same.
+    private static func looksLikeAnother(_ stamp: String) -> Bool {
+        let word = stamp.prefix { $0 != ":" }
+        return word.endIndex != stamp.endIndex && (word == "request" || deviceTypes.contains(String(word)))
     }
 
     private static func digest(_ value: JSONValue) -> String {

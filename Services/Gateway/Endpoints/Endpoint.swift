@@ -63,7 +63,11 @@ struct Endpoint: Sendable {
         let pending: Pending
         let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
         let answer: Answer
+        /// The path of what tells how it goes on when it takes long; `nil` when nothing does.
+        let progress: Progress
     }
+
+    typealias Progress = @Sendable (RequestContent) -> String?
 
     /// What it means that the command is pending.
     enum Pending: Sendable {
@@ -109,11 +113,11 @@ extension Endpoint {
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
         _ read: @escaping @Sendable (RequestContent) throws(APIFailure) -> Message,
-        answer: @escaping Answer = OwnCalls.answer
+        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
             method, path, dialect, by: callers, pending: pending, Message.self,
-            data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer)
+            data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer, progress: progress)
     }
 
     /// - Parameter data: of the command, where the body's members go on as they are, right or wrong: the service checks
@@ -121,11 +125,13 @@ extension Endpoint {
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
         _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
-        answer: @escaping Answer = OwnCalls.answer
+        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
             method, path, dialect, by: callers,
-            .command(Command(type: CommandType(Message.self), pending: pending, read: data, answer: answer)))
+            .command(
+                Command(
+                    type: CommandType(Message.self), pending: pending, read: data, answer: answer, progress: progress)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

@@ -30,11 +30,12 @@ extension Endpoint {
         Endpoint(
             "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
             data: OwnCalls.members(
-                "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking")),
+                "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking"),
+            progress: OwnCalls.install),
         Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: InstallID($0.id)) }),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
-            data: OwnCalls.install("authCode", "linking")),
+            data: OwnCalls.install("authCode", "linking"), progress: OwnCalls.install),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
             data: OwnCalls.install("success")),

@@ -14,7 +14,12 @@ extension API {
         let named = Credentials.namedKey(call.request, call.route).flatMap { apps.key(KeyID($0)) }
         if Credentials.showsSecret(call.request) { try limits.checkGuessing(call.request.client) }
         let credential = try counted(call.request, named?.key.id) { () throws(APIFailure) in
-            try authenticate(call, apps)
+            let credential = try authenticate(call, apps)
+            // Whoever shows no more than an id is not told whether there is such a key.
+            if case .none = credential.proof, !credential.caller.principal.scopes.contains(call.command.type.scope) {
+                throw Credentials.unknown
+            }
+            return credential
         }
         // What a signature proves is not known yet: until then it is told nothing about the key that it names.
         if case .signature = credential.proof {} else { try permit(credential.caller, call, &note) }
