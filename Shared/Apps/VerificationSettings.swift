@@ -136,7 +136,8 @@ extension VerificationSettings {
         settings.identityTokenAudience = section.identityTokenAudience
         settings.identityTokenIssuer = section.identityTokenIssuer
         for (name, value) in [
-            ("identityTokenAudience", section.identityTokenAudience), ("identityTokenIssuer", section.identityTokenIssuer),
+            ("identityTokenAudience", section.identityTokenAudience),
+            ("identityTokenIssuer", section.identityTokenIssuer),
         ] where value?.isEmpty == true {
             throw AppsFile.Problem("\(place): \(name) is empty; write what tokens have, or leave it away")
         }

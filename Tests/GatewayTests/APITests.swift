@@ -52,7 +52,7 @@ import WireJSON
         #expect(created.status == 202 && created.headers[.location] == "/sdk/v1/installs/an%20install")
         #expect(created.headers[.retryAfter] == "1")
         let linked = try await response(
-            pending, "POST /sdk/v1/installs/{install_id}/link", "/sdk/v1/installs/i/link", body: #"{"linking":"linker"}"#)
+            pending, "POST /sdk/v1/installs/i/link", "/sdk/v1/installs/i/link", body: #"{"linking":"linker"}"#)
         #expect(linked.status == 202 && linked.headers[.location] == "/sdk/v1/installs/i")
         let done = try await response(
             reply(["userId": "u"]), "POST /sdk/v1/users", "/sdk/v1/users", body: #"{"installId":"i"}"#)
@@ -65,7 +65,7 @@ import WireJSON
             var headers: [String: String] = [:]
             headers["If-None-Match"] = tag
             return try await response(
-                reply(result), "GET /sdk/v1/installs/{install_id}", "/sdk/v1/installs/i", headers: headers)
+                reply(result), "GET /sdk/v1/installs/i", "/sdk/v1/installs/i", headers: headers)
         }
         let first = try await read(["userId": "u", "token": ["tokenId": "a"]])
         let tag = try #require(first.headers[.eTag])
@@ -78,7 +78,7 @@ import WireJSON
         }
         #expect(try await read(["userId": "v"], knowing: tag).status == 200)
         let written = try await response(
-            reply(["userId": "u"]), "POST /sdk/v1/installs/{install_id}/reset", "/sdk/v1/installs/i/reset")
+            reply(["userId": "u"]), "POST /sdk/v1/installs/i/reset", "/sdk/v1/installs/i/reset")
         #expect(written.status == 200 && written.headers[.eTag] == nil)
     }
 

@@ -70,12 +70,13 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private static let maxSurplus = 16 * 1024 * 1024
 
     private var isReadingRequest = false
-    private var unanswered = 0
     private var surplus = 0
     /// A request that is the last one has been read.
     private var isLast = false
-    /// Its version and its words ask for a connection that stays, which HTTP/1.0 has to be told of.
-    private var keepsOldAlive = false
+    /// For each request that is not answered yet, in their order: whether it has to be told that the connection stays, which
+    /// HTTP/1.0 asks for.
+    private var waiting: [Bool] = []
+    private var unanswered: Int { waiting.count }
     private var isClosing = false
 
     init(_ connections: Connections, timeout: TimeAmount) {
@@ -85,7 +86,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
-        place = connections.enter(from: channel.remoteAddress) { channel.close(promise: nil) }
+        place = connections.enter(of: connections.owner(channel.remoteAddress)) { channel.close(promise: nil) }
         restart(context, timeout)
     }
 
@@ -104,7 +105,6 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(var head):
             guard head.namesItsHost else { return context.fireErrorCaught(HTTPParserError.invalidHeaderToken) }
             isReadingRequest = true
-            unanswered += 1
             surplus = 0
             if head.endsConnection {
                 isLast = true
@@ -112,7 +112,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 head.headers.replaceOrAdd(name: "Connection", value: "close")
                 part = .head(head)
             }
-            keepsOldAlive = head.version == .http1_0 && !isLast
+            waiting.append(head.version == .http1_0 && !isLast)
             if !isClosing { restart(context, timeout) }
         case .body(let bytes):
             if unanswered <= 0 { surplus += bytes.readableBytes }
@@ -133,14 +133,14 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
             // Requests are answered in their order.
             if isLast, unanswered <= 1 {
                 head.headers.replaceOrAdd(name: "Connection", value: "close")
-            } else if keepsOldAlive, !head.headers.contains(name: "Connection") {
+            } else if waiting.first == true, !head.headers.contains(name: "Connection") {
                 head.headers.add(name: "Connection", value: "keep-alive")
             }
             if head.headers["Connection"].first == "close" { isClosing = true }
             part = .head(head)
         case .body: break
         case .end:
-            unanswered -= 1
+            if !waiting.isEmpty { waiting.removeFirst() }
             if isClosing {
                 restart(context, Self.linger)
             } else if !isReadingRequest, unanswered <= 0 {

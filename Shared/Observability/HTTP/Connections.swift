@@ -47,7 +47,8 @@ package final class Connections: Sendable {
     private let server: String
     private let limit: Int
     private let limitOfOwner: Int
-    private let owner: @Sendable (SocketAddress?) -> String?
+    /// Whose a connection from an address is.
+    let owner: @Sendable (SocketAddress?) -> String?
     private let state = Mutex(State())
     /// Orders what becomes idle; no clock is needed for that.
     private let turns = Atomic(0)
@@ -71,8 +72,8 @@ package final class Connections: Sendable {
 
     /// Takes a place for a new connection. Where that is one too many, the longest idle connection is closed: of the same
     /// owner, when the owner has too many. When none is idle, the new one is.
-    func enter(from address: SocketAddress?, close: @escaping @Sendable () -> Void) -> Place {
-        let place = Place(owner: owner(address), turn: nextTurn(), close: close)
+    func enter(of owner: String?, close: @escaping @Sendable () -> Void) -> Place {
+        let place = Place(owner: owner, turn: nextTurn(), close: close)
         let surplus: Place? = state.withLock { state in
             state.places[ObjectIdentifier(place)] = place
             if let owner = place.owner { state.counts[owner, default: 0] += 1 }
@@ -87,7 +88,7 @@ package final class Connections: Sendable {
             return surplus
         }
         if let surplus {
-            Counter(label: "connections_given_up", dimensions: [("server", server)]).increment()
+            Counter(label: "process_connections_given_up", dimensions: [("server", server)]).increment()
             surplus.close()
         }
         return place
