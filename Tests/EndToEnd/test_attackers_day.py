@@ -550,7 +550,7 @@ def test_a_service_that_stands_still_holds_up_no_other(world: World) -> None:
     head = (f"POST /v1/verification/check HTTP/1.1\r\nHost: l\r\nAuthorization: {bearer('shop-backend')['Authorization']}"
             f"\r\nContent-Length: {len(check)}\r\n\r\n").encode()
     callers = [socket.create_connection((gateway.client.host, gateway.client.port), timeout=20) for _ in range(60)]
-    verification.freeze()
+    verification.pause()
     try:
         for caller in callers:
             caller.sendall(head + check)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 import Glibc
 import Logging
@@ -148,14 +149,21 @@ import Testing
 
     // MARK: Connections
 
+    /// Blocking work runs on a Dispatch thread: the server needs those of Swift.
     /// - Returns: all that comes until the server closes; `nil` when it does not.
-    private func answer(_ head: String, port: Int) throws -> String? {
-        let socket = try #require(HTTPProbe.connect(port: port))
+    private func answer(_ head: String, port: Int) async -> String? {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: exchange(head, port)) }
+        }
+    }
+
+    private func exchange(_ head: String, _ port: Int) -> String? {
+        guard let socket = HTTPProbe.connect(port: port) else { return nil }
         defer { close(socket) }
         var patience = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         let bytes = Array(head.utf8)
-        #expect(write(socket, bytes, bytes.count) == bytes.count)
+        guard write(socket, bytes, bytes.count) == bytes.count else { return nil }
         var answer: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
@@ -182,11 +190,11 @@ import Testing
     func theLastRequestOfAConnection(_ line: String, _ headers: String, _ status: String) async throws {
         try await withServer { port in
             let body = headers.contains("chunked") ? "0\r\n\r\n" : ""
-            let one = try #require(try answer("\(line)\r\n\(headers)\r\n\r\n\(body)", port: port))
+            let one = try #require(await answer("\(line)\r\n\(headers)\r\n\r\n\(body)", port: port))
             #expect(one.hasPrefix("HTTP/1.1 \(status) ") && one.lowercased().contains("connection: close"))
             // What stands behind it is not read as a request.
             let two = String(repeating: "\(line)\r\n\(headers)\r\n\r\n\(body)", count: 2)
-            let first = try #require(try answer(two, port: port))
+            let first = try #require(await answer(two, port: port))
             #expect(first.components(separatedBy: "HTTP/1.1 ").count == 2)
         }
     }
@@ -197,7 +205,7 @@ import Testing
                 "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: TE, not-close\r\n\r\n"
                 + "GET /livez HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"
                 + "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-            let all = try #require(try answer(heads, port: port))
+            let all = try #require(await answer(heads, port: port))
             #expect(all.components(separatedBy: "HTTP/1.1 200 ").count == 4)
             #expect(all.lowercased().components(separatedBy: "connection: keep-alive").count == 2)
         }
