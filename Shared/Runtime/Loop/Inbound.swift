@@ -60,7 +60,9 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
     func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
-        DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
+        DecisionContext(
+            command: key, app: app, principal: principal, now: now,
+            moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets)
     }
 }
 
