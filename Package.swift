@@ -172,7 +172,7 @@ let package = Package(
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])
-        + service("Link", ["Storage"])
+        + service("Link", ["Storage", logging, metrics])
         + service("User", ["Storage", crypto])
         + service("Sync", ["Storage", metrics])
         + service("Verification", ["Storage", "WireJSON", crypto])

@@ -50,7 +50,7 @@ extension UserDecider {
     private func ending(_ install: Installation, _ whyLost: Loss) -> any EventMessage {
         switch install.state {
         case .creating: UserCreationFailed(installId: install.id, reason: whyLost.reason)
-        case .present, .linking:
+        case .present, .linking, .electing:
             switch whyLost {
             case .noUser: UserReset(installId: install.id, userId: nil)
             case .userErased: UserDeactivated(installId: install.id, userId: nil, cause: .erased)

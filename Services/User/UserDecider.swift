@@ -82,7 +82,8 @@ public struct UserDecider {
         switch install(command.installId)?.state {
         case .none: throw Rejection(.noUser)
         case .creating: throw Rejection(.userCreationInProgress)
-        case .present(let account), .linking(let account, _): return Decision(user(account, command.installId))
+        case .present(let account), .linking(let account, _), .electing(let account, _):
+            return Decision(user(account, command.installId))
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
     }
@@ -97,15 +98,16 @@ public struct UserDecider {
             switch creation.step {
             case .asking(let question): return answered(answer.outcome, question, creation, install)
             case .awaitingLinker: return Decision(.noted)
-            case .confirming(let confirmation): return confirmed(answer.outcome, confirmation, creation, install)
+            case .confirming(let confirmation): return confirmed(answer, confirmation, creation, install)
             }
         case .present: return Decision(.noted)
         case .linking(let account, let link):
             switch link.step {
             case .asking: return linked(answer.outcome, account, link, install)
             case .awaitingLinker: return Decision(.noted)
-            case .confirming: return confirmed(answer.outcome, account, link, install)
+            case .confirming(let confirmation): return confirmed(answer, confirmation, account, link, install)
             }
+        case .electing(let account, let election): return elected(answer.outcome, account, election, install)
         case .resetting(let reset): return detached(answer.outcome, reset, install)
         }
     }
@@ -128,7 +130,7 @@ public struct UserDecider {
         return .succeeded(
             UserResult(
                 userId: account.user.id, installId: installID, isLinked: account.user.isLinked,
-                isRemoteEnabled: account.facts.isRemoteEnabled,
+                isRemoteEnabled: account.facts.isRemoteEnabled, inactiveBecause: account.facts.inactiveBecause,
                 token: UserTokenResult(
                     tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
                     expiryDate: token.expires),

@@ -64,7 +64,7 @@ public enum AppsFile {
                     throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
                 }
             }
-            let linking = linking(app.linking)
+            let linking = try linking(app.linking, app.id)
             var sync = try SyncSettings.read(app.sync, "\(place), sync", secrets)
             var verification =
                 extent == .gateway
@@ -160,11 +160,18 @@ public enum AppsFile {
             isRevoked: key.revoked ?? false)
     }
 
-    private static func linking(_ section: Strict<LinkingSection>?) -> AppSettings.Linking {
+    private static func linking(
+        _ section: Strict<LinkingSection>?, _ app: AppID
+    ) throws(Problem) -> AppSettings.Linking {
         var linking = AppSettings.Linking()
-        if let section {
-            linking.isEnabled = section.enabled ?? true
-            if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
+        guard let section else { return linking }
+        linking.isEnabled = section.enabled ?? true
+        if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
+        if let seconds = section.clockToleranceSeconds {
+            guard (1...300).contains(seconds) else {
+                throw Problem("app \(app), linking, clockToleranceSeconds: is not between 1 and 300")
+            }
+            linking.clockTolerance = seconds * 1000
         }
         return linking
     }
@@ -242,6 +249,7 @@ private struct Key: Mapping {
 private struct LinkingSection: Mapping {
     var enabled: Bool?
     var blockedExternalIds: [String]?
+    var clockToleranceSeconds: Int64?
 
-    enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds }
+    enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds, clockToleranceSeconds }
 }

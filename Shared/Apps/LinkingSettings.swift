@@ -8,10 +8,13 @@ extension AppSettings {
         public var isEnabled: Bool
         /// External ids that are refused because an upstream bug sends them for many people.
         public var nobody: NobodyValues
+        /// By how much the clocks of those who send commands may differ, in milliseconds (L46).
+        public var clockTolerance: Int64
 
-        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
+        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard, clockTolerance: Int64 = 5000) {
             self.isEnabled = isEnabled
             self.nobody = nobody
+            self.clockTolerance = clockTolerance
         }
 
         /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).

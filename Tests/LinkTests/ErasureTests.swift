@@ -55,7 +55,7 @@ import Testing
     @Test func anErasedInstallIsRefusedForEver() throws {
         let after = Self.state.after(erase())
         let commands: [LinkCommand] = [
-            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1")),
+            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
             .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
             .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
             .setInstallStatus(SetInstallStatus(installId: "i1", status: .enabled)),

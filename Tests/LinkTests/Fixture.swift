@@ -18,10 +18,14 @@ enum Fixture {
     static let tablet = Device(kind: .tablet, platform: "android", model: "Tab", osVersion: "14")
     static let userID: UserID = "5a18fc4b0962209e0000000d"
 
-    static func context(_ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test") -> DecisionContext {
+    static func context(
+        _ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test", moment: Moment? = nil,
+        as kind: Principal.Kind = .service
+    ) -> DecisionContext {
         DecisionContext(
             command: CommandKey(app: app.id, source: source, id: id), app: app,
-            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0))
+            principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0),
+            moment: moment)
     }
 
     static func device(_ kind: Device.Kind) -> Device { Device(kind: kind, platform: "test") }
@@ -109,6 +113,9 @@ extension LinkDecider.Decision {
 }
 
 extension LinkState {
+    /// The install of app demo, or of another one where that has none.
+    func install(_ id: InstallID) -> Install? { install("demo", id) ?? installs.values.first { $0.id == id } }
+
     /// The state after the decision.
     func after(_ decision: LinkDecider.Decision) -> LinkState {
         var state = self

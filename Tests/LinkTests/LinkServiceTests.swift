@@ -14,7 +14,7 @@ import WireJSON
     @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try LinkTestStore(engine)
         var state = LinkState()
-        let installs = [
+        var installs = [
             Install(
                 id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby,
                 isUsersFirst: true, version: 1 << 40),
@@ -23,7 +23,14 @@ import WireJSON
                 id: "i3", app: "demo", device: Fixture.device(.other), status: .deleted, userID: "u1",
                 activity: .deactivated),
             Fixture.install("i4", of: "u1", .suspended, status: .disabled),
+            Fixture.install("i1", app: "a'b"),
         ]
+        installs[0].superseded = [
+            .init(installID: "i'3", version: 7, wasSuspended: true),
+            .init(installID: "i4", version: 0, wasSuspended: false),
+        ]
+        installs[1].turn = Moment(milliseconds: 1 << 40, isBrokers: true)
+        installs[4].turn = Moment(milliseconds: -5)
         let persons = [
             Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
             Person(userID: "u3", app: "demo", isErased: true),
@@ -45,6 +52,8 @@ import WireJSON
         try store.database.transaction { (transaction) throws in
             let reader = LinkStore(transaction: transaction)
             #expect(Set(try reader.installs(ids: Set(installs.map { $0.id } + ["no"]))) == Set(installs))
+            let keys = Set(installs.map(\.key)).union([Install.Key(app: "other", id: "i1")])
+            #expect(Set(try reader.installs(keys)) == Set(installs))
             #expect(Set(try reader.persons(userIDs: ["u1", "u2", "u3", "no"])) == Set(persons))
             let key = Scoped<ExternalID>(app: "demo", id: "Ren\u{e9} %_'")
             #expect(try reader.persons([key]) == [persons[0]])

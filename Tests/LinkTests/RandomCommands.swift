@@ -41,7 +41,10 @@ struct RandomCommands: RandomSource {
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
+        // Some come late.
+        let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60]))
+        let moment = Moment(milliseconds: (Int64(count) * 2 - lag) * 1000)
+        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)"), moment: moment))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step
@@ -64,7 +67,9 @@ struct RandomCommands: RandomSource {
                     installId: install, device: device, externalId: externalID,
                     mode: Bool.random(using: &random) ? .create : .linkExistingUser))
         case 46, 47: return .query(QueryInstall(installId: install))
-        case 48..<54: return .detachInstall(DetachInstall(installId: install))
+        case 48..<54:
+            let causes: [DetachInstall.Cause] = [.creationFailed, .creationFailed, .reset, .leftover]
+            return .detachInstall(DetachInstall(installId: install, cause: pick(causes)))
         case 54..<58:
             let statuses: [InstallStatus] = [.enabled, .enabled, .enabled, .disabled, .disabled, .deleted]
             return .setInstallStatus(
