@@ -34,6 +34,14 @@ public enum UserCommand: Sendable, Hashable {
         }
     }
 
+    /// Whether a token that has expired is enough for it: reading brings a new one.
+    var isForExpired: Bool {
+        switch self {
+        case .get, .reset: true
+        default: false
+        }
+    }
+
     /// The authentication code that it redeems, as a digest.
     var digest: CodeDigest? {
         switch self {

@@ -71,6 +71,14 @@ public struct UserDecider {
             if let own = install(id)?.creation, own == creation { return nil }
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
+        case .expiredInstall(let creation):  // U75
+            if let own = install(id), own.creation == creation, own.facts.status == .enabled, command.isForExpired {
+                return nil
+            }
+            return Rejection(
+                .userTokenNotAllowed,
+                "The token has expired: it may read or reset the install that it was made for, unless that was reset or "
+                    + "disabled.")
         case .apiKey:
             if app.sdk.keysOpenInstalls { return nil }  // U43
             if case .create = command { return nil }
@@ -125,8 +133,8 @@ public struct UserDecider {
     /// The user of the install, with a fresh token.
     func user(_ account: Account, _ installID: InstallID) -> Outcome {
         let token = UserToken(
-            app: app.id, userID: account.user.id, installID: installID, issued: now,
-            lifetime: app.sdk.tokenLifetime)
+            app: app.id, userID: account.user.id, installID: installID, creation: account.registration.creation,
+            issued: now, lifetime: app.sdk.tokenLifetime)
         return .succeeded(
             UserResult(
                 userId: account.user.id, installId: installID, isLinked: account.user.isLinked,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
+from identitybus_testkit.gateway import SERVICES, TOKEN_SECRET, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer, signed
 from identitybus_testkit.places import REPOSITORY
-from identitybus_testkit.tokens import shown
+from identitybus_testkit.tokens import claims, install_token, shown
 from identitybus_testkit.waiting import until
 
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -148,6 +148,22 @@ def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
         assert answer.status == 403 and answer.json["errorCode"] == "USER_TOKEN_NOT_ALLOWED"
     forged = {"Authorization": f"Bearer {token[:-4]}AAAA"}
     assert client.send("GET", f"/sdk/v1/installs/{mine}", headers=forged).status == 401
+
+
+def test_who_comes_back_after_a_month_is_not_locked_out(client: Client) -> None:
+    """U75, U78."""
+    install = fresh("install")
+    user = good(create(client, install, appSecret="demo-app-secret", linking="none"))
+    life = claims(user["installToken"]["tokenId"], "install+jwt")["creation"]
+    assert claims(user["token"]["tokenId"])["creation"] == life
+    old = shown(install_token(TOKEN_SECRET, install, life, age=30 * 86400))
+    again = good(client.send("GET", f"/sdk/v1/installs/{install}", None, old))
+    assert again["userId"] == user["userId"]
+    assert good(of_user(client, "GET", again))["userId"] == user["userId"]
+    # Of another life it opens nothing.
+    assert client.send("POST", f"/sdk/v1/installs/{install}/reset", None, old).status == 200
+    good(create(client, install, appSecret="demo-app-secret", linking="none"))
+    assert client.send("GET", f"/sdk/v1/installs/{install}", None, old).status == 403
 
 
 def test_the_sdks_key_opens_no_install(client: Client) -> None:

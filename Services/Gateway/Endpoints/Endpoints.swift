@@ -32,15 +32,17 @@ extension Endpoint {
             data: OwnCalls.members(
                 "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking"),
             progress: OwnCalls.install),
-        Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: InstallID($0.id)) }),
+        Endpoint(
+            "GET", "/sdk/v1/installs/{install_id}", .own, by: .expiredInstall,
+            { GetUser(installId: InstallID($0.id)) }),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
             data: OwnCalls.install("authCode", "linking"), progress: OwnCalls.install),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
-            data: OwnCalls.install("success")),
+            data: OwnCalls.install("success", "externalId")),
         Endpoint(
-            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install,
+            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .expiredInstall,
             { ResetUser(installId: InstallID($0.id)) }),
     ]
 

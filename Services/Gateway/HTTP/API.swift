@@ -64,11 +64,12 @@ struct API: Sendable {
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
+        // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But what
+        // waits for the app's linker takes the linker's time.
         let outgoing = OutgoingCommand(
             id: note.ref, type: command.type, data: data, caller: caller, trace: trace,
-            // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
-            // what waits for the app's linker takes the linker's time.
-            expires: isDryRun || key == nil && !acceptsPending ? now().adding(replyTimeout) : nil,
+            expires: isDryRun || key == nil && !acceptsPending
+                ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
         let answer: Answer
         do {
@@ -92,7 +93,7 @@ struct API: Sendable {
                         result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
                         settings: caller.app.gateway))
                 if response.status == 202 { response.goesOn(command.progress(content)) }
-                if call.isRead { EntityTag.apply(to: &response, request: call.request) }
+                if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
                 return response
             case .rejected: throw APIFailure(reply)
             case .expired: throw .timedOut

@@ -38,7 +38,7 @@ extension API {
             throw APIFailure(error)
         }
         guard caller.app.gateway.admits(origin: call.request.header("Origin")) else { throw .originNotAllowed }
-        if case .apiKey = caller.principal.kind, call.callers == .install {
+        if case .apiKey = caller.principal.kind, call.callers.areTokens {
             throw APIFailure(Rejection(.userTokenRequired))  // U41
         }
     }
@@ -90,6 +90,7 @@ extension API {
         return switch call.callers {
         case .identity(let operation): try credentials.identity(call.request, operation, pathKey: call.route.apiKey)
         case .device, .install: try credentials.device(call.request)
+        case .expiredInstall: try credentials.device(call.request, inGrace: true)
         case .app, .backend, .page, .anybody: try credentials.bearer(call.request)
         }
     }
