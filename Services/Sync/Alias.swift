@@ -31,9 +31,9 @@ extension SyncDecider {
         guard var destination = state.profile(app, command.destinationMPID), !destination.isErased else {
             throw Rejection(.aliasError, "The destination MPID does not exist.")
         }
-        if source.isKnown(settings) || destination.isKnown(settings), !mayVouch {
-            throw Rejection(.verificationRequired)
-        }
+        let isSomebody = source.isKnown(settings) || destination.isKnown(settings)
+        if isSomebody { try requireVouching() }
+        try requireVouching(for: (source.identities + destination.identities).map(\.type))
         if let rule = dropRule(source, destination, window) {
             let event = AliasDropped(
                 aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)

@@ -92,7 +92,7 @@ struct Draft: IdentityIndex {
         var named: [Identity] = []
         for identity in identities {
             let isLogin = settings.loginIdentities.contains(identity.type)
-            if isLogin && ignoringLogins || !settings.nobody.contains(identity.value.text) {
+            if isLogin && ignoringLogins || !settings.nobody.contains(identity) {
                 named.append(identity)
             } else if isLogin {
                 throw SyncDecider.namesNobody(identity.type)

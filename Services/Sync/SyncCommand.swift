@@ -87,11 +87,16 @@ public enum SyncCommand: Sendable, Hashable {
         }
     }
 
-    /// Whether it may concern devices that it does not name: those whose current user it changes.
+    /// Whether it may concern devices that it does not name: those whose current user it changes, or may not take over.
     func reachesDevices(_ settings: SyncSettings) -> Bool {
-        guard case .modify(let command) = self else { return isErasure }
-        return command.changes.contains { change in
-            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        switch self {
+        case .modify(let command):
+            command.changes.contains { change in
+                settings.loginIdentities.contains { $0.rawValue == change.identityType }
+            }
+        case .move(_, let request):
+            request.identities.contains { settings.loginIdentities.contains($0.type) || !$0.type.isDevice }
+        default: isErasure
         }
     }
 

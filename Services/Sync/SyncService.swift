@@ -78,9 +78,10 @@ public struct SyncService: CommandService {
         if wanted.hasErasure { state.load(try store.profiles(aliasSources(state))) }
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
-            state.load(try store.devices(of: Set(state.profiles.keys)))
+            state.load(try store.devices(withCurrent: Set(state.profiles.keys)))
         }
         if wanted.hasErasure {
+            state.load(try store.devices(withAnonymous: Set(state.profiles.keys)))
             state.load(try store.aliases(of: Set(state.profiles.keys)))
             let seen = state.devices.values.flatMap { device in
                 device.users.map { Profile.Key(app: device.key.app, id: $0.mpid) }

@@ -198,10 +198,13 @@ public struct SyncStore {
         try DeviceRecord.table.find(keys, in: transaction)
     }
 
-    /// The devices whose current or anonymous user is one of these; one may come twice.
-    func devices(of users: Set<Profile.Key>) throws -> [DeviceRecord] {
+    /// The devices whose current user is one of these.
+    func devices(withCurrent users: Set<Profile.Key>) throws -> [DeviceRecord] {
         try DeviceRecord.table.find("app = $1 AND current_mpid = $2", users, in: transaction)
-            + DeviceRecord.table.find("app = $1 AND anonymous_mpid = $2", users, in: transaction)
+    }
+
+    func devices(withAnonymous users: Set<Profile.Key>) throws -> [DeviceRecord] {
+        try DeviceRecord.table.find("app = $1 AND anonymous_mpid = $2", users, in: transaction)
     }
 
     func aliases(_ keys: Set<AliasRecord.Key>) throws -> [AliasRecord] {

@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// Identify, login and logout: which profile the device has now (docs/sync.md "Identify, login, logout").
 extension SyncDecider {
@@ -13,36 +14,40 @@ extension SyncDecider {
         let given = request.identities
         guard mayBeEmpty || !given.isEmpty else { throw Rejection(.lookupError) }
         guard !madeAnErasedProfile else { throw Rejection(.profileErased) }  // S57
-        if !isLogout { try requireVouching(for: given) }
+        if !isLogout { try requireVouching(for: given.map(\.type)) }
         var draft = Draft(state, context, operation.cause)
         let named = try draft.sift(given, ignoringLogins: isLogout)
         guard mayBeEmpty || !named.isEmpty else { return draft.nothingNamed }
-        let identities = named.filter { !isLogout || !settings.loginIdentities.contains($0.type) }
+        // S18, S75.
+        let identities = named.filter {
+            !isLogout || !settings.loginIdentities.contains($0.type) && (mayVouch || $0.type.isDevice)
+        }
         var device = draft.device(request.deviceId)
         try draft.throttle(&device)
         try draft.throttle(identities)
         let before = device.current.flatMap { draft.profile($0) }
 
-        let choice = choose(isLogout, identities, device, draft)
+        var choice = choose(isLogout, identities, device, draft)
+        // S74.
+        if let match = choice.mpid.flatMap({ draft.profile($0) }), !mayTakeOver(match, naming: identities, on: device) {
+            choice = Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
+        }
         draft.touch(choice.losers)
         draft.touch(identities)
         let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
         let known = draft.profile(mpid)
         draft.attach(identities, to: mpid)
         try requireLogin(identities, of: mpid, draft)
-        if operation == .login, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
+        let mayName = operation == .login && isVoucher  // S76
+        if mayName, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
         draft.settleOrphans()
         guard var profile = draft.profile(mpid) else { throw Rejection(.internalError) }
         profile.lastSeen = draft.now
-        if operation == .login, let name = request.name { profile.name = name }
+        if mayName, let name = request.name { profile.name = name }
         draft.put(profile)
 
         let isKnown = profile.isKnown(settings)
-        if isKnown, device.anonymous == mpid { device.anonymous = nil }
-        if !isKnown { device.anonymous = mpid }
-        device.move(to: mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
-        draft.put(device)
-
+        place(device, profile, &draft)
         var rule = choice.rule
         if choice.mpid != nil, known?.isKnown(settings) == false, isKnown { rule = .converted }
         let isEphemeral = profile.isEphemeral(settings)
@@ -52,6 +57,7 @@ extension SyncDecider {
                     deviceId: request.deviceId, previousMPID: before?.mpid, mpid: mpid, cause: operation.cause,
                     rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral))
         }
+        tellDevices(rule, but: request.deviceId, &draft)
         return draft.decision(
             .succeeded(
                 SyncResult(
@@ -61,7 +67,21 @@ extension SyncDecider {
                     rule: rule)))
     }
 
+    /// S13.
+    private func place(_ device: DeviceRecord, _ profile: Profile, _ draft: inout Draft) {
+        var device = device
+        let isKnown = profile.isKnown(settings)
+        if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
+        if !isKnown { device.anonymous = profile.mpid }
+        device.move(to: profile.mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
+        draft.put(device)
+    }
+
     // MARK: Which profile
+
+    func resolver(_ draft: Draft, _ device: DeviceRecord) -> Resolver<Draft> {
+        Resolver(settings: settings, index: draft, current: device.current, isStrict: enforces)
+    }
 
     /// The profile to move to; no MPID for a new one.
     private struct Choice {
@@ -73,7 +93,7 @@ extension SyncDecider {
     private func choose(
         _ isLogout: Bool, _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft
     ) -> Choice {
-        let resolver = Resolver(settings: settings, index: draft, current: device.current)
+        let resolver = resolver(draft, device)
         if isLogout { return chooseForLogout(identities, device, draft, resolver) }
         let hasLogin = identities.contains { settings.loginIdentities.contains($0.type) }
         if settings.strategy.lookup == .userIDThenEmail, hasLogin {
@@ -106,6 +126,28 @@ extension SyncDecider {
         }
         guard let match = resolver.match(identities) else { return Choice(rule: .createdForLogout) }
         return Choice(mpid: match.profile.mpid, rule: .returnedToAnonymous, losers: match.losers)
+    }
+
+    // MARK: Other devices
+
+    /// The other devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
+    /// current user was relied on (S38).
+    /// - Parameter own: the device that the command moved; it is told by itself.
+    func tellDevices(_ rule: SyncRule, but own: DeviceID? = nil, _ draft: inout Draft) {
+        let switched = draft.switched
+        guard !switched.isEmpty else { return }
+        let app = app
+        let devices = state.devices.values.filter { device in
+            device.key.app == app && device.key.id != own && device.current.map { switched[$0] != nil } == true
+        }
+        for device in devices.sorted(by: { $0.key < $1.key }) {
+            guard let current = device.current, let profile = switched[current] else { continue }
+            draft.touch(device)
+            draft.tell(
+                CurrentUserChanged(
+                    deviceId: device.key.id, previousMPID: current, mpid: current, cause: draft.cause, rule: rule,
+                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings)))
+        }
     }
 
     // MARK: What it is given

@@ -70,6 +70,7 @@ public enum AppsFile {
                 extent == .gateway
                 ? VerificationSettings() : try VerificationSettings.read(app.verification, app.id, secrets)
             // One list for the whole app: what is no external id is no user id and no identity either.
+            try sync.check(with: verification, "\(place), sync")
             sync.nobody = linking.nobody
             verification.nobody = linking.nobody
             apps.append(
@@ -167,6 +168,7 @@ public enum AppsFile {
         guard let section else { return linking }
         linking.isEnabled = section.enabled ?? true
         if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
+        if let words = section.blockedEmailNames { linking.nobody.emailWords.formUnion(words.map(\.asciiLowercased)) }
         if let seconds = section.clockToleranceSeconds {
             guard (1...300).contains(seconds) else {
                 throw Problem("app \(app), linking, clockToleranceSeconds: is not between 1 and 300")
@@ -249,7 +251,10 @@ private struct Key: Mapping {
 private struct LinkingSection: Mapping {
     var enabled: Bool?
     var blockedExternalIds: [String]?
+    var blockedEmailNames: [String]?
     var clockToleranceSeconds: Int64?
 
-    enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds, clockToleranceSeconds }
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case enabled, blockedExternalIds, blockedEmailNames, clockToleranceSeconds
+    }
 }

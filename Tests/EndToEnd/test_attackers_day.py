@@ -350,9 +350,11 @@ def test_an_sdk_key_opens_no_install_over_kafka(world: World, victim: Person) ->
 @pytest.mark.parametrize("signer", ["shop-web", "shop-sdk"])
 def test_an_sdk_key_names_nobody_where_verification_is_enforced(world: World, victim: Person, signer: str) -> None:
     wanted = aimed(victim)
-    for name in ("sync.identify", "sync.login", "sync.search", "sync.modify"):
-        reply = world.ask(Command(name, wanted[name], victim.device, "shop", signer))
-        assert (reply["status"], reply["reason"]) == ("rejected", "VERIFICATION_REQUIRED"), (name, reply)
+    anything = {"sync.modify": {"mpid": victim.mpid, "changes": [c.change("push_token", None, fresh("mine"))]}}
+    for name in ("sync.identify", "sync.login", "sync.search", "sync.modify", "sync.get-users"):
+        for data in (wanted[name], anything.get(name)):
+            reply = world.ask(Command(name, data or wanted[name], victim.device, "shop", signer))
+            assert (reply["status"], reply["reason"]) == ("rejected", "VERIFICATION_REQUIRED"), (name, reply)
     other = world.person()
     reply = world.ask(c.alias(victim.mpid, other.mpid, app="shop").but(signer=signer))
     assert reply["status"] == "rejected", reply

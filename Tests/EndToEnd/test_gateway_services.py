@@ -367,6 +367,33 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
     assert nobody["state"] == "anonymous" and nobody["mayFileIssues"] and not nobody["hasLogin"]
 
 
+def test_what_an_sdk_may_do_where_verification_is_enforced(client: Client) -> None:
+    """V59. Row by row, with the key that is in the app."""
+    stamp, person = fresh("stamp"), fresh("person")
+    device = {"device_application_stamp": stamp}
+
+    def call(operation: str, identities: dict[str, str], key: str = "support-sdk") -> Answer:
+        body = {"environment": "development", "known_identities": identities}
+        return client.send("POST", f"/v1/{operation}", body, basic(key))
+
+    def modify(mpid: str, kind: str) -> int:
+        change = {"identity_type": kind, "old_value": None, "new_value": fresh("value")}
+        body = {"environment": "development", "identity_changes": [change]}
+        return client.send("POST", f"/v1/{mpid}/modify", body, basic("support-sdk")).status
+
+    anonymous = good(call("identify", device))["mpid"]
+    for operation in ("identify", "login", "search"):
+        assert good(call(operation, device))["mpid"] == anonymous
+        for word in ("customerid", "email", "mobile_number", "other"):
+            refused = call(operation, device | {word: f"{person}@x.io"})
+            assert (refused.status, refused.body) == (403, b""), (operation, word)
+    assert modify(anonymous, "push_token") == 200 and modify(anonymous, "other") == 403
+    known = good(call("login", device | {"customerid": person}, "support-backend"))["mpid"]
+    assert modify(known, "push_token") == 403 and modify(known, "email") == 403
+    assert good(call("logout", device | {"customerid": person, "other": "word"}))["mpid"] == anonymous
+    assert good(call("identify", device))["mpid"] == anonymous
+
+
 def test_where_verification_is_enforced_only_a_backend_names_people(client: Client) -> None:
     """S47."""
     person, stamp = fresh("person"), fresh("stamp")

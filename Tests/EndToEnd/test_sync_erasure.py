@@ -63,7 +63,7 @@ class Somebody:
         self.device, self.idfv = fresh("device"), fresh("idfv")
         self.login = c.sync(
             "login", self.device, {"customerid": self.id, "email": self.email, "ios_idfv": self.idfv}, APP,
-            name=self.name)
+            signer="internal", name=self.name)
         self.mpid = self.result(bus.ask(self.login))["mpid"]
 
     @staticmethod

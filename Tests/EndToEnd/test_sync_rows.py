@@ -497,6 +497,31 @@ def test_an_enforced_app_believes_no_sdk_key(bus: Bus) -> None:
     assert person.ask("logout", customerid="victim", device_application_stamp="das")["mpid"] != victim
 
 
+@pytest.mark.parametrize("app", ["enforcing", "enforcing-default"])
+def test_what_a_device_says_beforehand_leads_nobody_to_it(bus: Bus, app: str) -> None:
+    """S48, S71 to S74. An attacker's device cannot become the person who is verified later: neither by her e-mail nor by an
+    advertising id that both have."""
+    person, evil, hers, shared = Person(bus, app), fresh("evil"), fresh("hers"), fresh("idfa")
+    mail = person.values({"email": "anna"})
+    for operation in ("identify", "login"):
+        for word in (mail, {"mobile_number": "1"}, {"other": "o"}):
+            rejected(bus.ask(c.sync(operation, evil, word | {"device_application_stamp": evil}, app)),
+                     "VERIFICATION_REQUIRED")
+    for device in (evil, hers):
+        succeeded(bus.ask(c.sync("identify", device, {"ios_idfv": shared}, app)))
+    login = c.sync("login", hers, person.values({"customerid": "anna"}) | mail | {"ios_idfv": shared}, app,
+                   signer="internal")
+    anna = succeeded(bus.ask(login))
+    assert anna["isLoggedIn"]
+    rejected(bus.ask(c.get_users(evil, app)), "VERIFICATION_REQUIRED")
+    users = succeeded(bus.ask(c.get_users(evil, app).but(signer="internal")))["users"]
+    assert anna["mpid"] not in [user["mpid"] for user in users]
+    for kind in ("push_token", "email"):
+        rejected(bus.ask(c.modify(anna["mpid"], change(kind, None, "mine"), app=app)), "VERIFICATION_REQUIRED")
+    again = login.again().but(data=login.data | {"deviceId": fresh("new")})
+    assert succeeded(bus.ask(again))["mpid"] == anna["mpid"]
+
+
 # What is removed is gone
 
 

@@ -123,7 +123,7 @@ def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> No
     device, user = fresh("device"), fresh("user")
     command = vouched(device, user, "private", userEmail=f"{user}@example.com", userName="Anna")
     assert result(bus.settle(command))["state"] == "verified"
-    users = Command("sync.get-users", {"deviceId": device}, device, app="private", signer="private-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app="private", signer="internal")
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [user]}]
     assert all("name" not in user for user in known)
@@ -171,7 +171,7 @@ def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus:
         bus.settle(
             login(device, "byid", userId=mallory, userEmail=mail, userAuthToken=token(mallory, app="byid"))))
     assert first["mpid"] != second["mpid"]
-    users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="byid-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="internal")
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [mallory]}]
 
@@ -194,7 +194,7 @@ def test_report_takes_everybody_for_whom_off_takes_them(
 
 def logged_in(deployment: VerificationDeployment, device: str, app: str = "enforced") -> list[dict[str, list[str]]]:
     """The identities of the users that the sync service has as logged in on the device."""
-    users = Command("sync.get-users", {"deviceId": device}, device, app=app, signer=f"{app}-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app=app, signer="internal")
     return [user["identities"] for user in result(deployment.sync.ask(users))["users"] if user["isLoggedIn"]]
 
 

@@ -82,8 +82,10 @@ extension NaiveSyncModel {
         since before: NaiveSyncModel, by command: SyncCommand, _ cause: SyncCause, _ rule: SyncRule?
     ) -> [any EventMessage] {
         var asked = Array(Set(devices.keys).union(before.devices.keys)).sorted()
-        // A move tells its own device only; a modify all whose user it makes known or anonymous (S38).
-        if case .move(_, let request) = command { asked = [request.deviceId] }
+        // All whose user it makes known or anonymous (S38), the own one first.
+        if case .move(_, let request) = command {
+            asked = asked.filter { $0 == request.deviceId } + asked.filter { $0 != request.deviceId }
+        }
         return asked.compactMap { id -> (any EventMessage)? in
             let (old, now) = (before.devices[id]?.current, devices[id]?.current)
             guard let now, let person = person(now) else {

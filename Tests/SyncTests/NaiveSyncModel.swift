@@ -213,6 +213,11 @@ struct NaiveSyncModel {
                 rule = meetsStranger(ids) ? .createdForOtherLogin : .createdForLogin
             }
         }
+        if enforces, let match = person(found?.0), !isKnown(match), !ids.allSatisfy(Self.isOfDevice),
+            isShared(match, with: DeviceID(request.deviceId.text), ids)
+        {
+            (found, rule) = (nil, .createdBesideUnvouched)
+        }
         let mpid = found?.0 ?? newMPID
         let wasKnown = person(mpid).map(isKnown)
         if found == nil { people.append(Person(mpid: mpid, first: now, last: now)) }
@@ -223,15 +228,18 @@ struct NaiveSyncModel {
             (people, common, asked) = (before, commonBefore, askedBefore)
             throw Refusal(reason: .limitExceeded)
         }
-        if operation == .login, request.clearAnonymousUser == true, let dropped = device.anonymous, dropped != mpid {
+        if operation == .login, isService || vouches, request.clearAnonymousUser == true,
+            let dropped = device.anonymous, dropped != mpid
+        {
             device.anonymous = nil
             device.users.removeAll { $0.mpid == dropped }
             if let profile = person(dropped), !isKnown(profile) { take(profile.ids, from: dropped, .cleared) }
         }
         orphan(those: before)
+        let mayName = operation == .login && (isService || vouches)
         change(mpid) { person in
             person.last = now
-            if operation == .login, let name = request.name { person.name = name }
+            if mayName, let name = request.name { person.name = name }
         }
         guard let profile = person(mpid) else { throw Refusal(reason: .internalError) }
         let nowKnown = isKnown(profile)

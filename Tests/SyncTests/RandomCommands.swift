@@ -81,8 +81,9 @@ struct RandomCommands: RandomSource {
         random = SplitMix64(seed: seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
         let round = seed / UInt64(Self.settings.count)
-        mode = round % 4 == 0 ? .enforce : .off
-        guard round % 3 == 1 else { return }
+        // Best match has nobody who could be verified, and the loader refuses it.
+        mode = round % 3 == 0 && settings.strategy != .bestMatch ? .enforce : .off
+        guard round % 4 == 1 else { return }
         settings.throttle.devicePerSecond = 2
         settings.throttle.deviceBurst = 3
         settings.throttle.loginPerSecond = 1

@@ -126,7 +126,7 @@ import Testing
             case .forget(let command):
                 model.forget(command, context)
                 return .pending
-            case .getUsers(let command): return .users(model.users(command.deviceId))
+            case .getUsers(let command): return .users(try model.users(command.deviceId))
             case .answered(let answer):
                 model.take(answer)
                 return .noted

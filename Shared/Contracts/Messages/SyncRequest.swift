@@ -18,7 +18,8 @@ public struct SyncRequest: Codable, Sendable, Hashable {
     /// Comes back unchanged in the result.
     public var context: String?
 
-    // Optional members of `sync.login`, meant for the verification service. Ignored by the others, but for `vouchedFor`.
+    // Optional members of `sync.login`, meant for the verification service. Ignored by the others, but for `vouchedFor`, and
+    // from keys that may not vouch (S76).
 
     /// The user's name to store with the profile, 1 to 255 characters.
     public var name: String?
@@ -201,6 +202,9 @@ public enum SyncRule: String, WireEnum {
     /// The profile that a lower-ranked login identity named has another value of a higher-ranked one: it belongs to
     /// somebody else, and this login gets a new profile.
     case createdForOtherLogin = "created-for-other-login"
+    /// An anonymous profile matched that may be somebody else's: in an app that enforces verification it is left alone,
+    /// and the login makes a profile of its own.
+    case createdBesideUnvouched = "created-beside-unvouched"
     /// A logout always makes a new profile (conversion, link), or there was no anonymous one to go back to.
     case createdForLogout = "created-for-logout"
     /// A logout went back to the device's anonymous user.
