@@ -11,8 +11,6 @@ public struct LinkState: ServiceState, Sendable {
         case install(Install)
         case person(Person)
         case erasure(Erasure)
-        /// All have forgotten the person.
-        case erasureOver(userID: UserID)
         /// A link request was refused because it is older than the install's turn (L46). Nothing is stored.
         case late(LateLink)
     }
@@ -84,7 +82,6 @@ public struct LinkState: ServiceState, Sendable {
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)
-        case .erasureOver(let userID): erasures.remove(userID)
         case .late(let late): lateLinks.append(late)
         }
     }
@@ -392,7 +389,8 @@ extension Person: SQLKeyedRecord {
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
-        Erasure(app: "", userID: "", externalID: nil, erasedAt: Timestamp(milliseconds: 0), installIDs: [])
+        let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
+        return Erasure(app: "", userID: "", externalID: nil, installIDs: [], certificate: certificate)
     }
 
     public var key: UserID { userID }

@@ -82,7 +82,7 @@ struct NaiveLinks {
                     app: row.app, device: Device(kind: .other, platform: ""), status: .deleted)
             }
             return nil
-        case .query, .forget, .answered: preconditionFailure("no model of \(command)")
+        case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
         }
     }
 

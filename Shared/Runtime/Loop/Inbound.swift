@@ -59,10 +59,12 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// Decided and told, but nothing is kept of it.
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
-    func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
+    /// - Parameter retention: how long the inbox remembers.
+    func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
         DecisionContext(
             command: key, app: app, principal: principal, now: now,
-            moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets)
+            moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets,
+            retention: retention)
     }
 }
 
