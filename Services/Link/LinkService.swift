@@ -189,7 +189,7 @@ public enum LinkCommand: Sendable, Hashable {
     var makesInstall: Bool {
         switch self {
         case .registerInstall, .establish: true
-        case .request, .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .answered: false
+        case .request, .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
         }
     }
 

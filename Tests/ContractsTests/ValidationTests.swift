@@ -118,6 +118,7 @@ import WireJSON
             Entry(
                 type: "identity.link.forget.v1", scope: .internal, data: ["userId": "u", "externalId": "x"],
                 subject: "x"),
+            Entry(type: "identity.link.get-erasure.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
         ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {

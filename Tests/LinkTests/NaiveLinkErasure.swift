@@ -50,7 +50,9 @@ extension NaiveLinkModel {
 
     func erasure(_ user: UserID, app: AppID) -> Answer {
         guard let person = persons[user], person.app == app, person.isErased else { return .rejected(.userNotFound) }
-        return certificate([user], isWhole: whole.contains(user))
+        // Somebody answered for the sync service, or it was asked.
+        let hasSync = parts[user]?.contains { $0.sync != nil } == true
+        return certificate([user], isWhole: whole.contains(user) || hasSync)
     }
 
     /// What of the persons is gone by now.

@@ -46,6 +46,19 @@ extension ServiceStore where Service == SyncService {
         }
     }
 
+    /// The users that certificates name.
+    func certifiedUsers() throws -> [String] {
+        try database.transaction { transaction in
+            try ["erasures", "certificates"].flatMap { table in
+                try transaction.query("SELECT certificate FROM \(table)").flatMap { row in
+                    let certificate = try WireJSONDecoder().decode(
+                        ErasureCertificate.self, from: Array(row.text(0).utf8))
+                    return certificate.subject.userIds.map(\.text)
+                }
+            }
+        }
+    }
+
     func run(_ steps: [RandomCommands.Step]) throws -> [SyncDecider.Decision] {
         try run(SyncService(aliasDelay: .seconds(1)), steps.map { ($0.command, $0.context) })
     }

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Link
 @testable import Runtime
+@testable import User
 
 /// Who was active, told from what is seen of both services: each person's installs in the order in which they became
 /// active, until a later one is there for good. Of those that are left when all is quiet, one must be active.
@@ -38,9 +39,13 @@ struct Holders {
         }
     }
 
-    /// What the user service has told: creations that ended well.
-    mutating func note(_ events: [any EventMessage], of app: AppID) {
-        for event in events {
+    /// What the user service has told: creations that ended well, also where the install was disabled meanwhile.
+    mutating func note(_ decision: UserDecider.Decision, of app: AppID) {
+        for settlement in decision.settlements {
+            guard case .succeeded(let user as UserResult) = settlement.outcome else { continue }
+            settle(Install.Key(app: app, id: user.installId), of: user.userId)
+        }
+        for event in decision.events {
             switch event {
             case let event as UserCreated: settle(Install.Key(app: app, id: event.installId), of: event.userId)
             case let event as UserRestored: settle(Install.Key(app: app, id: event.installId), of: event.userId)

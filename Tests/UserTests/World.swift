@@ -160,7 +160,7 @@ struct World {
             }
             let decision = isLate ? .init(.expired) : UserDecider.decide(command, users, context)
             decision.changes.forEach { users.apply($0) }
-            holders.note(decision.events, of: message.app.id)
+            holders.note(decision, of: message.app.id)
             take(decision, message)
         case .link(let command):
             let decision = isLate ? .init(.expired) : LinkDecider(links, context).decide(command)
