@@ -191,7 +191,7 @@ def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     assert answer.status == 200 and answer.json["subject"] == {"userIds": [person.user_id], "mpids": [person.mpid]}, answer
     assert answer.json["done"] == {
         "link": {"persons": 1, "installs": 1}, "user": {"installs": 1, "codes": 2},
-        "sync": {"profiles": 1, "identities": 5, "devices": 2, "aliases": 0}, "verification": {"sessions": 1}}, answer
+        "sync": {"profiles": 1, "identities": 4, "devices": 2, "aliases": 0}, "verification": {"sessions": 1}}, answer
     assert not [value for value in person.secrets if value in answer.body.decode()]
     assert found(platform.database, person) == left(person)
     assert found(platform.database, stranger) == others, "nobody else has lost anything"

@@ -16,7 +16,7 @@ from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.secrets import digest
-from identitybus_testkit.standin import StandIn, succeeded as done
+from identitybus_testkit.standin import StandIn, erased
 from identitybus_testkit.tokens import claims
 from identitybus_testkit.waiting import until
 
@@ -32,7 +32,7 @@ def users(request: pytest.FixtureRequest, make_deployment: Callable[..., Deploym
     for service in deployment.services:
         service.wait_ready()
     deployment.broker.ensure([f"{deployment.prefix}identity.sync.commands.v1"])
-    sync = StandIn(deployment.broker, deployment.prefix, "sync", lambda _: [done()])
+    sync = StandIn(deployment.broker, deployment.prefix, "sync", lambda _: [erased()])
     yield deployment
     sync.close()
 
