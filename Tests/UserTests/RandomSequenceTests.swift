@@ -286,7 +286,9 @@ enum Invariants {
         }
         let held = world.users.codes.values.filter { if case .reserved = $0.use { true } else { false } }
         try #require(held.isEmpty, trace)
-        try world.holders.check(world.links, trace)
+        let open = world.users.installs.values.filter { $0.phase == .awaitingLink }
+        try world.holders.check(
+            world.links, open: Set(open.map { Install.Key(app: $0.app, id: $0.id) }), trace)
         let active = Dictionary(grouping: world.links.installs.values.filter(\.isActive), by: \.userID)
         try #require(active.values.allSatisfy { $0.count == 1 }, trace)
         // Rows of users are kept for those on an install, and for the erased.
