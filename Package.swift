@@ -167,7 +167,7 @@ let package = Package(
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
-        tests("Verification", running),
+        tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
     ]
@@ -175,7 +175,7 @@ let package = Package(
         + service("Link", ["Storage", logging, metrics])
         + service("User", ["Storage", crypto])
         + service("Sync", ["Storage", metrics])
-        + service("Verification", ["Storage", "WireJSON", crypto])
+        + service("Verification", ["Storage", "WireJSON", crypto, metrics])
         + service(
             "Gateway",
             [

@@ -64,6 +64,8 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.column("current_mpid", &current)
         try columns.column("anonymous_mpid", &anonymous)
         try columns.numbers("users", &users)
+        try columns.identities("identities", &identities)
+        try columns.column("last_move", &lastMove)
         try columns.bucket("tokens", "tokens_at", &bucket)
     }
 }

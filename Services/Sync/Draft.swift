@@ -75,8 +75,6 @@ struct Draft: IdentityIndex {
 
     mutating func put(_ device: DeviceRecord) { devices[device.key] = device }
 
-    mutating func touch(_ device: DeviceRecord) { devices[device.key] = devices[device.key] ?? device }
-
     mutating func touch(_ losers: [Profile]) { losers.forEach { profiles[$0.mpid] = profile($0.mpid) ?? $0 } }
 
     /// Told after what the changes of profiles tell themselves.

@@ -186,12 +186,15 @@ extension SyncDecider {
             var after = device
             if let current = device.current, mpids.contains(current) {
                 after.current = nil
-                draft.tell(CurrentUserErased(deviceId: device.key.id, mpid: current, cause: draft.cause))
+                after.countMove(now: draft.now)
+                draft.tell(
+                    CurrentUserErased(
+                        deviceId: device.key.id, mpid: current, cause: draft.cause, move: after.lastMove))
             }
             if device.anonymous.map(mpids.contains) == true { after.anonymous = nil }
             after.users.removeAll { mpids.contains($0.mpid) || draft.profile($0.mpid)?.isErased != false }
             // A device on which nobody else was seen is forgotten with its id, which often is an identity's value.
-            if after.isUnused { after.bucket = nil }
+            if after.isUnused { after = DeviceRecord(key: after.key) }
             draft.put(after)
             count += 1
         }

@@ -53,7 +53,8 @@ public struct SyncService: CommandService {
         state.newMPIDs = wanted.newMPIDs
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
-        state.load(try store.identities(wanted.identities), of: wanted.identities)
+        let identities = wanted.identities.union(remembered(commands, state))
+        state.load(try store.identities(identities), of: identities)
         state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
         let ended = state.erasures.values.flatMap { erasure in
@@ -102,6 +103,19 @@ public struct SyncService: CommandService {
             }
         }
         return state
+    }
+
+    /// What devices are known by whose identities a service need not name (S88).
+    private func remembered(
+        _ commands: [(SyncCommand, DecisionContext)], _ state: SyncState
+    ) -> Set<IdentityEntry.Key> {
+        var keys: Set<IdentityEntry.Key> = []
+        for case (.move(_, let request), let context) in commands where context.principal.kind == .service {
+            for identity in state.device(context.app.id, request.deviceId).identities {
+                keys.insert(.init(app: context.app.id, identity, context.app.sync))
+            }
+        }
+        return keys
     }
 
     /// Whoever was aliased into a profile that may go.

@@ -183,6 +183,12 @@ public struct SyncStore {
                 "ALTER TABLE erasures ADD COLUMN held_by_others BIGINT NOT NULL DEFAULT 0",
             ]),
         Migration(
+            number: 105, name: "moves and identities of devices",
+            statements: [
+                "ALTER TABLE devices ADD COLUMN last_move BIGINT NOT NULL DEFAULT 0",
+                "ALTER TABLE devices ADD COLUMN identities TEXT NOT NULL DEFAULT '[]'",
+            ]),
+        Migration(
             number: 106, name: "certificates of erasures",
             statements: [
                 "DROP TABLE erasures",

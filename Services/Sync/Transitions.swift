@@ -10,7 +10,7 @@ extension SyncDecider {
     func move(_ operation: SyncCommand.Operation, _ request: SyncRequest) throws(Rejection) -> Decision {
         // Best match has no known users: its logins and logouts are identifies.
         let isLogout = operation == .logout && settings.strategy.logout != .identify
-        let mayBeEmpty = isLogout && context.principal.kind == .service  // S18
+        let mayBeEmpty = operation == .logout || operation == .identify && isService  // S3, S18
         let given = request.identities
         guard mayBeEmpty || !given.isEmpty else { throw Rejection(.lookupError) }
         guard !madeAnErasedProfile else { throw Rejection(.profileErased) }  // S57
@@ -19,15 +19,17 @@ extension SyncDecider {
         let named = try draft.sift(given, ignoringLogins: isLogout)
         guard mayBeEmpty || !named.isEmpty else { return draft.nothingNamed }
         // S18, S75.
-        let identities = named.filter {
+        let counting = named.filter {
             !isLogout || !settings.loginIdentities.contains($0.type) && (mayVouch || $0.type.isDevice)
         }
         var device = draft.device(request.deviceId)
         try draft.throttle(&device)
+        let identities = counting + remember(counting, isAll: operation == .identify && !given.isEmpty, &device)
         try draft.throttle(identities)
         let before = device.current.flatMap { draft.profile($0) }
 
-        var choice = choose(isLogout, identities, device, draft)
+        var choice =
+            (given.isEmpty ? keep(isLogout, device, draft) : nil) ?? choose(isLogout, identities, device, draft)
         // S74.
         if let match = choice.mpid.flatMap({ draft.profile($0) }), !mayTakeOver(match, naming: identities, on: device) {
             choice = Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
@@ -55,14 +57,15 @@ extension SyncDecider {
             draft.tell(
                 CurrentUserChanged(
                     deviceId: request.deviceId, previousMPID: before?.mpid, mpid: mpid, cause: operation.cause,
-                    rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral))
+                    rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral, move: device.lastMove))
         }
         tellDevices(rule, but: request.deviceId, &draft)
         return draft.decision(
             .succeeded(
                 SyncResult(
-                    mpid: mpid, previousMPID: before?.mpid, isLoggedIn: isKnown, isEphemeral: isEphemeral,
-                    matchedIdentities: choice.mpid == nil ? [:] : profile.matched(identities, settings),
+                    mpid: mpid, previousMPID: before?.mpid, move: device.lastMove, isLoggedIn: isKnown,
+                    isEphemeral: isEphemeral,
+                    matchedIdentities: choice.mpid == nil ? [:] : profile.matched(counting, settings),
                     previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
                     rule: rule)))
     }
@@ -128,6 +131,27 @@ extension SyncDecider {
         return Choice(mpid: match.profile.mpid, rule: .returnedToAnonymous, losers: match.losers)
     }
 
+    // MARK: What services need not name
+
+    var isService: Bool { context.principal.kind == .service }
+
+    /// The device is known by these from now on. A service, which does not know what devices have, means those that the
+    /// device was known by before, unless it names others (S87, S88).
+    /// - Parameter isAll: nothing is added to what is named.
+    private func remember(_ named: [Identity], isAll: Bool, _ device: inout DeviceRecord) -> [Identity] {
+        let ofDevice = named.filter(\.type.isDevice)
+        if !ofDevice.isEmpty { device.identities = ofDevice }
+        return ofDevice.isEmpty && isService && !isAll ? device.identities : []
+    }
+
+    /// A service that names nobody leaves the user there, but for a known one at a logout (S89).
+    private func keep(_ isLogout: Bool, _ device: DeviceRecord, _ draft: Draft) -> Choice? {
+        guard isService, let current = device.current.flatMap({ draft.profile($0) }), !current.isOrphaned,
+            !(isLogout && current.isKnown(settings))
+        else { return nil }
+        return Choice(mpid: current.mpid, rule: .kept)
+    }
+
     // MARK: Other devices
 
     /// The other devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
@@ -142,11 +166,14 @@ extension SyncDecider {
         }
         for device in devices.sorted(by: { $0.key < $1.key }) {
             guard let current = device.current, let profile = switched[current] else { continue }
-            draft.touch(device)
+            var device = draft.device(device.key.id)
+            device.countMove(now: draft.now)
+            draft.put(device)
             draft.tell(
                 CurrentUserChanged(
                     deviceId: device.key.id, previousMPID: current, mpid: current, cause: draft.cause, rule: rule,
-                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings)))
+                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings),
+                    move: device.lastMove))
         }
     }
 

@@ -30,7 +30,8 @@ extension GoldenTests {
         message("event-user-erased", UserForgotten(userId: "u1")),
         message("event-sync-profile-erased", ProfileErased(mpid: mpid(-7), cause: .erase)),
         message(
-            "event-sync-current-user-erased", CurrentUserErased(deviceId: "d1", mpid: mpid(-7), cause: .forget)),
+            "event-sync-current-user-erased",
+            CurrentUserErased(deviceId: "d1", mpid: mpid(-7), cause: .forget, move: 1_795_251_864_031)),
         message(
             "event-sync-value-too-common",
             ValueTooCommon(type: .iosIDFA, digest: String(repeating: "0a", count: 32), holders: 25, limit: 50)),

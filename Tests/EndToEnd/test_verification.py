@@ -66,10 +66,12 @@ def test_off_lets_everybody_in(bus: ServiceBus) -> None:
 
 @pytest.mark.parametrize("app", ["unchecked", "reported", "enforced"])
 def test_anonymous_users_may_always_file_issues(bus: ServiceBus, app: str) -> None:
-    """V1, V7, V22, V41."""
+    """V1, V7, V22, V75."""
     device = fresh("device")
-    answer = result(bus.ask(login(device, app)))
+    answer = result(bus.settle(login(device, app)))
+    mpid = answer.pop("mpid")
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": "noIdentifier"}
+    assert result(bus.settle(login(device, app)))["mpid"] == mpid
     assert bus.wait_sessions(device, 1) == ["login anonymous"]
 
 
@@ -114,7 +116,8 @@ def test_enforce_refuses_and_report_observes(bus: ServiceBus, given: dict[str, s
      ({"userId": "u", "userEmail": "rubbish"}, "userEmailInvalid"), ({"userEmail": " a@b.io"}, "userEmailOuterWhiteSpace")])
 def test_identifiers_that_are_not_valid_are_nobodys(bus: ServiceBus, data: dict[str, str], reason: str) -> None:
     """V3."""
-    answer = result(bus.ask(login(fresh("device"), **data)))
+    answer = result(bus.settle(login(fresh("device"), **data)))
+    del answer["mpid"]
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": reason}
 
 
@@ -128,7 +131,7 @@ def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> No
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [user]}]
     assert all("name" not in user for user in known)
     private = login(fresh("device"), "private", userEmail="a@b.io", userAuthToken=token("a@b.io", app="private"))
-    assert result(bus.ask(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
+    assert result(bus.settle(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
 
 
 @pytest.mark.parametrize(

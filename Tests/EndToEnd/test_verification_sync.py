@@ -25,6 +25,7 @@ class Sync:
     def __init__(self) -> None:
         self.login: list[dict[str, Any]] | None = None
         self.logout: list[dict[str, Any]] | None = None
+        self.identify: list[dict[str, Any]] | None = None
         self.held: list[dict[str, Any]] = []
         self.asked: dict[str, str] = {}
 

@@ -38,7 +38,7 @@ import WireJSON
         guard case .sync(let result) = world.run(.move(.login, request)) else { return #expect(Bool(false)) }
         let mpid = result.mpid
         #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
-        let profile = try #require(world.profile(mpid))
+        let (profile, move) = (try #require(world.profile(mpid)), try #require(result.move) + 1000)
         #expect(profile.isErased && profile.isOrphaned && profile.identities.isEmpty)
         #expect(profile.name == nil && profile.mark == nil)
         #expect(world.state.identities.values.allSatisfy { $0 == IdentityEntry(key: $0.key) })
@@ -46,7 +46,7 @@ import WireJSON
         #expect(
             world.events == [
                 AnyHashable(ProfileErased(mpid: mpid, cause: .erase)),
-                AnyHashable(CurrentUserErased(deviceId: "stamp-1", mpid: mpid, cause: .erase)),
+                AnyHashable(CurrentUserErased(deviceId: "stamp-1", mpid: mpid, cause: .erase, move: move)),
             ])
         #expect(
             forwards(world) == [

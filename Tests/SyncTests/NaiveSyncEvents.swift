@@ -28,6 +28,8 @@ extension NaiveSyncModel {
         var asked: [AnyHashable] = []
         /// Erasures that ended.
         var settled: [Settled] = []
+        /// The numbers of the moves that the command was to devices.
+        var turns: [DeviceID: Int64] = [:]
 
         mutating func note(
             _ mpid: MPID, _ reason: IdentitiesChanged.Reason, added: [Identity] = [], removed: [Identity] = []
@@ -89,12 +91,22 @@ extension NaiveSyncModel {
         return asked.compactMap { id -> (any EventMessage)? in
             let (old, now) = (before.devices[id]?.current, devices[id]?.current)
             guard let now, let person = person(now) else {
-                return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause) }
+                return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause, move: deeds.turns[id] ?? 0) }
             }
             guard old != now || before.person(now).map(before.isKnown) != isKnown(person) else { return nil }
             return CurrentUserChanged(
                 deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
-                isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person))
+                isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person), move: deeds.turns[id] ?? 0)
+        }
+    }
+
+    /// S86: what a command was to the devices that it does not name.
+    mutating func turnOthers(since before: NaiveSyncModel, now: Int64) {
+        for (id, device) in devices where deeds.turns[id] == nil {
+            guard let user = person(device.current), before.person(user.mpid).map(before.isKnown) != isKnown(user)
+            else { continue }
+            devices[id]?.turn(now)
+            deeds.turns[id] = devices[id]?.moved
         }
     }
 }
@@ -112,5 +124,16 @@ extension SyncCommand {
         case .linked: .link
         case .search, .alias, .applyAlias, .getUsers, .getErasure, .answered: nil
         }
+    }
+}
+
+extension NaiveSyncModel.Device {
+    /// - Parameter isMeant: whoever says nothing of the device means what it said last (S88).
+    /// - Returns: what else is meant.
+    mutating func speak(_ named: [Identity], _ isMeant: Bool) -> [Identity] {
+        let news = named.filter { NaiveSyncModel.isOfDevice($0) }
+        if news.isEmpty { return isMeant ? own : [] }
+        own = news
+        return []
     }
 }

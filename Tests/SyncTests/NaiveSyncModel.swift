@@ -35,6 +35,13 @@ struct NaiveSyncModel {
         var current: MPID?
         var anonymous: MPID?
         var users: [Seen] = []
+        /// What the device last said of itself.
+        var own: [Identity] = []
+        var moved: Int64 = 0
+
+        var isNobodys: Bool { current == nil && anonymous == nil && users.isEmpty }
+
+        mutating func turn(_ now: Int64) { moved = moved < now ? now : moved + 1 }
     }
 
     struct Refusal: Error { var reason: ReasonCode }
@@ -180,16 +187,21 @@ struct NaiveSyncModel {
         _ operation: SyncCommand.Operation, _ request: SyncRequest, newMPID: MPID, now: Int64
     ) throws(Refusal) -> SyncResult {
         let leaving = operation == .logout && settings.strategy != .bestMatch
-        let ids = try usable(request, leaving: leaving)
-        let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
+        let named = try usable(request, operation)
         let (before, commonBefore, askedBefore) = (people, common, asked)
-        try takeTokens(request.deviceId, ids, now: now)
+        try takeTokens(request.deviceId, named, now: now)
         var device = devices[DeviceID(request.deviceId.text)] ?? Device()
+        let isSilent = isService && sent(request).isEmpty
+        let ids = named + device.speak(named, isService && (isSilent || operation != .identify))
+        let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
         let previous = device.current
 
         var found: (MPID, SyncRule)?
         var rule = SyncRule.created
-        if leaving {
+        if isSilent, let staying = person(previous), !staying.isOrphan, !(leaving && isKnown(staying)) {
+            found = (staying.mpid, .kept)
+            rule = .kept
+        } else if leaving {
             rule = .createdForLogout
             switch settings.strategy.name {
             case "isolation": found = find(ids, current: previous)
@@ -253,7 +265,11 @@ struct NaiveSyncModel {
         device.users = [Seen(mpid: mpid, first: since, last: now)] + device.users.filter { $0.mpid != mpid }
         device.users = Array(device.users.prefix(settings.limits.usersPerDevice))
         device.current = mpid
+        device.turn(now)
         devices[DeviceID(request.deviceId.text)] = device
-        return result(profile, found == nil ? [] : ids, previous, request, rule)
+        deeds.turns[DeviceID(request.deviceId.text)] = device.moved
+        var answer = result(profile, found == nil ? [] : named, previous, request, rule)
+        answer.move = device.moved
+        return answer
     }
 }

@@ -62,14 +62,16 @@ extension NaiveSyncModel {
     func isNobodys(_ value: String) -> Bool { RandomCommands.nobodies.contains(value) }
 
     /// What of a request counts.
-    func usable(_ request: SyncRequest, leaving: Bool) throws(Refusal) -> [Identity] {
+    func usable(_ request: SyncRequest, _ operation: SyncCommand.Operation) throws(Refusal) -> [Identity] {
+        let leaving = operation == .logout && settings.strategy != .bestMatch
+        let mayBeSilent = [.logout: true, .identify: isService][operation] ?? false
         let all = sent(request)
-        if all.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        if all.isEmpty, !mayBeSilent { throw Refusal(reason: .lookupError) }
         if isOld { throw Refusal(reason: .profileErased) }
-        return try usable(all, leaving: leaving)
+        return try usable(all, leaving: leaving, mayBeSilent: mayBeSilent)
     }
 
-    func usable(_ all: [Identity], leaving: Bool) throws(Refusal) -> [Identity] {
+    func usable(_ all: [Identity], leaving: Bool, mayBeSilent: Bool = false) throws(Refusal) -> [Identity] {
         if !leaving {
             try believe(all.map(\.type.rawValue))
             if all.contains(where: { isLogin($0) && isNobodys($0.value.text) }) {
@@ -77,7 +79,7 @@ extension NaiveSyncModel {
             }
         }
         let left = all.filter { isLogin($0) || !isNobodys($0.value.text) }
-        if left.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        if left.isEmpty, !mayBeSilent { throw Refusal(reason: .lookupError) }
         return left.filter { !leaving || !isLogin($0) && (isBelieved || Self.isOfDevice($0)) }
     }
 

@@ -101,7 +101,11 @@ import Testing
             isService: context.principal.kind == .service,
             vouches: context.principal.scopes.contains(.identityVouch),
             isAdmin: context.principal.scopes.contains(.admin), isOld: isOld)
-        defer { model.dropMarks() }
+        let before = model
+        defer {
+            model.dropMarks()
+            model.turnOthers(since: before, now: now)
+        }
         do throws(NaiveSyncModel.Refusal) {
             switch step.command {
             case .move(let operation, let request):
@@ -167,7 +171,8 @@ import Testing
         let devices = state.devices.rows.reduce(into: [DeviceID: NaiveSyncModel.Device]()) { devices, entry in
             devices[entry.key.id] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
-                users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
+                users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) },
+                own: entry.value.identities, moved: entry.value.lastMove)
         }
         // A modify or a search that names a device writes its row, though nothing is known about it.
         try #require(devices.filter { $0.value != .init() } == model.devices, trace)
@@ -225,7 +230,7 @@ import Testing
             try #require(before.profile("demo", result.mpid)?.isOrphaned != true, trace)
             try #require(state.device("demo", request.deviceId).current == result.mpid, trace)
             // A known profile is never returned without a matching login identity.
-            if let was = before.profile("demo", result.mpid), was.isKnown(settings) {
+            if let was = before.profile("demo", result.mpid), was.isKnown(settings), result.rule != .kept {
                 try #require(
                     request.identities.contains {
                         settings.loginIdentities.contains($0.type) && was.holds($0, settings)

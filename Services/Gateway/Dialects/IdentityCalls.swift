@@ -38,6 +38,14 @@ enum IdentityCalls {
         return .object(data)
     }
 
+    /// A logout names its device by identities; the vendor refuses one without any (S3).
+    @Sendable static func leaving(_ content: RequestContent) throws(APIFailure) -> JSONValue {
+        guard try knownIdentities(content.body).values.contains(where: { $0 != .null }) else {
+            throw APIFailure(Rejection(.lookupError))
+        }
+        return try person(content)
+    }
+
     /// The vendor's word for a dry run. Of the wrong form it is not passed over: the request would be carried out.
     static func isReadOnly(_ body: JSONObject) throws(APIFailure) -> Bool {
         switch body["read_only"] {

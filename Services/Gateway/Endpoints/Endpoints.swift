@@ -58,7 +58,7 @@ extension Endpoint {
             "POST", "/v1/login", .identity, by: .identity(.login), LogInUser.self, data: IdentityCalls.person,
             answer: IdentityCalls.cachedUser),
         Endpoint(
-            "POST", "/v1/logout", .identity, by: .identity(.logout), LogOutUser.self, data: IdentityCalls.person,
+            "POST", "/v1/logout", .identity, by: .identity(.logout), LogOutUser.self, data: IdentityCalls.leaving,
             answer: IdentityCalls.user),
         Endpoint(
             "POST", "/v1/search", .identity, by: .identity(.search), SearchUser.self, data: IdentityCalls.person,
