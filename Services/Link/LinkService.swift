@@ -19,6 +19,7 @@ public struct LinkService: CommandService {
         .command(SetInstallStatus.self, LinkCommand.setInstallStatus),
         .command(EraseUser.self, LinkCommand.eraseUser),
         .command(ForgetPerson.self, LinkCommand.forget),
+        .command(GetUserErasure.self, LinkCommand.getErasure),
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
 
@@ -61,9 +62,7 @@ public struct LinkService: CommandService {
         state.load(try store.erasures(awaiting: forwards))
         var others = Set(
             state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } })
-        for (command, _) in commands where command.erases {
-            others.formUnion(command.userID.map { [$0] } ?? [])
-        }
+        others.formUnion(commands.compactMap { $0.0.userID })
         state.load(try store.erasures(of: others))
     }
 
@@ -98,6 +97,7 @@ public enum LinkCommand: Sendable, Hashable {
     case setInstallStatus(SetInstallStatus)
     case eraseUser(EraseUser)
     case forget(ForgetPerson)
+    case getErasure(GetUserErasure)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
 
@@ -110,7 +110,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .query(let command): command.installId
         case .detachInstall(let command): command.installId
         case .setInstallStatus(let command): command.installId
-        case .eraseUser, .forget, .answered: nil
+        case .eraseUser, .forget, .getErasure, .answered: nil
         }
     }
 
@@ -120,7 +120,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .request(let command): command.externalId
         case .establish(let command): command.externalId
         case .forget(let command): command.externalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .answered: nil
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .answered: nil
         }
     }
 
@@ -129,6 +129,7 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .eraseUser(let command): command.userId
         case .forget(let command): command.userId
+        case .getErasure(let query): query.userId
         default: nil
         }
     }
@@ -146,7 +147,7 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .request, .establish: true
         case .registerInstall(let command): command.user == .new
-        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .answered: false
+        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
         }
     }
 }

@@ -11,8 +11,6 @@ public struct LinkState: ServiceState, Sendable {
         case install(Install)
         case person(Person)
         case erasure(Erasure)
-        /// All have forgotten the person.
-        case erasureOver(userID: UserID)
     }
 
     private(set) var installs = Table<Install>()
@@ -75,7 +73,6 @@ public struct LinkState: ServiceState, Sendable {
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)
-        case .erasureOver(let userID): erasures.remove(userID)
         }
     }
 
@@ -312,7 +309,8 @@ extension Person: SQLKeyedRecord {
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
-        Erasure(app: "", userID: "", externalID: nil, erasedAt: Timestamp(milliseconds: 0), installIDs: [])
+        let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
+        return Erasure(app: "", userID: "", externalID: nil, installIDs: [], certificate: certificate)
     }
 
     public var key: UserID { userID }

@@ -96,19 +96,34 @@ extension AliasRecord: SQLKeyedRecord {
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
-        Erasure(command: CommandKey(app: "", source: "", id: ""), mpids: [], heldByOthers: 0, waiting: [])
+        Erasure(
+            command: CommandKey(app: "", source: "", id: ""), certificate: ErasedProfile.blank.certificate, waiting: [])
     }
 
     public var key: CommandKey { command }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
-        try columns.numbers("mpids", &mpids)
-        try columns.column("held_by_others", &heldByOthers)
+        try columns.json("certificate", &certificate)
         var forwards = waiting.map(\.text).joined(separator: ",")
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
+    }
+}
+
+extension ErasedProfile: SQLKeyedRecord {
+    public static let table = SQLTable<ErasedProfile>("certificates")
+    public static var blank: ErasedProfile {
+        ErasedProfile(
+            key: Profile.Key(app: "", id: .max),
+            certificate: ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init()))
+    }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &key.app, .key)
+        try columns.column("mpid", &key.id, .key)
+        try columns.json("certificate", &certificate)
     }
 }
 

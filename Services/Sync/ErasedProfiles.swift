@@ -10,8 +10,8 @@ struct ErasedProfiles {
     var profiles: [Profile]
     /// By which they were found.
     var identities: [Identity] = []
-    /// How many others hold one of the identities, and stay.
-    var heldByOthers = 0
+    /// Others who hold one of the identities.
+    var others: Set<MPID> = []
 }
 
 extension SyncDecider {
@@ -28,8 +28,8 @@ extension SyncDecider {
         }
         let draft = Draft(state, context, .erase)
         let meant = Resolver(settings: settings, index: draft).meant(by: command.named)
-        let others = Set(command.named.flatMap(draft.holders)).subtracting(meant.map(\.mpid)).count
-        let holders = IdentityHolders(count: meant.count, heldByOthers: others)
+        let others = Set(command.named.flatMap(draft.holders)).subtracting(meant.map(\.mpid))
+        let holders = IdentityHolders(count: meant.count, heldByOthers: others.count)
         guard !meant.isEmpty else { throw Rejection(.notFoundError).carrying(holders) }
         guard meant.count == 1 || command.everyHolder == true else {
             throw Rejection(
@@ -38,7 +38,7 @@ extension SyncDecider {
             )
             .carrying(holders)
         }
-        return ErasedProfiles(profiles: meant, identities: command.named, heldByOthers: others)
+        return ErasedProfiles(profiles: meant, identities: command.named, others: others)
     }
 
     /// The profiles of a person that the link service erased: those marked with the user, and of those with the person's
@@ -59,7 +59,7 @@ extension SyncDecider {
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }
         return ErasedProfiles(
             profiles: profiles, identities: [customerID],
-            heldByOthers: holders.count { holder in !profiles.contains { $0.mpid == holder.mpid } })
+            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)))
     }
 
     // MARK: Aliases

@@ -9,18 +9,15 @@ import Storage
 public struct Erasure: Sendable, Hashable {
     /// The command that began it.
     public var command: CommandKey
-    public var mpids: [MPID]
-    /// How many profiles hold a value that the command named, and stay.
-    public var heldByOthers: Int
+    public var certificate: ErasureCertificate
     /// The ids of the commands that were forwarded and are not answered.
     public var waiting: [CommandID]
     /// One of the others could not do its part.
     public var hasFailed = false
 
-    public init(command: CommandKey, mpids: [MPID], heldByOthers: Int, waiting: [CommandID]) {
+    public init(command: CommandKey, certificate: ErasureCertificate, waiting: [CommandID]) {
         self.command = command
-        self.mpids = mpids
-        self.heldByOthers = heldByOthers
+        self.certificate = certificate
         self.waiting = waiting
     }
 }
@@ -33,13 +30,15 @@ public struct ForwardAnswer: Sendable, Hashable {
     public var forwardID: CommandID
     /// The final answer is yet to come.
     public var isPending: Bool
-    public var hasSucceeded: Bool
+    /// What was done; `nil` when it could not be, or the answer does not say what was.
+    public var part: ErasureCertificate?
 }
 
 extension ForwardAnswer {
     init(_ reply: ReceivedReply) {
         self.init(
-            forwardID: reply.commandId, isPending: reply.status == .pending, hasSucceeded: reply.status == .succeeded)
+            forwardID: reply.commandId, isPending: reply.status == .pending,
+            part: reply.status == .succeeded ? reply.result(as: ErasureCertificate.self) : nil)
     }
 }
 
@@ -51,6 +50,9 @@ extension SyncDecider {
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
         let named = try named(command)
+        if let certificate = certificate(ofErased: named), certificate.completedAt != nil {
+            return Decision(.succeeded(certificate))
+        }
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return begin(
@@ -66,6 +68,20 @@ extension SyncDecider {
             forgotten(command), .forget, persons: [],
             customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [],
             users: command.userId.map { [$0] } ?? [])
+    }
+
+    /// S97.
+    func erasure(_ query: GetProfileErasure) throws(Rejection) -> Decision {
+        guard let row = state.certificates[Profile.Key(app: app, id: query.mpid)] else {
+            throw Rejection(.notFoundError, "No profile with this MPID was erased.")
+        }
+        return Decision(.succeeded(row.certificate))
+    }
+
+    /// The certificate of a profile that was erased before.
+    private func certificate(ofErased named: ErasedProfiles) -> ErasureCertificate? {
+        guard named.profiles.count == 1, let profile = named.profiles.first, profile.isErased else { return nil }
+        return state.certificates[profile.key]?.certificate
     }
 
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
@@ -101,7 +117,8 @@ extension SyncDecider {
         var draft = Draft(state, context, cause)
         draft.touch(named.identities)
         leaveAliases(into: mpids, &draft)
-        for profile in profiles where !profile.isErased { draft.erase(profile) }
+        let gone = profiles.filter { !$0.isErased }
+        for profile in gone { draft.erase(profile) }
         let aliases = state.aliases.values.sorted { $0.key < $1.key }.filter { alias in
             alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination))
         }
@@ -110,8 +127,8 @@ extension SyncDecider {
                 AliasDropped(
                     aliasId: alias.key.id, sourceMPID: alias.source, destinationMPID: alias.destination, rule: .erased))
         }
-        for profile in profiles where !profile.isErased { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
-        leaveDevices(of: mpids, &draft)
+        for profile in gone { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
+        let devices = leaveDevices(of: mpids, &draft)
         var decision = draft.decision(.pending(nil))
         decision.changes += aliases.map { .aliasDone($0.key) }
         decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
@@ -120,16 +137,49 @@ extension SyncDecider {
             emails: Self.distinct(Self.values(of: .email, profiles)))
         let commands: [any CommandMessage] = [sessions] + persons
         decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
-        decision.changes.append(
-            .erasure(
-                Erasure(
-                    command: context.command, mpids: mpids, heldByOthers: named.heldByOthers,
-                    waiting: decision.forwards.map(\.id))))
+        let counts = ErasureCertificate.Counts.Sync(
+            profiles: gone.count, identities: gone.map(\.identities.count).reduce(0, +), devices: devices,
+            aliases: aliases.count)
+        let certificate = certificate(
+            of: named, cause, counts, others: named.others.subtracting(mpids).count,
+            .init(userIds: users, mpids: mpids))
+        let erasure = Erasure(
+            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id))
+        decision.changes.append(.erasure(erasure))
+        decision.changes += kept(certificate)
         return decision
     }
 
+    /// The certificate before anybody else has answered; of one that is erased again, what was done before counts.
+    private func certificate(
+        of named: ErasedProfiles, _ cause: SyncCause, _ counts: ErasureCertificate.Counts.Sync, others: Int,
+        _ subject: ErasureCertificate.Subject
+    ) -> ErasureCertificate {
+        let own = ErasureCertificate(
+            requestId: context.command.id, erasedAt: context.now, subject: subject,
+            done: .init(sync: counts, verification: .init()), heldByOthers: others,
+            remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
+        guard var whole = certificate(ofErased: named) else {
+            var own = own
+            if cause == .erase { own.done.answerForAll() }
+            return own
+        }
+        whole.done.answerForAll()
+        whole.add(own)
+        return whole
+    }
+
+    /// Beside each tombstone (S97).
+    private func kept(_ certificate: ErasureCertificate) -> [SyncState.Change] {
+        certificate.subject.mpids.map {
+            .certificate(ErasedProfile(key: Profile.Key(app: app, id: $0), certificate: certificate))
+        }
+    }
+
     /// No device has any of these as user any more.
-    private func leaveDevices(of mpids: [MPID], _ draft: inout Draft) {
+    /// - Returns: how many had one.
+    private func leaveDevices(of mpids: [MPID], _ draft: inout Draft) -> Int {
+        var count = 0
         for device in state.devices.values.sorted(by: { $0.key < $1.key }) where device.key.app == app {
             let users = [device.current, device.anonymous].compactMap { $0 }
             guard users.contains(where: mpids.contains) else { continue }
@@ -143,7 +193,9 @@ extension SyncDecider {
             // A device on which nobody else was seen is forgotten with its id, which often is an identity's value.
             if after.isUnused { after.bucket = nil }
             draft.put(after)
+            count += 1
         }
+        return count
     }
 
     private static func values(of type: IdentityType, _ profiles: [Profile]) -> [IdentityValue] {
@@ -162,14 +214,22 @@ extension SyncDecider {
             })
         else { return Decision(.noted) }
         erasure.waiting.removeAll { $0 == answer.forwardID }
-        if !answer.hasSucceeded { erasure.hasFailed = true }
-        guard erasure.waiting.isEmpty else { return Decision(.noted, changes: [.erasure(erasure)]) }
+        if let part = answer.part { erasure.certificate.add(part) } else { erasure.hasFailed = true }
+        // Whom the link service found by a customer id is erased here too (S58).
+        let users = answer.part.map {
+            $0.subject.userIds.map { SyncState.Change.forgotten(LinkedUser(app: app, id: $0)) }
+        }
+        guard erasure.waiting.isEmpty else {
+            return Decision(.noted, changes: [.erasure(erasure)] + (users ?? []) + kept(erasure.certificate))
+        }
+        if !erasure.hasFailed { erasure.certificate.completedAt = context.now }
         let outcome: Outcome =
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
-            : .succeeded(ErasedProfilesResult(mpids: erasure.mpids, heldByOthers: erasure.heldByOthers))
+            : .succeeded(erasure.certificate)
         return Decision(
-            .noted, changes: [.erasureDone(erasure.command)], settlements: [Settlement(erasure.command, outcome)])
+            .noted, changes: [.erasureDone(erasure.command)] + (users ?? []) + kept(erasure.certificate),
+            settlements: [Settlement(erasure.command, outcome)])
     }
 }
 

@@ -114,3 +114,9 @@ public struct TokenBucket: Sendable, Hashable {
         return filled < 1000 ? nil : TokenBucket(thousandths: filled - 1000, at: max(now, bucket.at))
     }
 }
+
+/// What stands beside an erased profile's tombstone.
+public struct ErasedProfile: Sendable, Hashable {
+    public var key: Profile.Key
+    public var certificate: ErasureCertificate
+}

@@ -31,6 +31,7 @@ public struct SyncDecider {
             case .getUsers(let command): users(command)
             case .erase(let command): try erase(command)
             case .forget(let command): forget(command)
+            case .getErasure(let query): try erasure(query)
             case .linked(let event): try linked(event)
             case .answered(let answer): take(answer)
             }

@@ -21,6 +21,7 @@ public struct SyncService: CommandService {
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
+        .command(GetProfileErasure.self, SyncCommand.getErasure),
         .event(Linked.self, of: "link", SyncCommand.linked),
         .reply(from: ["link", "verification"]) { .answered(ForwardAnswer($0)) },
     ]
@@ -55,6 +56,10 @@ public struct SyncService: CommandService {
         state.load(try store.identities(wanted.identities), of: wanted.identities)
         state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
+        let ended = state.erasures.values.flatMap { erasure in
+            erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
+        }
+        state.load(try store.certificates(wanted.certificates.union(ended)))
         state.load(erased: try store.erased(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
@@ -119,6 +124,7 @@ public struct SyncService: CommandService {
         var erasedUsers: Set<LinkedUser> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
+        var certificates: Set<Profile.Key> = []
         var reachesDevices = false
         var hasErasure = false
 
@@ -132,6 +138,9 @@ public struct SyncService: CommandService {
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
+                if command.readsCertificates {
+                    certificates.formUnion(command.mpids.map { .init(app: app.id, id: $0) })
+                }
                 if let user = command.userID { users.insert(.init(app: app.id, id: user)) }
                 if command.mayCreateProfile {
                     let mpid = context.newMPID(0)

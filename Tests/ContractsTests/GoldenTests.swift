@@ -154,11 +154,6 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                     installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false,
                     isUsersFirst: false, version: 3))),
         reply(
-            "reply-link-erase-user-succeeded",
-            Reply(
-                commandId: "c1", commandType: EraseUser.type, status: .succeeded,
-                result: ErasureResult(userId: "u1", installsRemoved: 2))),
-        reply(
             "reply-rejected",
             Reply<LinkResult>(
                 commandId: "c1", commandType: LinkRequest.type, status: .rejected, reason: .installNotFound,

@@ -13,7 +13,7 @@ from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.standin import StandIn, rejected as refusal, succeeded as done
+from identitybus_testkit.standin import StandIn, erased, rejected as refusal
 from identitybus_testkit.waiting import until
 
 Reply = dict[str, Any]
@@ -29,7 +29,7 @@ def others(link: Deployment) -> Iterator[dict[str, StandIn]]:
     """The user and the sync service do all that they are asked."""
     topics = [f"{link.prefix}identity.{name}.commands.v1" for name in ("user", "sync")]
     link.broker.ensure(topics)
-    found = {name: StandIn(link.broker, link.prefix, name, lambda _: [done()]) for name in ("user", "sync")}
+    found = {name: StandIn(link.broker, link.prefix, name, lambda _: [erased()]) for name in ("user", "sync")}
     yield found
     for one in found.values():
         one.close()
@@ -523,6 +523,13 @@ def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None
 # Erasure
 
 
+def gone(installs: int) -> dict[str, Any]:
+    """What the certificate counts of a person whom the others, stand-ins, know nothing of."""
+    return {
+        "link": {"persons": 1, "installs": installs}, "user": {"installs": 0, "codes": 0},
+        "sync": {"profiles": 0, "identities": 0, "devices": 0, "aliases": 0}, "verification": {"sessions": 0}}
+
+
 def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(
     bus: Bus, others: dict[str, StandIn]
 ) -> None:
@@ -532,14 +539,20 @@ def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person
     succeeded(bus.ask(c.request(second, external_id)))
     command = c.erase(user)
     assert bus.ask(command)["status"] == "pending"
-    assert succeeded(bus.final(command.id)) == {"userId": user, "installsRemoved": 2}
+    certificate = succeeded(bus.final(command.id))
+    assert certificate["done"] == gone(installs=2) and certificate["subject"] == {"userIds": [user], "mpids": []}
+    assert certificate["requestId"] == command.id and external_id not in str(certificate)
+    assert [place["place"] for place in certificate["remains"]] == ["inbox", "topics", "deadLetters", "backups"]
+    query = c.Command("link.get-erasure", {"userId": user}, user)
+    assert succeeded(bus.ask(query)) == certificate
     assert events(bus, command.id, 1) == [("user-erased", {"userId": user})]
     asked = {name: [one["data"] for one in asked_about(user, service)] for name, service in others.items()}
     assert asked["sync"][0].pop("erasedAt").endswith("Z"), "from then on the external id was free"
     assert asked == {
         "user": [{"userId": user, "externalId": external_id, "installIds": sorted([first, second])}],
         "sync": [{"userId": user, "externalId": external_id}]}
-    assert succeeded(bus.ask(c.erase(user))) == {"userId": user, "installsRemoved": 0}
+    assert succeeded(bus.ask(c.erase(user))) == certificate
+    rejected(bus.ask(c.Command("link.get-erasure", {"userId": "0" * 24}, "x")), "USER_NOT_FOUND")
     for install in (first, second):
         refused(bus, c.request(install, external_id), "INSTALL_DELETED")
         found = state(bus, install)
@@ -568,20 +581,23 @@ def test_erasure_is_over_when_both_services_have_answered(link: Deployment, bus:
             assert "sync service answered UNKNOWN_TYPE" in reply["message"]
     finally:
         sync.script = ready
-    assert succeeded(bus.settle(c.erase(user))) == {"userId": user, "installsRemoved": 0}
+    assert succeeded(bus.settle(c.erase(user)))["done"] == gone(installs=1)
     assert sync.last["data"] == asked["data"], "asked again, with all it needs"
-    assert link.database.execute(waiting, ["%"]) == [(0,)]
+    assert link.database.execute(waiting, [f"%{external_id}%"]) == [(0,)]
 
 
 def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, StandIn]) -> None:
     """L43."""
     install, external_id, user = new_person(bus)
     forget = c.forget("link", externalId=external_id)
-    assert succeeded(bus.settle(forget)) == {"userId": user}
+    certificate = succeeded(bus.settle(forget))
+    assert certificate["subject"]["userIds"] == [user]
+    assert certificate["done"] == {"link": {"persons": 1, "installs": 1}, "user": {"installs": 0, "codes": 0}}
     assert events(bus, forget.id, 1) == [("user-erased", {"userId": user})]
     assert [one["data"] for one in asked_about(user, others["user"])] == [
         {"userId": user, "externalId": external_id, "installIds": [install]}]
-    assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext")))) == {}
+    assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext"))))["done"] == {
+        "link": {"persons": 0, "installs": 0}, "user": {"installs": 0, "codes": 0}}
     rejected(bus.ask(c.forget("link")), "INVALID_REQUEST")
     rejected(bus.ask(c.forget("link", userId=user).but(signer="demo-backend")), "INSUFFICIENT_SCOPE")
     assert not asked_about(user, others["sync"]), "it is not asked for what it asks for"

@@ -13,11 +13,11 @@ from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.standin import StandIn, rejected, succeeded
+from identitybus_testkit.standin import StandIn, erased, rejected
 from identitybus_testkit.waiting import until
 
 APP = "fromlinks"
-TABLES = ("profiles", "identities", "devices", "aliases", "linked_users", "erasures", "erasure_forwards")
+TABLES = ("profiles", "identities", "devices", "aliases", "linked_users", "erasures", "erasure_forwards", "certificates")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -38,7 +38,7 @@ class Others:
             for name in ("link", "verification")}
 
     def answer(self, name: str) -> list[dict[str, Any]]:
-        return [self.replies.get(name) or succeeded({} if name == "link" else {"sessionsRemoved": 0})]
+        return [self.replies.get(name) or erased()]
 
     def asked(self, name: str) -> list[dict[str, Any]]:
         """Each once: what waits long for its answer is asked again, under the same id."""
@@ -83,8 +83,15 @@ def texts(deployment: Deployment) -> str:
         str(row) for table in TABLES for row in deployment.database.execute(f"SELECT * FROM {table}", service="sync"))
 
 
-def gone(*mpids: str, held_by_others: int = 0) -> dict[str, Any]:
-    return {"mpids": list(mpids), "heldByOthers": held_by_others}
+def gone(*mpids: str, held_by_others: int = 0) -> tuple[list[str], int]:
+    return list(mpids), held_by_others
+
+
+def certified(reply: dict[str, Any]) -> tuple[list[str], int]:
+    """Who is gone by a certificate, and how many others have what was named."""
+    certificate = Somebody.result(reply)
+    assert certificate["completedAt"], certificate
+    return certificate["subject"]["mpids"], certificate["heldByOthers"]
 
 
 @pytest.mark.parametrize("by", ["mpid", "identities"])
@@ -94,7 +101,7 @@ def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: O
     stranger = Somebody(bus)
     who = {"mpid": somebody.mpid} if by == "mpid" else {"identities": {"email": somebody.email}}
     command = erase(**who, persons="byCustomerId")
-    assert somebody.result(bus.settle(command)) == gone(somebody.mpid)
+    assert certified(bus.settle(command)) == gone(somebody.mpid)
     assert [record.data["status"] for record in bus.reply_records(command.id, 2)] == ["pending", "succeeded"]
     assert bus.events(command.id, 2) == [
         ("current-user-erased", {"deviceId": somebody.device, "mpid": somebody.mpid, "cause": "erase"}),
@@ -102,6 +109,11 @@ def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: O
     assert [one["data"] for one in others.asked("verification")] == [
         {"mpids": [somebody.mpid], "userIds": [somebody.id], "emails": [somebody.email]}]
     assert [one["data"] for one in others.asked("link")] == [{"externalId": somebody.id}]
+    query = Command("sync.get-erasure", {"mpid": somebody.mpid}, somebody.mpid, app=APP, signer="internal")
+    certificate = somebody.result(bus.ask(query))
+    assert certificate["done"] == {
+        "link": {"persons": 0, "installs": 0}, "user": {"installs": 0, "codes": 0},
+        "sync": {"profiles": 1, "identities": 3, "devices": 1, "aliases": 0}, "verification": {"sessions": 0}}
     left = texts(erasing)
     for value in (somebody.id, somebody.email, somebody.name, somebody.device, somebody.idfv):
         assert value not in left, value
@@ -124,7 +136,7 @@ def test_an_erased_profile_is_erased_again_and_nobody_is_not_found(erasing: Depl
     """S56."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     for _ in range(2):
-        assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
+        assert certified(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
     for data in ({"mpid": "12345"}, {"identities": {"email": somebody.email}}):
         assert bus.ask(erase(**data))["reason"] == "NOT_FOUND_ERROR"
     for signer in ("fromlinks-sdk", "fromlinks-backend"):
@@ -139,7 +151,7 @@ def test_who_only_shares_a_device_or_a_value_stays(erasing: Deployment, others: 
     refused = bus.ask(erase(identities={"ios_idfv": first.idfv}))
     assert (refused["reason"], refused["result"]) == ("NOT_FOUND_ERROR", {"count": 0, "heldByOthers": 2}), refused
     named = {"customerid": first.id, "ios_idfv": first.idfv}
-    assert first.result(bus.settle(erase(identities=named))) == gone(first.mpid, held_by_others=1)
+    assert certified(bus.settle(erase(identities=named))) == gone(first.mpid, held_by_others=1)
     assert others.asked("link") == []
     left = texts(erasing)
     assert first.id not in left and second.id in left and first.idfv in left
@@ -152,7 +164,7 @@ def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, o
     reply = bus.settle(erase(mpid=somebody.mpid))
     assert (reply["status"], reply["reason"]) == ("rejected", "SERVER_ERROR"), reply
     others.replies.clear()
-    assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
+    assert certified(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
 
 
 def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Others) -> None:
@@ -160,11 +172,11 @@ def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Ot
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     command = Command(
         "sync.forget", {"externalId": somebody.id, "userId": fresh("user")}, somebody.id, app=APP, signer="internal")
-    assert somebody.result(bus.settle(command)) == gone(somebody.mpid)
+    assert certified(bus.settle(command)) == gone(somebody.mpid)
     assert others.asked("link") == []
     assert somebody.id not in texts(erasing)
     nobody = Command("sync.forget", {"externalId": fresh("x")}, "x", app=APP, signer="internal")
-    assert somebody.result(bus.settle(nobody)) == gone()
+    assert certified(bus.settle(nobody)) == gone()
     assert bus.ask(nobody.again().but(signer="fromlinks-sdk"))["reason"] == "INSUFFICIENT_SCOPE"
 
 
@@ -189,7 +201,7 @@ def test_what_is_not_answered_is_asked_again(erasing: Deployment) -> None:
     time.sleep(1)
     others = Others(erasing)
     try:
-        assert bus.final(command.id, 40)["result"] == gone(somebody.mpid)
+        assert certified(bus.final(command.id, 40)) == gone(somebody.mpid)
     finally:
         for stand_in in others.stand_ins.values():
             stand_in.close()

@@ -29,13 +29,13 @@ import WireJSON
             Person(userID: "u3", app: "demo", isErased: true),
         ]
         var erasure = Erasure(
-            app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", erasedAt: Timestamp(milliseconds: 7),
-            installIDs: ["i1", "i'2"])
+            app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"],
+            certificate: .part(.init(link: .init(persons: 1, installs: 2))))
         erasure.user = .asked(forward: "f1")
         erasure.sync = .asked(forward: "f2")
         erasure.waiting = [
-            .init(Fixture.context().command, .erased(installs: 2)),
-            .init(Fixture.context(id: "c2").command, .forgotten(userID: "u3", also: "u4")),
+            .init(Fixture.context().command, .erased),
+            .init(Fixture.context(id: "c2").command, .forgotten(also: "u4")),
         ]
         state.apply(.erasure(erasure))
         installs.forEach { state.apply(.install($0)) }
@@ -54,13 +54,6 @@ import WireJSON
             #expect(try reader.erasures(of: ["u3", "u1"]) == [erasure])
             #expect(try reader.erasures(awaiting: ["f1", "f9"]) == [erasure])
             #expect(try reader.erasures(awaiting: ["f2"]) == [erasure])
-        }
-        var over = LinkState()
-        over.apply(.erasureOver(userID: "u3"))
-        let after = over
-        try store.database.transaction { try LinkStore(transaction: $0).save(after) }
-        try store.database.transaction { (transaction) throws in
-            #expect(try LinkStore(transaction: transaction).erasures(of: ["u3"]).isEmpty)
         }
     }
 
@@ -164,20 +157,25 @@ import WireJSON
             "identity.link.establish.v1": .internal, "identity.link.query.v1": .internal,
             "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
             "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
+            "identity.link.get-erasure.v1": .userDelete,
         ]
         #expect(LinkService.inputs.scopes() == scopes)
     }
 
     @Test func readsTheOthersAnswers() throws {
-        func read(_ status: JSONValue) throws -> LinkCommand {
+        func read(_ status: JSONValue, _ result: JSONValue = .null) throws -> LinkCommand {
             try LinkService.inputs.read(
                 "identity.reply.v1",
                 [
                     "commandId": "f", "commandType": .string(ForgetProfiles.type), "status": status,
-                    "reason": "BRAND_NEW", "message": "m",
+                    "reason": "BRAND_NEW", "message": "m", "result": result,
                 ])
         }
-        #expect(try read("succeeded") == .answered(ForgetAnswer(forward: "f", outcome: .done)))
+        let part = ErasureCertificate.part(.init(sync: .init(profiles: 1)))
+        let result = try JSONValue(parsing: WireJSONEncoder().encode(part))
+        #expect(try read("succeeded", result) == .answered(ForgetAnswer(forward: "f", outcome: .done(part))))
+        let silent = "The sync service did not say what it erased."
+        #expect(try read("succeeded", [:]) == .answered(ForgetAnswer(forward: "f", outcome: .refused(silent))))
         #expect(try read("pending") == .answered(ForgetAnswer(forward: "f", outcome: .pending)))
         let why = "The sync service answered BRAND_NEW: m"
         for status in ["rejected", "expired", "postponed"] as [JSONValue] {

@@ -38,8 +38,14 @@ struct NaiveLinkModel {
     var finished: Set<Task> = []
     var externalIDs: [UserID: ExternalID] = [:]
     var erasedInstalls: [UserID: [InstallID]] = [:]
-    /// The commands that wait, for what, and what they are told then.
-    var waiting: [(id: CommandID, users: Set<UserID>, tasks: Set<Task>, answer: Answer)] = []
+    /// How many installs went with an erased person.
+    var removed: [UserID: Int] = [:]
+    /// What the others answered that they erased of a person.
+    var parts: [UserID: [ErasureCertificate.Counts]] = [:]
+    /// Of whom all services are asked, and not only the user service.
+    var whole: Set<UserID> = []
+    /// The commands that wait, for what, and whether they are told what all services did.
+    var waiting: [(id: CommandID, users: Set<UserID>, tasks: Set<Task>, isWhole: Bool)] = []
 
     /// What the last command led to, beside events.
     var sent: [CommandID: AnyHashable] = [:]
@@ -81,6 +87,7 @@ struct NaiveLinkModel {
         case .setInstallStatus(let command): return setStatus(command, app: app)
         case .eraseUser(let command): return erase(command.userId, app: app, id, forwardID)
         case .forget(let command): return forget(command, app: app, id, forwardID)
+        case .getErasure(let query): return (erasure(query.userId, app: app), [])
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])

@@ -53,7 +53,7 @@ struct RandomCommands: RandomSource {
         let device = Device(
             kind: pick(Device.Kind.allCases), platform: "p",
             model: Bool.random(using: &random) ? "m" : nil)
-        switch Int.random(in: 0..<72, using: &random) {
+        switch Int.random(in: 0..<73, using: &random) {
         case 0..<24: return .request(LinkRequest(installId: install, externalId: externalID))
         case 24..<34:
             return .registerInstall(
@@ -79,8 +79,13 @@ struct RandomCommands: RandomSource {
         case 60..<69:
             // The newest are the likeliest: most of the others are answered.
             let forward = forwards.suffix(4).randomElement(using: &random) ?? "unknown"
-            let outcomes: [ForgetAnswer.Outcome] = [.done, .done, .done, .done, .refused("why"), .pending]
+            let parts: [ErasureCertificate.Counts] = [
+                .init(user: .init(installs: 2, codes: 1)),
+                .init(sync: .init(profiles: 1), verification: .init(sessions: 3)), .init(), .init(),
+            ]
+            let outcomes = parts.map { ForgetAnswer.Outcome.done(.part($0)) } + [.refused("why"), .pending]
             return .answered(ForgetAnswer(forward: forward, outcome: pick(outcomes)))
+        case 69: return .getErasure(GetUserErasure(userId: users.randomElement(using: &random) ?? "nobody"))
         default:
             return .eraseUser(EraseUser(userId: users.randomElement(using: &random) ?? "nobody"))
         }

@@ -88,29 +88,37 @@ import WireJSON
 
     @Test(arguments: [true, false]) func theAnswerComesWhenAllHaveAnswered(_ isDone: Bool) throws {
         let world = world()
-        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let mpid = try #require(world.login(["customerid": "anna", "email": "a@x.io"])?.mpid)
         world.run(link("user-1", "anna"))
+        let query = SyncCommand.getErasure(GetProfileErasure(mpid: mpid))
+        #expect(world.run(query) == .rejected(.notFoundError))
         world.run(.erase(EraseProfile(mpid: mpid)))
         let asked = try #require(world.last)
         let command = world.context.command
         let ids = asked.forwards.map(\.id)
         #expect(ids.count == 2 && asked.forwards.allSatisfy { $0.expiry == nil })
-        func answer(_ id: CommandID, _ isPending: Bool, _ hasSucceeded: Bool) -> [Settlement] {
-            world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, hasSucceeded: hasSucceeded)))
+        func answer(_ id: CommandID, _ isPending: Bool, _ part: ErasureCertificate?) -> [Settlement] {
+            world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, part: part)))
             return world.last?.settlements ?? []
         }
-        #expect(answer(ids[1], true, false).isEmpty)
-        #expect(answer(ids[1], false, isDone).isEmpty)
-        #expect(answer("another", false, true).isEmpty)
-        #expect(answer(ids[1], false, true).isEmpty, "the same again")
-        let settled = try #require(answer(ids[0], false, true).first)
+        let links = ErasureCertificate.part(
+            .init(link: .init(persons: 1, installs: 2), user: .init(installs: 2)), users: ["user-1"])
+        #expect(answer(ids[1], true, nil).isEmpty)
+        #expect(answer(ids[1], false, isDone ? links : nil).isEmpty)
+        #expect(answer("another", false, links).isEmpty)
+        #expect(answer(ids[1], false, links).isEmpty, "the same again")
+        let settled = try #require(answer(ids[0], false, .part(.init(verification: .init(sessions: 3)))).first)
         #expect(settled.command == command)
-        switch settled.outcome {
-        case .succeeded(let result as ErasedProfilesResult): #expect(isDone && result.mpids == [mpid])
-        case .rejected(let rejection): #expect(!isDone && rejection.reason == .serverError)
-        default: #expect(Bool(false))
-        }
-        #expect(world.state.erasures.isEmpty && answer(ids[0], false, true).isEmpty)
+        // S97: counts of all services, zeros included.
+        let done = ErasureCertificate.Counts(
+            link: isDone ? .init(persons: 1, installs: 2) : .init(), user: isDone ? .init(installs: 2) : .init(),
+            sync: .init(profiles: 1, identities: 2, devices: 1), verification: .init(sessions: 3))
+        let gone = Gone(users: ["user-1"], mpids: [mpid], done: done, others: 0, isComplete: isDone)
+        #expect(Answer(settled.outcome) == (isDone ? .certificate(gone) : .rejected(.serverError)))
+        #expect(world.run(query) == .certificate(gone), "kept")
+        #expect(world.state.erasures.isEmpty && answer(ids[0], false, .part()).isEmpty)
+        // What is over is not asked for again; what failed is.
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == (isDone ? .certificate(gone) : .pending))
     }
 
     /// A value that others share is theirs, and stays.

@@ -10,9 +10,7 @@ import Contracts
 extension NaiveSyncModel {
     /// An erasure that waits for the others.
     struct Erasing: Hashable {
-        var mpids: [MPID]
-        /// How many others hold what was named.
-        var others: Int
+        var gone: Gone
         /// Who has not answered, by the ids of the commands that were sent to them.
         var open: Set<CommandID>
         var hasFailed = false
@@ -24,8 +22,9 @@ extension NaiveSyncModel {
         var answer: Answer
     }
 
-    mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) {
-        if erasing[context.command] != nil { return }
+    /// - Returns: the certificate of somebody who was erased to the end before.
+    mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) -> Gone? {
+        if erasing[context.command] != nil { return nil }
         let isForAll = command.everyHolder == true
         if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
         let ids = IdentityType.allCases.compactMap { type in
@@ -35,10 +34,13 @@ extension NaiveSyncModel {
         let found = command.mpid == nil ? meant(ids) : [person(command.mpid)].compactMap { $0 }
         if found.isEmpty { throw Refusal(reason: .notFoundError) }
         if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
+        if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
         let which = command.persons ?? (enforces ? .byCustomerId : .marked)
         askOthers(found, which)
-        erase(found, named: ids, context)
-        if which != .none { gone.formUnion(found.compactMap(\.user)) }
+        let users = which == .none ? [] : found.compactMap(\.user)
+        erase(found, named: ids, users: users, isWhole: true, context)
+        gone.formUnion(users)
+        return nil
     }
 
     /// S90: whom all identities find that find anybody; and where there is no such person, whoever is found by one.
@@ -70,8 +72,9 @@ extension NaiveSyncModel {
             return isCustomer && person.first <= end
         }
         askOthers(found, .none, command.externalId)
-        erase(found, named: customer.map { [$0] } ?? [], context)
-        if let user = command.userId { gone.insert(user) }
+        let users = command.userId.map { [$0] } ?? []
+        erase(found, named: customer.map { [$0] } ?? [], users: users, isWhole: false, context)
+        gone.formUnion(users)
     }
 
     /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
@@ -88,13 +91,16 @@ extension NaiveSyncModel {
         }
     }
 
-    private mutating func erase(_ found: [Person], named ids: [Identity], _ context: DecisionContext) {
+    private mutating func erase(
+        _ found: [Person], named ids: [Identity], users: [UserID], isWhole: Bool, _ context: DecisionContext
+    ) {
+        let (devicesBefore, aliasesBefore) = (devices, aliases.count)
         let persons = found + companions(of: found)
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
         let others = people.filter { person in
             person.ids.contains { mine in ids.contains { same($0, mine) } }
-                && !found.contains { $0.mpid == person.mpid }
+                && !mpids.contains(person.mpid)
         }
         for person in persons where !person.isErased {
             change(person.mpid) {
@@ -122,7 +128,24 @@ extension NaiveSyncModel {
             aliases[id] = nil
         }
         let ids = deeds.asked.indices.map { context.forwardID($0) }
-        erasing[context.command] = Erasing(mpids: mpids.sorted(), others: others.count, open: Set(ids))
+        let lost = devicesBefore.values.filter { device in
+            [device.current, device.anonymous].contains { $0.map(mpids.contains) == true }
+        }
+        let alive = persons.filter { !$0.isErased }
+        var gone = Gone(
+            users: Set(users), mpids: mpids.sorted(),
+            done: .init(
+                sync: .init(
+                    profiles: alive.count, identities: alive.flatMap(\.ids).count, devices: lost.count,
+                    aliases: aliasesBefore - aliases.count), verification: .init()), others: others.count)
+        if isWhole { gone.done.answerForAll() }
+        // What an erasure that failed had done before counts.
+        if found.count == 1, found[0].isErased, let old = certificates[found[0].mpid] {
+            gone = old.joined(gone)
+            if isWhole { gone.done.answerForAll() }
+        }
+        erasing[context.command] = Erasing(gone: gone, open: Set(ids))
+        for mpid in gone.mpids { certificates[mpid] = gone }
     }
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
@@ -159,13 +182,48 @@ extension NaiveSyncModel {
         else { return }
         var erasing = waiting
         erasing.open.remove(answer.forwardID)
-        if !answer.hasSucceeded { erasing.hasFailed = true }
-        self.erasing[command] = erasing.open.isEmpty ? nil : erasing
-        guard erasing.open.isEmpty else { return }
-        let end: Answer =
-            erasing.hasFailed
-            ? .rejected(.serverError)
-            : .erased(ErasedProfilesResult(mpids: erasing.mpids, heldByOthers: erasing.others))
-        deeds.settled = [Settled(command: command, answer: end)]
+        if let part = answer.part {
+            erasing.gone = erasing.gone.joined(Gone(part))
+            gone.formUnion(part.subject.userIds)
+        } else {
+            erasing.hasFailed = true
+        }
+        let isOver = erasing.open.isEmpty
+        erasing.gone.isComplete = isOver && !erasing.hasFailed
+        for mpid in erasing.gone.mpids { certificates[mpid] = erasing.gone }
+        self.erasing[command] = isOver ? nil : erasing
+        guard isOver else { return }
+        deeds.settled = [
+            Settled(command: command, answer: erasing.hasFailed ? .rejected(.serverError) : .certificate(erasing.gone))
+        ]
+    }
+}
+
+extension Gone {
+    /// Both together; an end is not taken over.
+    fileprivate func joined(_ other: Gone) -> Gone {
+        var sum = self
+        sum.users.formUnion(other.users)
+        sum.mpids = Set(mpids + other.mpids).sorted()
+        sum.others += other.others
+        if let link = other.done.link {
+            sum.done.link = .init(
+                persons: link.persons + (done.link?.persons ?? 0), installs: link.installs + (done.link?.installs ?? 0))
+        }
+        if let user = other.done.user {
+            sum.done.user = .init(
+                installs: user.installs + (done.user?.installs ?? 0), codes: user.codes + (done.user?.codes ?? 0))
+        }
+        if let sync = other.done.sync {
+            let own = done.sync ?? .init()
+            sum.done.sync = .init(
+                profiles: sync.profiles + own.profiles, identities: sync.identities + own.identities,
+                devices: sync.devices + own.devices, aliases: sync.aliases + own.aliases)
+        }
+        if let verification = other.done.verification {
+            sum.done.verification = .init(sessions: verification.sessions + (done.verification?.sessions ?? 0))
+        }
+        sum.isComplete = false
+        return sum
     }
 }

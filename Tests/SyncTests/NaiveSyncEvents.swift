@@ -108,7 +108,7 @@ extension SyncCommand {
         case .erase: .erase
         case .forget: .forget
         case .linked: .link
-        case .search, .alias, .applyAlias, .getUsers, .answered: nil
+        case .search, .alias, .applyAlias, .getUsers, .getErasure, .answered: nil
         }
     }
 }

@@ -54,6 +54,8 @@ struct NaiveSyncModel {
     var common: Set<Identity> = []
     /// Erasures that wait for the others, by the command that began them.
     var erasing: [CommandKey: Erasing] = [:]
+    /// What is kept of each erased profile.
+    var certificates: [MPID: Gone] = [:]
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
     /// When each asked, from the beginning.

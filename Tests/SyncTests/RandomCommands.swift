@@ -109,7 +109,12 @@ struct RandomCommands: RandomSource {
             now: Timestamp(milliseconds: now))
         if !forwards.isEmpty, chance(15) {
             let answer = ForwardAnswer(
-                forwardID: pick(forwards + ["none"]), isPending: chance(20), hasSucceeded: chance(80))
+                forwardID: pick(forwards + ["none"]), isPending: chance(20),
+                part: chance(80)
+                    ? .part(
+                        chance(50)
+                            ? .init(verification: .init(sessions: 2)) : .init(link: .init(persons: 1, installs: 3)),
+                        users: chance(20) ? [pick(Self.users)] : []) : nil)
             return Step(command: .answered(answer), context: context)
         }
         return Step(command: command(profiles, aliases), context: context)
@@ -139,7 +144,8 @@ struct RandomCommands: RandomSource {
             let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
             return .applyAlias(
                 ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? Self.nobody))
-        case 90..<94: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 90..<93: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 93: return .getErasure(GetProfileErasure(mpid: mpid(&random)))
         case 94..<96:
             let persons = chance(50) ? nil : pick(EraseProfile.Persons.allCases)
             if chance(40) { return .erase(EraseProfile(mpid: mpid(&random), persons: persons)) }

@@ -121,11 +121,13 @@ import Testing
                 model.linked(event, newMPID: newMPID, now: now)
                 return .noted
             case .erase(let command):
-                try model.erase(command, context)
-                return .pending
+                return try model.erase(command, context).map { .certificate($0) } ?? .pending
             case .forget(let command):
                 model.forget(command, context)
                 return .pending
+            case .getErasure(let query):
+                guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
+                return .certificate(gone)
             case .getUsers(let command): return .users(model.users(command.deviceId))
             case .answered(let answer):
                 model.take(answer)
@@ -179,7 +181,7 @@ import Testing
             (
                 erasure.command,
                 NaiveSyncModel.Erasing(
-                    mpids: erasure.mpids, others: erasure.heldByOthers, open: Set(erasure.waiting),
+                    gone: Gone(erasure.certificate), open: Set(erasure.waiting),
                     hasFailed: erasure.hasFailed)
             )
         }

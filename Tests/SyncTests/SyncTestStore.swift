@@ -18,6 +18,7 @@ extension ServiceStore where Service == SyncService {
             "devices ORDER BY app, device_id",
             "aliases ORDER BY app, alias_id", "linked_users ORDER BY app, user_key",
             "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
+            "certificates ORDER BY app, mpid",
         ])
     }
 

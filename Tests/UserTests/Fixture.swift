@@ -97,7 +97,7 @@ enum Answer: Hashable, CustomStringConvertible {
             self = .user(result.userId.text, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
         case .succeeded(let result as AuthCodeResult): self = .code(result.authenticationCode)
         case .succeeded(is ResetResult): self = .reset
-        case .succeeded(let result as ForgottenUserResult): self = .forgotten(result.installsRemoved)
+        case .succeeded(let result as ErasureCertificate): self = .forgotten(result.done.user?.installs ?? -1)
         case .pending(let result as PendingUser): self = .pending(result.awaiting)
         case .pending(.none): self = .begun
         case .succeeded, .pending: self = .another

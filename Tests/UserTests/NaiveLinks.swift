@@ -62,7 +62,7 @@ struct NaiveLinks {
                 installs[id] = InstallRow(app: row.app, device: row.device, status: .deleted)
             }
             return nil
-        case .query, .forget, .answered: preconditionFailure("no model of \(command)")
+        case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
         }
     }
 

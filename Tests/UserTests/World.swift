@@ -204,13 +204,16 @@ struct World {
         }
     }
 
+    private static let part = ErasureCertificate(
+        requestId: "part", erasedAt: Timestamp(milliseconds: 0), done: .init())
+
     /// The answer to what the link service asked.
     private mutating func reply(to forward: CommandID, from service: String, _ message: Message) {
         outboxes[message.partition, default: []].append(
             Message(
                 key: CommandKey(app: message.app.id, source: SourceID("\(service)'s answer"), id: forward),
                 partition: "link replies/\(forward)", app: message.app,
-                body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done)))))
+                body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done(Self.part))))))
     }
 
     private mutating func take(_ decision: LinkDecider.Decision, _ command: LinkCommand, _ message: Message) {

@@ -101,6 +101,10 @@ extension NaiveSessions {
             erased.formUnion(command.mpids.map { Scoped(app: app, id: $0) })
             told.append(SessionsErased(mpids: command.mpids))
         }
-        return .succeeded(ForgottenSessionsResult(sessionsRemoved: gone.count))
+        return .succeeded(
+            ErasureCertificate(
+                requestId: context.command.id, erasedAt: context.now, completedAt: context.now,
+                subject: .init(mpids: command.mpids), done: .init(verification: .init(sessions: gone.count)),
+                remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets)))
     }
 }

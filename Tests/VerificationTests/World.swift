@@ -139,7 +139,7 @@ extension VerificationDecider.Decision {
                 result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId?.text, result.mpid?.description,
                 result.verifiedAt?.rfc3339, result.hasLogin ? "login" : nil,
             ] as [String?]).compactMap(\.self).joined(separator: " ")
-        case .succeeded(let result as ForgottenSessionsResult): "removed \(result.sessionsRemoved)"
+        case .succeeded(let result as ErasureCertificate): "removed \(result.done.verification?.sessions ?? -1)"
         case .succeeded: "another"
         }
     }

@@ -21,7 +21,10 @@ extension Endpoint {
             "POST", "/users/auth-code", .linking, by: .backend, LinkingCalls.requestCode, answer: LinkingCalls.code),
         Endpoint(
             "DELETE", "/users/{user_id:plain}", .linking, by: .backend, pending: .goesOn,
-            { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased),
+            { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
+        Endpoint(
+            "GET", "/users/{user_id:plain}/erasure", .linking, by: .backend,
+            { GetUserErasure(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
     ]
 
     /// Our own calls for devices. The vendor's protocol between SDK and platform is not public (F9), so these say

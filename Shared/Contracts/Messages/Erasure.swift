@@ -4,7 +4,7 @@
 // internal commands below. All of them succeed also when there is nothing to forget.
 
 /// Erases a person's profile for good: identities, name, devices' pointers, aliases. What remains is its MPID, which is
-/// never used again. `pending` until all services have erased. Result: ``ErasedProfilesResult``; whom the identities do
+/// never used again. `pending` until all services have erased. Result: ``ErasureCertificate``; whom the identities do
 /// not name for certain is refused with ``IdentityHolders``.
 public struct EraseProfile: CommandMessage {
     public static let type = "identity.sync.erase-profile.v1"
@@ -76,7 +76,7 @@ public struct EraseProfile: CommandMessage {
 }
 
 /// The link service erased a person: the profiles that were the person's go as with ``EraseProfile``. Result:
-/// ``ErasedProfilesResult``.
+/// ``ErasureCertificate``.
 public struct ForgetProfiles: CommandMessage {
     public static let type = "identity.sync.forget.v1"
     public static let scope = Scope.internal
@@ -99,7 +99,7 @@ public struct ForgetProfiles: CommandMessage {
 }
 
 /// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:
-/// ``ForgottenPersonResult``.
+/// ``ErasureCertificate``.
 public struct ForgetPerson: CommandMessage {
     public static let type = "identity.link.forget.v1"
     public static let scope = Scope.internal
@@ -117,7 +117,7 @@ public struct ForgetPerson: CommandMessage {
 }
 
 /// The link service erased a person: its records, codes and half-done creations go from the user service. Result:
-/// ``ForgottenUserResult``.
+/// ``ErasureCertificate``.
 public struct ForgetUser: CommandMessage {
     public static let type = "identity.user.forget.v1"
     public static let scope = Scope.internal
@@ -142,7 +142,7 @@ public struct ForgetUser: CommandMessage {
 }
 
 /// The sync service erased profiles: sessions and half-done logins with any of these go. Result:
-/// ``ForgottenSessionsResult``.
+/// ``ErasureCertificate``.
 public struct ForgetSessions: CommandMessage {
     public static let type = "identity.verification.forget.v1"
     public static let scope = Scope.internal
@@ -167,19 +167,6 @@ public struct ForgetSessions: CommandMessage {
     }
 }
 
-/// `sync.erase-profile` and `sync.forget`.
-public struct ErasedProfilesResult: CommandResult {
-    /// Those that are gone, smallest first. With `sync.forget` it may be empty.
-    public var mpids: [MPID]
-    /// How many profiles hold a value that the command named, and stay.
-    public var heldByOthers: Int
-
-    public init(mpids: [MPID], heldByOthers: Int) {
-        self.mpids = mpids
-        self.heldByOthers = heldByOthers
-    }
-}
-
 /// Why `sync.erase-profile` erased nobody: what comes with `AMBIGUOUS_IDENTITY` and `NOT_FOUND_ERROR`.
 public struct IdentityHolders: CommandResult {
     /// How many profiles the identities find.
@@ -191,26 +178,4 @@ public struct IdentityHolders: CommandResult {
         self.count = count
         self.heldByOthers = heldByOthers
     }
-}
-
-/// `link.forget`.
-public struct ForgottenPersonResult: CommandResult {
-    /// Absent when nobody was linked.
-    public var userId: UserID?
-
-    public init(userId: UserID?) { self.userId = userId }
-}
-
-/// `user.forget`.
-public struct ForgottenUserResult: CommandResult {
-    public var installsRemoved: Int
-
-    public init(installsRemoved: Int) { self.installsRemoved = installsRemoved }
-}
-
-/// `verification.forget`.
-public struct ForgottenSessionsResult: CommandResult {
-    public var sessionsRemoved: Int
-
-    public init(sessionsRemoved: Int) { self.sessionsRemoved = sessionsRemoved }
 }

@@ -127,7 +127,8 @@ public struct SetInstallStatus: CommandMessage {
 }
 
 /// Removes the person's external id and installs and leaves a tombstone; the user and the sync service are told to do
-/// the same. `pending` until they have. Result: ``ErasureResult``.
+/// the same. `pending` until they have. Result:
+/// ``ErasureCertificate``.
 public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete
@@ -191,18 +192,6 @@ public struct InstallResult: CommandResult {
         self.isActive = isActive
         self.isUsersFirst = isUsersFirst
         self.version = version
-    }
-}
-
-/// `link.erase-user`.
-public struct ErasureResult: CommandResult {
-    public var userId: UserID
-    /// Installs that were removed with the person. Zero when the person had been erased before.
-    public var installsRemoved: Int
-
-    public init(userId: UserID, installsRemoved: Int) {
-        self.userId = userId
-        self.installsRemoved = installsRemoved
     }
 }
 

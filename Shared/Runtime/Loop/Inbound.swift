@@ -59,8 +59,11 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// Decided and told, but nothing is kept of it.
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
-    func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
-        DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
+    /// - Parameter retention: how long the inbox remembers.
+    func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
+        DecisionContext(
+            command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets,
+            retention: retention)
     }
 }
 

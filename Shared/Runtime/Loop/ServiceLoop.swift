@@ -292,7 +292,7 @@ package final class ServiceLoop<Service: CommandService> {
         let now = clock.time()
         let decider = BatchDecider(
             service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations, number: deciderNumber)
+            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention)
         let updates = ownership.updates(for: records, now: now.milliseconds)
         let published = ownership.unremoved(updates.map(\.place))
         let entries = try database.transaction { transaction in

@@ -310,10 +310,12 @@ public struct DecisionContext: Sendable {
     public var expiry: Timestamp?
     /// Where new ids, and secrets that a decider gives out, come from.
     public var secrets: DerivedSecrets
+    /// How long the inbox remembers at least.
+    public var retention: Duration
 
     public init(
         command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, expiry: Timestamp? = nil,
-        secrets: DerivedSecrets = .none
+        secrets: DerivedSecrets = .none, retention: Duration = .zero
     ) {
         self.command = command
         self.app = app
@@ -321,6 +323,13 @@ public struct DecisionContext: Sendable {
         self.now = now
         self.expiry = expiry
         self.secrets = secrets
+        self.retention = retention
+    }
+
+    /// Until when the inbox has what is decided now: its generations go once they are between one and one and a half
+    /// times as old as it remembers.
+    public var inboxForgets: Timestamp {
+        Timestamp(milliseconds: now.milliseconds + (retention * 3 / 2).inMilliseconds)
     }
 
     /// The id of the person that this command would create.
