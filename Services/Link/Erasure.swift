@@ -157,7 +157,7 @@ extension LinkDecider {
         try erasure.add(.init(context.command, .erased))
         erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
-        decision.remove(person, state)
+        decision.remove(person, state, context.moment)
         decision.tellUser(&erasure, context.forwardID(0))
         decision.tellSync(&erasure, context.forwardID(1))
         decision.changes.append(.erasure(erasure))
@@ -174,7 +174,7 @@ extension LinkDecider {
             var erasure = entry.erasure
             let other = erasures.map(\.person.userID).first { $0 != entry.person.userID }
             try erasure.add(.init(context.command, .forgotten(also: other)))
-            decision.remove(entry.person, state)
+            decision.remove(entry.person, state, context.moment)
             decision.tellUser(&erasure, context.forwardID(number))
             decision.changes.append(.erasure(erasure))
         }
@@ -200,7 +200,7 @@ extension LinkDecider {
 
     private var emptyCertificate: ErasureCertificate {
         ErasureCertificate(
-            requestId: context.command.id, erasedAt: moment, done: .init(),
+            requestId: context.command.id, erasedAt: context.now, done: .init(),
             remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
     }
 
@@ -210,9 +210,6 @@ extension LinkDecider {
         let byExternalID = command.externalId.flatMap { state.person(app: app.id, externalID: $0) }
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
     }
-
-    /// The moment of the command, which says what of a person came before its erasure.
-    private var moment: Timestamp { context.now }
 
     /// What is to be done about the person, begun already or not.
     private func erasure(of person: Person) -> Erasure {
@@ -287,10 +284,10 @@ extension LinkDecider {
 
 extension LinkDecider.Decision {
     /// Takes the person away, and leaves tombstones.
-    fileprivate mutating func remove(_ person: Person, _ state: LinkState) {
+    fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
         changes.append(.person(person.tombstone))
         guard !person.isErased else { return }
-        changes += state.installs(of: person.userID).map { .install($0.tombstone) }
+        changes += state.installs(of: person.userID).map { .install($0.erased(at: moment)) }
         events.append(UserErased(userId: person.userID))
     }
 

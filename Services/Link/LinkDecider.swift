@@ -62,8 +62,14 @@ public struct LinkDecider {
         return install
     }
 
+    /// What was sent before the person on the install was erased brings nobody back (L62).
+    func checkMoment(of install: Install) throws(Rejection) {
+        if let erasedAt = install.erasedAt, context.moment.milliseconds < erasedAt { throw Rejection(.installDeleted) }
+    }
+
     /// L7.
     func checkStatus(of install: Install) throws(Rejection) {
+        try checkMoment(of: install)
         switch install.status {
         case .enabled: break
         case .disabled: throw Rejection(.installDisabled)
@@ -72,7 +78,7 @@ public struct LinkDecider {
     }
 
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
-    /// that the inbox has forgotten. If its user was erased since, the erasure stands.
+    /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
     func newPerson() throws(Rejection) -> Person {
         if let taken = state.person(userID: context.newUserID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)

@@ -124,10 +124,13 @@ public struct Install: Sendable, Hashable {
     public var isOpen: Bool
     /// Counts the changes of status, person and activity, so that whoever hears of two knows which one is newer.
     public var version: Int64
+    /// When the person on it was erased, in milliseconds since 1970: what is of before does not count any more (L62).
+    public var erasedAt: Int64?
 
     public init(
         id: InstallID, app: AppID, device: Device, status: InstallStatus = .enabled, userID: UserID? = nil,
-        activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0
+        activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0,
+        erasedAt: Int64? = nil
     ) {
         self.id = id
         self.app = app
@@ -138,6 +141,7 @@ public struct Install: Sendable, Hashable {
         self.isUsersFirst = isUsersFirst
         self.isOpen = isOpen
         self.version = version
+        self.erasedAt = erasedAt
     }
 
     public var isActive: Bool { activity == .active }
@@ -153,10 +157,11 @@ public struct Install: Sendable, Hashable {
         return install
     }
 
-    /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person (L36, L37).
-    public var tombstone: Install {
+    /// What is left of an erased person's install: nothing about the person, and a phone that can be used again (L36, L62).
+    public func erased(at moment: Timestamp) -> Install {
         Install(
-            id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version + 1)
+            id: id, app: app, device: Device(kind: .other, platform: "erased"), status: status, version: version + 1,
+            erasedAt: moment.milliseconds)
     }
 }
 
@@ -221,6 +226,9 @@ public struct LinkStore {
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
             ]),
+        Migration(
+            number: 104, name: "installs of the erased can be used again",
+            statements: ["ALTER TABLE installs ADD COLUMN erased_at BIGINT"]),
     ]
 
     let transaction: any SQLTransaction
@@ -288,6 +296,7 @@ extension Install: SQLKeyedRecord {
         try columns.column("is_users_first", &isUsersFirst)
         try columns.column("version", &version)
         try columns.column("is_open", &isOpen)
+        try columns.column("erased_at", &erasedAt)
     }
 }
 

@@ -45,27 +45,54 @@ import Testing
             #expect(
                 after.install(InstallID(id))
                     == Install(
-                        id: InstallID(id), app: "demo", device: Device(kind: .other, platform: "erased"),
-                        status: .deleted,
-                        version: 1))
+                        id: InstallID(id), app: "demo", device: Device(kind: .other, platform: "erased"), version: 1,
+                        erasedAt: 0))
         }
         #expect(after.install("i4") == Self.state.install("i4"))
         #expect(after.installs(of: Self.me).isEmpty)
     }
 
-    @Test func anErasedInstallIsRefusedForEver() throws {
-        let after = Self.state.after(erase())
-        let commands: [LinkCommand] = [
-            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1")),
-            .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
-            .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
-            .setInstallStatus(SetInstallStatus(installId: "i1", status: .enabled)),
-        ]
-        for command in commands {
-            let decision = Fixture.decide(command, after, Fixture.context(id: "later"))
+    private static let onI1: [LinkCommand] = [
+        Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1")),
+        .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
+        .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
+        .setInstallStatus(SetInstallStatus(installId: "i1", status: .disabled)),
+    ]
+
+    /// L62: what comes again from before the erasure, as a replay of the log does.
+    @Test func whatIsOfBeforeTheErasureIsRefused() throws {
+        let after = Self.state.after(erase(Self.me, Self.state, Fixture.context(id: "erase", moment: -100)))
+        for command in Self.onI1 {
+            let decision = Fixture.decide(command, after, Fixture.context(id: "older", moment: -101))
             #expect(decision.answer == .rejected(.installDeleted))
             #expect(decision.changes.isEmpty)
         }
+    }
+
+    /// L62: whoever deletes the account can sign up again on the same phone, and is somebody else.
+    @Test func thePhoneOfTheErasedCanBeUsedAgain() throws {
+        let after = Self.state.after(erase(Self.me, Self.state, Fixture.context(id: "erase", moment: -100)))
+        let late = Fixture.decide(Self.onI1[0], after, Fixture.context(id: "late", moment: -50))
+        #expect(late.answer == .rejected(.noLinkingInProgress), "closed")
+        let context = Fixture.context(id: "again", moment: -50)
+        let again = Fixture.decide(Self.onI1[3], after, context)
+        #expect(
+            again.answer
+                == .link(
+                    LinkResult(
+                        userId: context.newUserID, installId: "i1", isActive: true, personCreated: true, version: 2)))
+        let used = after.after(again)
+        #expect(used.install("i1")?.erasedAt == -100)
+        // And what is of before still brings nobody back, nor does it harm who is there now.
+        for command in Self.onI1 {
+            let decision = Fixture.decide(command, used, Fixture.context(id: "older", moment: -101))
+            #expect(decision.answer == .rejected(.installDeleted) && decision.changes.isEmpty)
+        }
+        // What the platform disabled stays so.
+        let disabled = LinkState(
+            installs: [Fixture.install("i1", of: Self.me, .suspended, status: .disabled)],
+            persons: [Fixture.person(Self.me, "anna")])
+        #expect(disabled.after(erase(Self.me, disabled)).install("i1")?.status == .disabled)
     }
 
     @Test func theExternalIDMayBeUsedAgainByANewPerson() throws {
@@ -340,7 +367,7 @@ import Testing
             .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
         ]
         for creation in creations {
-            let context = Fixture.context(id: "creation")
+            let context = Fixture.context(id: "creation", moment: -1)
             var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
             state = state.after(Fixture.decide(creation, state, context))
             state = state.after(erase(context.newUserID, state))

@@ -18,10 +18,13 @@ enum Fixture {
     static let tablet = Device(kind: .tablet, platform: "android", model: "Tab", osVersion: "14")
     static let userID: UserID = "5a18fc4b0962209e0000000d"
 
-    static func context(_ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test") -> DecisionContext {
+    static func context(
+        _ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test", moment: Int64? = nil
+    ) -> DecisionContext {
         DecisionContext(
             command: CommandKey(app: app.id, source: source, id: id), app: app,
-            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0))
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0),
+            moment: moment.map { Timestamp(milliseconds: $0) })
     }
 
     static func device(_ kind: Device.Kind) -> Device { Device(kind: kind, platform: "test") }

@@ -83,8 +83,8 @@ extension NaiveLinkModel {
         for id in mine {
             guard let row = installs[id] else { continue }
             installs[id] = InstallRow(
-                app: row.app, device: Device(kind: .other, platform: "erased"), status: .deleted,
-                version: row.version + 1)
+                app: row.app, device: Device(kind: .other, platform: "erased"), status: row.status,
+                version: row.version + 1, erasedAt: moment)
         }
         return [UserErased(userId: user)]
     }

@@ -16,6 +16,7 @@ struct NaiveLinkModel {
         var isUsersFirst = false
         var isOpen = false
         var version: Int64 = 0
+        var erasedAt: Int64?
     }
 
     struct PersonRow: Hashable {
@@ -50,6 +51,8 @@ struct NaiveLinkModel {
     /// What the last command led to, beside events.
     var sent: [CommandID: AnyHashable] = [:]
     var settled: [CommandID: Answer] = [:]
+    /// When the command was sent.
+    var moment: Int64 = 0
 
     /// The erased persons of whom not all is done.
     var unfinished: Set<UserID> { Set(begun.keys.map(\.user)) }
@@ -58,8 +61,9 @@ struct NaiveLinkModel {
 
     mutating func run(
         _ command: LinkCommand, id: CommandID, app: AppID, linkingIsOn: Bool, newUser: UserID,
-        forwardID: (Int) -> CommandID
+        moment: Int64, forwardID: (Int) -> CommandID
     ) -> Told {
+        self.moment = moment
         sent = [:]
         settled = [:]
         switch command {
@@ -69,7 +73,7 @@ struct NaiveLinkModel {
                 if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }  // L4
                 guard let row = model.installs[request.installId] else { return .refuse(.installNotFound) }  // L5
                 if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // L6
-                if row.status == .deleted { return .refuse(.installDeleted) }  // L7
+                if row.status == .deleted || model.isOld(row) { return .refuse(.installDeleted) }  // L7, L62
                 if row.status == .disabled { return .refuse(.installDisabled) }
                 if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // L7a
                 return model.rows8To15(request.installId, row, request.externalId, app, newUser)
@@ -118,6 +122,9 @@ struct NaiveLinkModel {
         return blocked.contains(externalID) || externalID.hasPrefix(" ") || externalID.hasSuffix(" ")
             || externalID.allSatisfy { "-0".contains($0) }
     }
+
+    /// Whether the command is of a time when somebody was there who is erased now.
+    private func isOld(_ row: InstallRow) -> Bool { row.erasedAt.map { $0 > moment } ?? false }
 
     func owner(of externalID: ExternalID, _ app: AppID) -> UserID? {
         persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
@@ -193,7 +200,7 @@ struct NaiveLinkModel {
         let known = installs[command.installId]
         if let known {
             if known.app != app { return .refuse(.installDoesNotBelongToApp) }
-            if known.status == .deleted { return .refuse(.installDeleted) }
+            if known.status == .deleted || isOld(known) { return .refuse(.installDeleted) }
             if known.status == .disabled { return .refuse(.installDisabled) }
         }
         if command.mode == .linkExistingUser, known?.user == nil { return .refuse(.userNotFound) }
@@ -224,7 +231,7 @@ struct NaiveLinkModel {
         let known = installs[command.installId]
         if let known {
             if known.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
-            if known.status == .deleted { return (.rejected(.installDeleted), []) }
+            if known.status == .deleted || isOld(known) { return (.rejected(.installDeleted), []) }
             if known.status == .disabled { return (.rejected(.installDisabled), []) }
         }
         let getsUser = command.user == .new && known?.user == nil
@@ -250,7 +257,7 @@ struct NaiveLinkModel {
     private mutating func detach(_ id: InstallID, app: AppID) -> Told {
         guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
         if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
-        if row.status == .deleted { return (.rejected(.installDeleted), []) }
+        if row.status == .deleted || isOld(row) { return (.rejected(.installDeleted), []) }
         installs[id]?.isOpen = false
         guard let user = row.user else { return (.install(result(id)), []) }
         installs[id]?.user = nil
@@ -263,6 +270,7 @@ struct NaiveLinkModel {
     private mutating func setStatus(_ command: SetInstallStatus, app: AppID) -> Told {
         guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
         if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+        if isOld(row) { return (.rejected(.installDeleted), []) }
         if row.status == command.status { return (.install(result(command.installId)), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
         installs[command.installId]?.status = command.status

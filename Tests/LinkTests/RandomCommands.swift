@@ -41,7 +41,11 @@ struct RandomCommands: RandomSource {
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
+        // Now and then a record of long ago.
+        let moment = Int64(
+            count - (Int.random(in: 0..<6, using: &random) == 0 ? Int.random(in: 0..<60, using: &random) : 0))
+        let step = Step(
+            command: command, context: Fixture.context(app, id: CommandID("c\(number)"), moment: moment - 10_000))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step

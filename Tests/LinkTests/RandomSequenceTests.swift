@@ -56,7 +56,7 @@ import Testing
             let (answer, events) = model.run(
                 step.command, id: step.context.command.id, app: step.context.app.id,
                 linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,
-                forwardID: { step.context.forwardID($0) })
+                moment: step.context.moment.milliseconds, forwardID: { step.context.forwardID($0) })
             let trace = Comment(rawValue: "seed \(testSeed), step \(place): \(step.command)")
             try #require(decision.answer == answer, trace)
             try #require(decision.told == events, trace)
@@ -101,7 +101,7 @@ import Testing
             rows[install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
                 activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
-                version: install.version)
+                version: install.version, erasedAt: install.erasedAt)
         }
     }
 
@@ -116,7 +116,6 @@ import Testing
     private struct History {
         var everGiven: Set<UserID> = []
         var erased: Set<UserID> = []
-        var tombstones: Set<InstallID> = []
 
         mutating func check(_ model: NaiveLinkModel, _ answer: Answer, isBroken: Bool, _ trace: Comment) throws {
             let active = Dictionary(grouping: model.installs.values.filter { $0.activity == .active }, by: \.user)
@@ -126,16 +125,12 @@ import Testing
             }
             try #require(Set(names).count == names.count, trace)
             for user in erased { try #require(model.persons[user]?.isErased == true, trace) }
-            for id in tombstones {
-                try #require(model.installs[id]?.status == .deleted, trace)
-                try #require(model.installs[id]?.user == nil, trace)
-            }
+            for row in model.installs.values { try #require(row.user.map { !erased.contains($0) } ?? true, trace) }
             if case .link(let result) = answer, result.personCreated {
                 try #require(everGiven.insert(result.userId).inserted, trace)
             }
             everGiven.formUnion(model.persons.keys)
             erased.formUnion(model.persons.filter(\.value.isErased).keys)
-            tombstones.formUnion(model.installs.filter { $0.value.device.platform == "erased" }.keys)
         }
     }
 }

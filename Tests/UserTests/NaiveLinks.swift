@@ -59,7 +59,7 @@ struct NaiveLinks {
             guard persons[command.userId]?.app == app.id else { return .userNotFound }
             persons[command.userId]?.externalID = nil
             for (id, row) in installs where row.user == command.userId {
-                installs[id] = InstallRow(app: row.app, device: row.device, status: .deleted)
+                installs[id] = InstallRow(app: row.app, device: row.device, status: row.status)
             }
             return nil
         case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")

@@ -62,8 +62,17 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// - Parameter retention: how long the inbox remembers.
     func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
         DecisionContext(
-            command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets,
-            retention: retention)
+            command: key, app: app, principal: principal, now: now, moment: moment(now: now), expiry: expiry,
+            secrets: secrets, retention: retention)
+    }
+
+    /// The earlier of what the sender and the log say. A time without a fraction is the end of its second.
+    private func moment(now: Timestamp) -> Timestamp {
+        let sent = attributes.time.flatMap { text in
+            Timestamp(rfc3339: text).map { $0.milliseconds + (text.utf8.contains(UInt8(ascii: ".")) ? 0 : 999) }
+        }
+        let appended = record.timestampMs >= 0 ? record.timestampMs : now.milliseconds
+        return Timestamp(milliseconds: min(sent ?? appended, appended, now.milliseconds))
     }
 }
 

@@ -306,6 +306,8 @@ public struct DecisionContext: Sendable {
     public var principal: Principal
     /// The instant of the decision; one for a whole batch.
     public var now: Timestamp
+    /// When the command was sent, as its record tells: what comes again from a log keeps its moment.
+    public var moment: Timestamp
     /// The command's `expirytime`, later than `now`.
     public var expiry: Timestamp?
     /// Where new ids, and secrets that a decider gives out, come from.
@@ -314,13 +316,14 @@ public struct DecisionContext: Sendable {
     public var retention: Duration
 
     public init(
-        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, expiry: Timestamp? = nil,
-        secrets: DerivedSecrets = .none, retention: Duration = .zero
+        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, moment: Timestamp? = nil,
+        expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero
     ) {
         self.command = command
         self.app = app
         self.principal = principal
         self.now = now
+        self.moment = moment ?? now
         self.expiry = expiry
         self.secrets = secrets
         self.retention = retention
