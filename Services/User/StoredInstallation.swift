@@ -12,7 +12,6 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         var isLinked: Bool
         var isActive: Bool
         var isUsersFirst: Bool
-        var waitsForPhone: Bool?
         var status: InstallStatus
     }
 
@@ -28,7 +27,6 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         var means: Means
         var commands: [Waiting] = []
         var confirmations: [Waiting] = []
-        var externalIDs: [ExternalID]?
         var resets: [Waiting] = []
         var forward: CommandID?
         /// In milliseconds since 1970, as the deadline is.
@@ -57,7 +55,7 @@ extension Installation: Codable {
     enum Phase: String, Codable, Sendable, Hashable {
         case creating
         case awaitingLink = "awaiting-link"
-        case confirming, present, linking, electing, resetting
+        case confirming, present, linking, resetting
     }
 
     var phase: Phase {
@@ -75,7 +73,6 @@ extension Installation: Codable {
             case .awaitingLinker: .awaitingLink
             case .confirming: .confirming
             }
-        case .electing: .electing
         case .resetting: .resetting
         }
     }
@@ -122,11 +119,6 @@ extension StoredInstallation {
             let code = HeldCode(externalID: externalID, digest: digest)
             return try linking(
                 .asking(code, forward: required(saga.forward, "command that is answered"), resets: saga.resets), saga)
-        case (.electing, .create, .code(let externalID, let digest)):
-            let election = Election(
-                commands: try beginners(saga), code: HeldCode(externalID: externalID, digest: digest),
-                forward: try required(saga.forward, "command that is answered"), resets: saga.resets)
-            return .electing(try account(), election)
         case (.awaitingLink, .link, .linker):
             let deadline = Timestamp(milliseconds: try required(saga.deadline, "deadline"))
             return try linking(.awaitingLinker(deadline: deadline), saga)
@@ -180,7 +172,7 @@ extension StoredInstallation {
 
     private func confirmation(_ saga: Saga) throws(StorageError) -> Confirmation {
         Confirmation(
-            commands: saga.confirmations, externalIDs: Set(saga.externalIDs ?? []), resets: saga.resets,
+            commands: saga.confirmations, resets: saga.resets,
             forward: try required(saga.forward, "command that is answered"))
     }
 
@@ -205,7 +197,7 @@ extension LinkFacts {
     fileprivate init(_ stored: StoredInstallation.Facts) {
         self.init(
             version: stored.version, userID: stored.userID, isLinked: stored.isLinked, isActive: stored.isActive,
-            isUsersFirst: stored.isUsersFirst, waitsForPhone: stored.waitsForPhone ?? false, status: stored.status)
+            isUsersFirst: stored.isUsersFirst, status: stored.status)
     }
 }
 
@@ -219,8 +211,7 @@ extension StoredInstallation {
         phase = install.phase
         facts = Facts(
             version: known.version, userID: known.userID, isLinked: known.isLinked, isActive: known.isActive,
-            isUsersFirst: known.isUsersFirst, waitsForPhone: known.user?.waitsForPhone == true ? true : nil,
-            status: known.status)
+            isUsersFirst: known.isUsersFirst, status: known.status)
         switch install.state {
         case .creating(let creation):
             set(creation.registration)
@@ -229,9 +220,6 @@ extension StoredInstallation {
         case .linking(let account, let link):
             set(account.registration)
             saga = Saga(link)
-        case .electing(let account, let election):
-            set(account.registration)
-            saga = Saga(purpose: .create, means: Saga.means(election.code), commands: election.commands.all)
         case .resetting(let reset):
             if let registration = reset.registration { set(registration) }
             saga = Saga(reset)
@@ -264,7 +252,7 @@ extension StoredInstallation.Saga {
             isCleaning = question.attempt == .detaching
             wasCleaned = question.attempt == .second
         case .awaitingLinker: break
-        case .confirming(let confirmation): set(confirmation)
+        case .confirming(let confirmation): confirmations = confirmation.commands
         }
     }
 
@@ -273,7 +261,7 @@ extension StoredInstallation.Saga {
         switch link.step {
         case .asking(let code, _, _): means = Self.means(code)
         case .awaitingLinker: break
-        case .confirming(let confirmation): set(confirmation)
+        case .confirming(let confirmation): confirmations = confirmation.commands
         }
     }
 
@@ -290,10 +278,5 @@ extension StoredInstallation.Saga {
         }
     }
 
-    private mutating func set(_ confirmation: Confirmation) {
-        confirmations = confirmation.commands
-        if !confirmation.externalIDs.isEmpty { externalIDs = confirmation.externalIDs.sorted() }
-    }
-
-    fileprivate static func means(_ code: HeldCode) -> Means { .code(externalID: code.externalID, digest: code.digest) }
+    private static func means(_ code: HeldCode) -> Means { .code(externalID: code.externalID, digest: code.digest) }
 }

@@ -94,6 +94,4 @@ public struct AppDirectory: Sendable {
     }
 
     public var ids: [AppID] { apps.keys.sorted() }
-
-    public var count: Int { apps.count }
 }

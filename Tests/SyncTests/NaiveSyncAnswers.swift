@@ -42,8 +42,7 @@ extension NaiveSyncModel {
         return result(profile, ids, current, request, found.1, isSearch: true)
     }
 
-    func users(_ id: DeviceID) throws(Refusal) -> DeviceUsersResult {
-        if !isBelieved { throw Refusal(reason: .verificationRequired) }
+    func users(_ id: DeviceID) -> DeviceUsersResult {
         let users = (devices[id]?.users ?? []).compactMap { seen -> DeviceUsersResult.User? in
             guard let person = person(seen.mpid), !person.isErased else { return nil }
             var identities: [String: [String]] = [:]

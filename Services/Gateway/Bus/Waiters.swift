@@ -15,7 +15,7 @@ enum Answer: Sendable {
     case unavailable
     /// The caller's Idempotency-Key stands for another request.
     case keyReused
-    /// As many requests wait as may wait for this service, or for this app.
+    /// As many requests wait as may wait.
     case full
 }
 
@@ -67,16 +67,13 @@ final class Waiters: Sendable {
     struct Question: Sendable {
         /// Of the command.
         var id: CommandID
-        /// Whose place it takes.
-        var owner: Shares.Owner
+        var app: AppID
         /// Of the command: another one may have the same id, and its answer is not for this request. The digest covers
         /// the type too.
         var digest: String
         /// Whether the word that the command is pending is the answer; otherwise the final reply is.
         var acceptsPending = false
         var isDryRun = false
-
-        var app: AppID { owner.app }
 
         func isAnswered(by reply: CommandReply) -> Bool {
             guard app == reply.app, digest == reply.digest, isDryRun == reply.isDryRun else { return false }
@@ -95,15 +92,16 @@ final class Waiters: Sendable {
     private struct State {
         /// Several for one id: the same Idempotency-Key may come twice at once.
         var waiters: [CommandID: [Waiter]] = [:]
-        var shares: Shares
+        var count = 0
         var usedKeys = UsedKeys()
     }
 
-    private let state: Mutex<State>
+    private let state = Mutex(State())
+    private let limit: Int
 
-    init(limit: Int) { state = Mutex(State(shares: Shares(limit: limit))) }
+    init(limit: Int) { self.limit = limit }
 
-    var count: Int { state.withLock(\.shares.count) }
+    var count: Int { state.withLock(\.count) }
 
     /// Waits for the reply to a command.
     /// - Parameter send: called once the waiter is in place, so that no reply can come too early. Not called when the
@@ -111,11 +109,11 @@ final class Waiters: Sendable {
     func wait(for question: Question, until deadline: ContinuousClock.Instant, send: () -> Void) async -> Answer {
         await withCheckedContinuation { continuation in
             let refusal: Answer? = state.withLock { state in
-                guard state.shares.take(question.owner) else { return .full }
+                guard state.count < limit else { return .full }
                 if question.id.isDerived, !state.usedKeys.use(question.id, for: question.digest) {
-                    state.shares.giveBack(question.owner)
                     return .keyReused
                 }
+                state.count += 1
                 state.waiters[question.id, default: []].append(
                     Waiter(question: question, deadline: deadline, continuation: continuation))
                 return nil
@@ -178,7 +176,7 @@ final class Waiters: Sendable {
             let done = waiters.filter(isMeant)
             let rest = waiters.filter { !isMeant($0) }
             state.waiters[id] = rest.isEmpty ? nil : rest
-            for waiter in done { state.shares.giveBack(waiter.question.owner) }
+            state.count -= done.count
             return done
         }
         for waiter in done { waiter.continuation.resume(returning: answer) }

@@ -73,13 +73,16 @@ extension Publisher {
 
     private func giveUp(_ item: Item) {
         let topic = item.message.topic
-        guard let refusal = refusals[topic], refusal.probe != item.token else { return }
+        guard let refusal = refusals[topic], refusal.probe != item.token,
+            let substitute = hooks.substitute(item.message, refusal.error)
+        else { return }
         refusal.items.removeAll { $0 === item }
         if refusal.items.isEmpty { refusals[topic] = nil }
+        hooks.gaveUp()
         logger.error(
             "gave up a reply: the topic that its command names refuses it",
             metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
-        giveUp(item, refusal.error)
+        put(substitute, inPlaceOf: item)
     }
 
     // MARK: A producer that failed
@@ -100,7 +103,6 @@ extension Publisher {
         do {
             producer = try hooks.makeProducer(.ordered)
             failure = nil
-            knownOutsidersTopics = Set(outsidersTopics.keys)
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])
             restartAt = now + restarts.next()
