@@ -167,15 +167,15 @@ let package = Package(
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
-        tests("Verification", running),
+        tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])
-        + service("Link", ["Storage"])
+        + service("Link", ["Storage", logging, metrics])
         + service("User", ["Storage", crypto])
         + service("Sync", ["Storage", metrics])
-        + service("Verification", ["Storage", "WireJSON", crypto])
+        + service("Verification", ["Storage", "WireJSON", crypto, metrics])
         + service(
             "Gateway",
             [

@@ -83,14 +83,13 @@ struct VerifyTokenCommand: ParsableCommand {
     }
 
     private func checkIdentity(_ app: AppSettings) throws {
-        let secrets = app.verification.identityTokenSecrets
-        guard !secrets.isEmpty else {
+        guard !app.verification.identityTokenSecrets.isEmpty else {
             return try refuse(.identityFeatureNotEnabled, ["app \(app.id) has no identityTokenSecrets"])
         }
         var keyID: KeyID?
         do throws(Rejection) {
             let identity = try IdentityToken(reading: token)
-            keyID = try identity.verify(secrets: secrets, now: .now).shownID
+            keyID = try identity.verify(app.verification, now: .now).shownID
             _ = try identity.claimant(fullPrivacy: login.hasFullPrivacy(app.verification))
         } catch {
             return try refuse(error.reason, [error.message])

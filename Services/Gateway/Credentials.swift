@@ -16,15 +16,21 @@ struct Caller: Sendable {
         switch principal.kind {
         case .user: "app_user"
         case .install: "app_install"
+        case .expiredInstall: "app_install_expired"
         case .apiKey, .service: "api_key"
         }
+    }
+
+    /// Whether new tokens are what is asked for, whatever else is known already (U75).
+    var needsTokens: Bool {
+        if case .expiredInstall = principal.kind { true } else { false }
     }
 
     var authID: String {
         switch principal.kind {
         case .apiKey(let id): id.text
         case .user(let id): id.text
-        case .install(let creation): creation
+        case .install(let creation), .expiredInstall(let creation): creation
         case .service: ""
         }
     }
@@ -76,23 +82,29 @@ struct Credentials: Sendable {
     // MARK: Bearer API keys and tokens
 
     /// An API key, the token of a user of the app, or that of an install.
-    func device(_ request: APIRequest) throws(APIFailure) -> Credential {
+    /// - Parameter inGrace: also a token that expired not long ago (U75).
+    func device(_ request: APIRequest, inGrace: Bool = false) throws(APIFailure) -> Credential {
         guard let token = Self.credential("bearer", of: request), Self.isToken(token) else {
             return try bearer(request)
         }
         guard let secrets else { throw Self.noToken }
         if InstallToken.isMeant(by: token) {
-            guard let install = InstallToken.verified(token, apps: apps, secrets: secrets, now: now),
-                let app = apps[install.app]
-            else { throw Self.noToken }
-            return Credential(
-                caller: Caller(app: app, principal: Principal(kind: .install(install.creation), scopes: [.sdk])),
-                proof: .held)
+            let install = InstallToken.verified(token, apps: apps, secrets: secrets, now: now, inGrace: inGrace)
+            guard let install else { throw Self.noToken }
+            let isExpired = install.isExpired(now: now)
+            return try held(isExpired ? .expiredInstall(install.creation) : .install(install.creation), install.app)
         }
-        guard let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now), let app = apps[user.app]
+        guard let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now, inGrace: inGrace)
         else { throw Self.noToken }
-        return Credential(
-            caller: Caller(app: app, principal: Principal(kind: .user(user.userID), scopes: [.sdk])), proof: .held)
+        guard user.isExpired(now: now) else { return try held(.user(user.userID), user.app) }
+        // Tokens of earlier versions name no creation.
+        guard let creation = user.creation else { throw Self.noToken }
+        return try held(.expiredInstall(creation), user.app)
+    }
+
+    private func held(_ kind: Principal.Kind, _ id: AppID) throws(APIFailure) -> Credential {
+        guard let app = apps[id] else { throw Self.noToken }
+        return Credential(caller: Caller(app: app, principal: Principal(kind: kind, scopes: [.sdk])), proof: .held)
     }
 
     /// `Authorization: Bearer <key id>.<secret>`.
@@ -170,7 +182,7 @@ struct Credentials: Sendable {
     private static let noToken = APIFailure.unauthenticated("The credential does not check out.")
 
     /// The same words, but it counts: a key's secret can be guessed, a token cannot.
-    private static let unknown = {
+    static let unknown = {
         var failure = noToken
         failure.isGuess = true
         return failure

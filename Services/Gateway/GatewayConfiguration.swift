@@ -16,6 +16,8 @@ public struct GatewayConfiguration: Sendable {
     /// Requests that may wait for a reply at once.
     public var maxInFlight: Int
     public var maxConnections: Int
+    /// Of one client address.
+    public var maxConnectionsPerAddress: Int
     /// Bytes of a request body, after decompression.
     public var maxBodyBytes: Int
     /// How long a client may take to send a request, and stay connected without one.
@@ -44,6 +46,8 @@ public struct GatewayConfiguration: Sendable {
             try settings.integer("GATEWAY_REPLY_TIMEOUT_MS", default: 8000, in: 100...300_000))
         maxInFlight = try settings.integer("GATEWAY_MAX_IN_FLIGHT", default: 2000, in: 1...1_000_000)
         maxConnections = try settings.integer("GATEWAY_MAX_CONNECTIONS", default: 4000, in: 1...1_000_000)
+        maxConnectionsPerAddress = try settings.integer(
+            "GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", default: max(1, maxConnections / 8), in: 1...1_000_000)
         maxBodyBytes = try settings.integer("GATEWAY_MAX_BODY_BYTES", default: 131_072, in: 1024...200_000)
         clientTimeout = .seconds(try settings.integer("GATEWAY_CLIENT_TIMEOUT_SECONDS", default: 15, in: 1...3600))
         trustedProxies = try settings.text("GATEWAY_TRUSTED_PROXIES").map { try Self.networks($0) }

@@ -5,8 +5,8 @@ public import Contracts
 import Runtime
 import Storage
 
-/// A person that is gone here and is yet to be forgotten by the services that were told. It holds what they are told,
-/// in case they must be told again, and goes when all have answered.
+/// A person that is gone here, and how far the services are that were told. It holds what they are told, in case they must
+/// be told again, until all have answered; its certificate stays beside the person's tombstone (L60).
 public struct Erasure: Codable, Sendable, Hashable {
     /// How far another service is.
     public enum Part: Codable, Sendable, Hashable {
@@ -29,10 +29,10 @@ public struct Erasure: Codable, Sendable, Hashable {
     public struct Waiting: Codable, Sendable, Hashable {
         /// What it is answered at the end.
         enum Answer: Codable, Sendable, Hashable {
-            case erased(installs: Int)
+            case erased
             /// To `link.forget`, which waits for the user service only: the sync service waits for it itself.
             /// - also: another person that the same command erased.
-            case forgotten(userID: UserID, also: UserID?)
+            case forgotten(also: UserID?)
         }
 
         var source: SourceID
@@ -57,7 +57,7 @@ public struct Erasure: Codable, Sendable, Hashable {
         }
 
         var also: UserID? {
-            if case .forgotten(_, let also) = answer { also } else { nil }
+            if case .forgotten(let also) = answer { also } else { nil }
         }
     }
 
@@ -72,25 +72,39 @@ public struct Erasure: Codable, Sendable, Hashable {
     var externalID: ExternalID?
     /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
+    var certificate: ErasureCertificate
     public var user = Part.untold
     public var sync = Part.untold
     var waiting: [Waiting] = []
 
-    init(app: AppID, userID: UserID, externalID: ExternalID?, installIDs: [InstallID]) {
+    init(
+        app: AppID, userID: UserID, externalID: ExternalID?, installIDs: [InstallID], certificate: ErasureCertificate
+    ) {
         self.app = app
         self.userID = userID
         self.externalID = externalID
         self.installIDs = installIDs
+        self.certificate = certificate
     }
 
-    /// Whether nothing is left to do or to tell.
-    var isOver: Bool { user.isOver && sync.isOver && waiting.isEmpty }
+    /// Whether all that were told have done it.
+    var isOver: Bool { user.isOver && sync.isOver }
+
+    /// What the link and the user service did: the sync service asks for it, and knows its own part.
+    var part: ErasureCertificate {
+        var part = certificate
+        part.subject.mpids = []
+        part.heldByOthers = 0
+        part.done.sync = nil
+        part.done.verification = nil
+        return part
+    }
 }
 
 /// What the user or the sync service answered to a command of ours.
 public struct ForgetAnswer: Sendable, Hashable {
     public enum Outcome: Sendable, Hashable {
-        case done
+        case done(ErasureCertificate)
         /// The service and its reason, for people.
         case refused(String)
         /// Not the final answer.
@@ -108,11 +122,14 @@ public struct ForgetAnswer: Sendable, Hashable {
 
     init(_ reply: ReceivedReply) {
         forward = reply.commandId
+        let service = CommandType.service(of: reply.commandType) ?? "other"
         switch reply.status {
-        case .succeeded: outcome = .done
+        case .succeeded:
+            outcome =
+                reply.result(as: ErasureCertificate.self).map { .done($0) }
+                ?? .refused("The \(service) service did not say what it erased.")
         case .pending: outcome = .pending
         case .rejected, .expired:
-            let service = CommandType.service(of: reply.commandType) ?? "other"
             outcome = .refused(
                 "The \(service) service answered \(reply.reason ?? reply.status.rawValue): \(reply.message ?? "")")
         }
@@ -133,11 +150,12 @@ extension LinkDecider {
         guard let person = state.person(userID: command.userId), person.app == app.id else {
             throw Rejection(.userNotFound)
         }
-        guard var erasure = erasure(of: person) else {
-            return Decision(.succeeded(ErasureResult(userId: person.userID, installsRemoved: 0)))
+        var erasure = erasure(of: person)
+        if person.isErased, erasure.isOver, erasure.sync != .untold {
+            return Decision(.succeeded(erasure.certificate))
         }
-        let installs = person.isErased ? 0 : erasure.installIDs.count
-        try erasure.add(.init(context.command, .erased(installs: installs)))
+        try erasure.add(.init(context.command, .erased))
+        erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
         decision.remove(person, state)
         decision.tellUser(&erasure, context.forwardID(0))
@@ -148,23 +166,42 @@ extension LinkDecider {
 
     /// The sync service, which asks, need not be told (L43).
     func forget(_ command: ForgetPerson) throws(Rejection) -> Decision {
-        let persons = persons(command)
-        let begun = persons.enumerated().compactMap { number, person in
-            erasure(of: person).flatMap { $0.user == .done ? nil : (number: number, person: person, erasure: $0) }
-        }
-        guard let first = begun.first else {
-            return Decision(.succeeded(ForgottenPersonResult(userId: persons.first?.userID)))
-        }
+        let erasures = persons(command).map { (person: $0, erasure: erasure(of: $0)) }
+        let begun = erasures.enumerated().filter { $0.element.erasure.user != .done }
+        guard !begun.isEmpty else { return Decision(.succeeded(certificate(erasures.map(\.erasure)))) }
         var decision = Decision(.pending(nil))
-        for (place, entry) in begun.enumerated() {
+        for (number, entry) in begun {
             var erasure = entry.erasure
-            let other = begun.count == 2 ? begun[1 - place].person.userID : nil
-            try erasure.add(.init(context.command, .forgotten(userID: first.person.userID, also: other)))
+            let other = erasures.map(\.person.userID).first { $0 != entry.person.userID }
+            try erasure.add(.init(context.command, .forgotten(also: other)))
             decision.remove(entry.person, state)
-            decision.tellUser(&erasure, context.forwardID(entry.number))
+            decision.tellUser(&erasure, context.forwardID(number))
             decision.changes.append(.erasure(erasure))
         }
         return decision
+    }
+
+    /// L60.
+    func erasure(_ query: GetUserErasure) throws(Rejection) -> Decision {
+        guard let person = state.person(userID: query.userId), person.app == app.id,
+            let erasure = state.erasure(of: person.userID)
+        else { throw Rejection(.userNotFound, "No user with this id was erased.") }
+        return Decision(.succeeded(erasure.certificate))
+    }
+
+    /// The answer to `link.forget`.
+    private func certificate(_ erasures: [Erasure]) -> ErasureCertificate {
+        var certificate = emptyCertificate
+        certificate.completedAt = context.now
+        certificate.done = .init(link: .init(), user: .init())
+        for erasure in erasures { certificate.add(erasure.part) }
+        return certificate
+    }
+
+    private var emptyCertificate: ErasureCertificate {
+        ErasureCertificate(
+            requestId: context.command.id, erasedAt: moment, done: .init(),
+            remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
     }
 
     /// Whom the sync service means: one person, or two by the two names of one profile.
@@ -174,12 +211,19 @@ extension LinkDecider {
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
     }
 
-    /// What is to be done about the person, begun already or not. `nil` when it was erased before, and all have answered.
-    private func erasure(of person: Person) -> Erasure? {
-        if person.isErased { return state.erasure(of: person.userID) }
+    /// The moment of the command, which says what of a person came before its erasure.
+    private var moment: Timestamp { context.now }
+
+    /// What is to be done about the person, begun already or not.
+    private func erasure(of person: Person) -> Erasure {
+        if let begun = state.erasure(of: person.userID) { return begun }
+        let installIDs = state.installs(of: person.userID).map(\.id)
+        var certificate = emptyCertificate
+        certificate.subject.userIds = [person.userID]
+        certificate.done = .init(link: .init(persons: 1, installs: installIDs.count), user: .init())
         return Erasure(
-            app: person.app, userID: person.userID, externalID: person.externalID,
-            installIDs: state.installs(of: person.userID).map(\.id))
+            app: person.app, userID: person.userID, externalID: person.externalID, installIDs: installIDs,
+            certificate: certificate)
     }
 
     // MARK: The others' answers
@@ -200,21 +244,38 @@ extension LinkDecider {
                 Settlement($0.key(app: erasure.app), .rejected(Rejection(.serverError, why)))
             }
             erasure.waiting.removeAll { $0.waits(for: part) }
-        case .done where part == \.user && erasure.installIDs.count > Erasure.installsInPart:
-            erasure.installIDs.removeFirst(Erasure.installsInPart)
-            decision.askUser(&erasure, context.forwardID(0))
-        case .done:
-            erasure[keyPath: part] = .done
-            let done = erasure.waiting.filter { waiting in
-                [\Erasure.user, \.sync].allSatisfy { !waiting.waits(for: $0) || erasure[keyPath: $0].isOver }
+        case .done(let certificate):
+            erasure.certificate.add(certificate)
+            if part == \.user, erasure.installIDs.count > Erasure.installsInPart {
+                erasure.installIDs.removeFirst(Erasure.installsInPart)
+                decision.askUser(&erasure, context.forwardID(0))
+            } else {
+                erasure[keyPath: part] = .done
+                decision.settlements = settle(&erasure)
             }
-            decision.settlements = done.filter { !isElsewhere($0) }.map {
-                Settlement($0.key(app: erasure.app), .succeeded($0.result(erasure)))
-            }
-            erasure.waiting.removeAll { done.contains($0) }
         }
-        decision.changes.append(erasure.isOver ? .erasureOver(userID: erasure.userID) : .erasure(erasure))
+        decision.changes.append(.erasure(erasure))
         return decision
+    }
+
+    /// Answers those who wait for nothing any more. When all have done it, nothing is kept of the person but ids and counts.
+    private func settle(_ erasure: inout Erasure) -> [Settlement] {
+        if erasure.isOver {
+            erasure.certificate.completedAt = context.now
+            erasure.externalID = nil
+            erasure.installIDs = []
+        }
+        let over = erasure
+        let done = over.waiting.filter { waiting in
+            [\Erasure.user, \.sync].allSatisfy { !waiting.waits(for: $0) || over[keyPath: $0].isOver }
+        }
+        erasure.waiting.removeAll { done.contains($0) }
+        return done.filter { !isElsewhere($0) }.map { waiting in
+            let also = waiting.also.flatMap { state.erasure(of: $0) }
+            let answer =
+                waiting.answer == .erased ? over.certificate : certificate([over] + (also.map { [$0] } ?? []))
+            return Settlement(waiting.key(app: over.app), .succeeded(answer))
+        }
     }
 
     /// Whether the command still waits for the other person that it erased.
@@ -249,9 +310,11 @@ extension LinkDecider.Decision {
 
     fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.sync == .untold || erasure.sync == .refused else { return }
-        let command = ForgetProfiles(userId: erasure.userID, externalId: erasure.externalID)
+        let command = ForgetProfiles(
+            userId: erasure.userID, externalId: erasure.externalID, erasedAt: erasure.certificate.erasedAt)
         forwards.append(Forward(id: forward, command: command))
         erasure.sync = .asked(forward: forward)
+        erasure.certificate.completedAt = nil
     }
 }
 
@@ -266,14 +329,5 @@ extension Erasure {
     /// Whose answer the command with this id is.
     fileprivate func part(awaiting forward: CommandID) -> WritableKeyPath<Erasure, Part> {
         user.forward == forward ? \.user : \.sync
-    }
-}
-
-extension Erasure.Waiting {
-    fileprivate func result(_ erasure: Erasure) -> any CommandResult {
-        switch answer {
-        case .erased(let installs): ErasureResult(userId: erasure.userID, installsRemoved: installs)
-        case .forgotten(let userID, _): ForgottenPersonResult(userId: userID)
-        }
     }
 }

@@ -8,21 +8,37 @@ import Runtime
 extension LinkDecider {
     /// L28, L29.
     func register(_ command: RegisterInstall) throws(Rejection) -> Decision {
-        let known = try known(command.installId)  // L6
+        let known = known(command.installId)
         if let known { try checkStatus(of: known) }  // L7
         var install = known ?? Install(id: command.installId, app: app.id, device: command.device)
         install.device = command.device
-        var isNews = known?.device != command.device
-        var changes: [LinkState.Change] = []
-        if command.user == .new, install.userID == nil {
-            let person = try newPerson()
-            install = install.with(person.userID, .active, isNew: true)
-            changes = [.person(person)]
-            isNews = true
+        let isNews = known?.device != command.device
+        guard command.user == .new else { return registered(opened(install), known, isNews: isNews) }
+        if let userID = install.userID {
+            // Of another command: what an earlier life left is nobody's to take over (L54).
+            guard userID == context.newUserID else { throw Rejection(.userAlreadyExists) }
+            return registered(install, known, isNews: isNews)
         }
-        let opens = install.userID == nil && !install.isOpen
-        guard isNews || opens else { return Decision(.succeeded(result(install))) }
-        install.isOpen = install.userID == nil  // L27
+        let person = try newPerson()
+        install = install.with(person.userID, .active, isNew: true)
+        install.turn = context.moment
+        return registered(install, known, isNews: true, [.person(person)])
+    }
+
+    /// The linker's turn, which begins anew with each registration (L27, L45).
+    private func opened(_ install: Install) -> Install {
+        guard install.userID == nil else { return install }
+        var install = install
+        if let turn = install.turn, install.isOpen, turn.milliseconds >= context.moment.milliseconds { return install }
+        install.isOpen = true
+        install.turn = context.moment
+        return install
+    }
+
+    private func registered(
+        _ install: Install, _ known: Install?, isNews: Bool, _ changes: [LinkState.Change] = []
+    ) -> Decision {
+        guard install != known else { return Decision(.succeeded(result(install))) }
         let event = InstallRegistered(installId: install.id, device: install.device, userId: install.userID)
         return Decision(
             .succeeded(result(install)), changes: [.install(install)] + changes, events: isNews ? [event] : [])
@@ -36,17 +52,46 @@ extension LinkDecider {
     /// L24, L32.
     func detach(_ command: DetachInstall) throws(Rejection) -> Decision {
         let install = try found(command.installId)  // L5, L6
-        guard install.status != .deleted else { throw Rejection(.installDeleted) }
         guard let userID = install.userID else {
+            guard install.status != .deleted else { throw Rejection(.installDeleted) }
             // No linker is awaited any longer (L7a).
             var closed = install
             closed.isOpen = false
+            closed.turn = nil
             return Decision(.succeeded(result(install)), changes: install.isOpen ? [.install(closed)] : [])
         }
         let detached = install.with(nil, .none)
-        return Decision(
+        var decision = Decision(
             .succeeded(result(detached)), changes: [.install(detached)] + touchPerson(on: install),
             events: [InstallDetached(installId: install.id, userId: userID, version: detached.version)])
+        if command.cause == .creationFailed { giveBack(what: install, &decision) }
+        return decision
+    }
+
+    /// The creation on this install failed: who lost the person to it is as before, unless somebody else has the person
+    /// (L50).
+    private func giveBack(what install: Install, _ decision: inout Decision) {
+        let others = install.userID.map { state.installs(of: $0) }?.filter { $0.id != install.id } ?? []
+        // Who took the person over from this install gives it back past it (L51).
+        for other in others {
+            guard let place = other.superseded.firstIndex(where: { $0.isStill(install) }) else { continue }
+            var heir = other
+            heir.superseded.replaceSubrange(place...place, with: install.superseded)
+            decision.changes.append(.install(heir))
+        }
+        guard !others.contains(where: { $0.isActive || $0.activity == .suspended }) else { return }
+        for left in install.superseded {
+            guard var former = others.first(where: { left.isStill($0) }) else { continue }
+            former.activity = left.wasSuspended ? .suspended : .active
+            former.version += 1
+            decision.changes.append(.install(former))
+            decision.events.append(
+                InstallStatusChanged(
+                    installId: former.id, status: former.status, isActive: former.isActive, userId: former.userID,
+                    isLinked: person(on: former)?.externalID != nil, cause: .restored,
+                    inactiveBecause: former.inactiveBecause, version: former.version))
+            if former.isActive { return }
+        }
     }
 
     /// L26.
@@ -59,7 +104,8 @@ extension LinkDecider {
         install.activity = activity(of: install)
         let event = InstallStatusChanged(
             installId: install.id, status: install.status, isActive: install.isActive, userId: install.userID,
-            isLinked: person(on: install)?.externalID != nil, cause: .command, version: install.version)
+            isLinked: person(on: install)?.externalID != nil, cause: .command,
+            inactiveBecause: install.inactiveBecause, version: install.version)
         return Decision(
             .succeeded(result(install)), changes: [.install(install)] + touchPerson(on: install), events: [event])
     }
@@ -87,6 +133,20 @@ extension LinkDecider {
         InstallResult(
             installId: install.id, appId: install.app, userId: install.userID,
             externalId: person(on: install)?.externalID, status: install.status, isActive: install.isActive,
-            isUsersFirst: install.isUsersFirst, version: install.version)
+            inactiveBecause: install.inactiveBecause, isUsersFirst: install.isUsersFirst, version: install.version)
     }
+}
+
+extension Install {
+    /// Why the person is not active here, if it is not (L52).
+    var inactiveBecause: InactiveBecause? {
+        guard userID != nil, !isActive else { return nil }
+        if status != .enabled { return .disabled }
+        return activity == .standby ? .waitsForPhone : .superseded
+    }
+}
+
+extension Install.Superseded {
+    /// Whether this install is as it was left.
+    fileprivate func isStill(_ install: Install) -> Bool { install.id == installID && install.version == version }
 }

@@ -40,6 +40,7 @@ public struct LinkDecider {
         case .setInstallStatus(let command): try setStatus(command)
         case .eraseUser(let command): try erase(command)
         case .forget(let command): try forget(command)
+        case .getErasure(let query): try erasure(query)
         case .answered(let answer): take(answer)
         }
     }
@@ -48,17 +49,13 @@ public struct LinkDecider {
 
     var app: AppSettings { context.app }
 
-    /// The install with this id, if there is one (L6).
-    func known(_ installID: InstallID) throws(Rejection) -> Install? {
-        guard let install = state.install(installID) else { return nil }
-        guard install.app == app.id else { throw Rejection(.installDoesNotBelongToApp) }  // L6
-        return install
-    }
+    /// The app's install with this id, if there is one (L47).
+    func known(_ installID: InstallID) -> Install? { state.install(app.id, installID) }
 
-    /// The install with this id (L5, L6).
+    /// The app's install with this id (L5, L6).
     func found(_ installID: InstallID) throws(Rejection) -> Install {
-        guard let install = try known(installID) else { throw Rejection(.installNotFound) }  // L5
-        return install
+        if let install = known(installID) { return install }
+        throw Rejection(state.isKnown(installID) ? .installDoesNotBelongToApp : .installNotFound)
     }
 
     /// L7.
@@ -101,7 +98,32 @@ extension LinkDecider {
         let install = try found(request.installId)  // L5, L6
         try checkStatus(of: install)  // L7
         guard install.userID != nil || install.isOpen else { throw Rejection(.noLinkingInProgress) }  // L7a
-        return try connect(install, to: request.externalId)  // L8 to L15
+        if let age = lateness(on: install) { return tooLate(request, by: age) }
+        return try connect(install, to: request.externalId, by: .request)  // L8 to L15
+    }
+
+    /// By how many milliseconds the command is older than the install's turn, if that is too much (L46). Who is linked
+    /// has no turn.
+    private func lateness(on install: Install) -> Int64? {
+        guard let turn = install.turn else { return nil }
+        let age = turn.milliseconds - context.moment.milliseconds
+        let areBrokers = turn.isBrokers && context.moment.isBrokers
+        return age > (areBrokers ? Self.brokersTolerance : app.linking.clockTolerance) ? age : nil
+    }
+
+    /// The brokers of a cluster keep one time, in milliseconds.
+    private static let brokersTolerance: Int64 = 1000
+
+    /// L46. Counted, because it is also what a wrong clock looks like.
+    private func tooLate(_ request: LinkRequest, by age: Int64) -> Decision {
+        let rejection = Rejection(
+            .noLinkingInProgress,
+            "The request is \(age) ms older than the turn of whoever is on the install now. If it is not, the clock of its "
+                + "producer is wrong.")
+        let key: KeyID? = if case .apiKey(let key) = context.principal.kind { key } else { nil }
+        return Decision(
+            .rejected(rejection), changes: [.late(LateLink(app: app.id, key: key, age: age))],
+            events: [LinkRefused(installId: request.installId, reason: rejection.reason)])
     }
 
     /// The user service's word that somebody proved to be this person: the install need not be known or wait for a
@@ -109,12 +131,13 @@ extension LinkDecider {
     func establish(_ command: EstablishLink) throws(Rejection) -> Decision {
         try app.linking.check(externalID: command.externalId)  // L3
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
-        let known = try known(command.installId)  // L6
+        let known = known(command.installId)
         if let known { try checkStatus(of: known) }  // L7
         if command.mode == .linkExistingUser, known?.userID == nil { throw Rejection(.userNotFound) }
         var install = known ?? Install(id: command.installId, app: app.id, device: command.device)
         install.device = command.device
-        var decision = try connect(install, to: command.externalId)  // L8 to L15
+        let way: Way = command.mode == .create ? .creation : .request
+        var decision = try connect(install, to: command.externalId, by: way)  // L8 to L15
         guard known?.device != command.device else { return decision }
         let event = InstallRegistered(installId: install.id, device: install.device, userId: known?.userID)
         decision.events.insert(event, at: 0)
@@ -122,15 +145,20 @@ extension LinkDecider {
         return decision
     }
 
-    private func connect(_ install: Install, to externalID: ExternalID) throws(Rejection) -> Decision {
+    /// What is asked for: that the install's person be linked, or that a creation bring the external id's person.
+    private enum Way { case request, creation }
+
+    private func connect(
+        _ install: Install, to externalID: ExternalID, by way: Way
+    ) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
-            return try linkAgain(install, person, externalID)  // L9, L9a, L10
+            return try linkAgain(install, person, externalID, by: way)  // L9, L9a, L10, L53
         case let person? where person.externalID != nil:
             throw Rejection(.installLinkedToOtherUser)  // L8
-        case .some where owner != nil:
-            throw Rejection(.cannotLinkExistingPersonToOtherPerson)  // L15
+        case .some where owner != nil || way == .creation:
+            throw Rejection(.cannotLinkExistingPersonToOtherPerson)  // L15, L54
         case let person?:
             return try elect(install, for: person, externalID)  // L14
         case nil:
@@ -139,8 +167,9 @@ extension LinkDecider {
         }
     }
 
-    private func linkAgain(_ install: Install, _ person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision
-    {
+    private func linkAgain(
+        _ install: Install, _ person: Person, _ externalID: ExternalID, by way: Way
+    ) throws(Rejection) -> Decision {
         switch install.activity {
         case .active:
             return Decision(.succeeded(result(install, person)))  // L9
@@ -148,6 +177,8 @@ extension LinkDecider {
             return Decision(.succeeded(result(install, person)))  // L9
         case .standby:
             return try elect(install, for: person, externalID)  // L9a
+        case .deactivated where way == .creation:
+            return try elect(install, for: person, externalID)  // L53
         case .deactivated, .suspended, .none:
             throw Rejection(.installDeactivated)  // L10
         }
@@ -156,14 +187,17 @@ extension LinkDecider {
     /// Puts the person on the install and decides which of its installs is the active one: the new one, unless a phone
     /// has the person and the new one is a tablet (docs/link.md "Which install is active") (L21).
     private func elect(_ install: Install, for person: Person, _ externalID: ExternalID) throws(Rejection) -> Decision {
-        let others = state.installs(of: person.userID).filter {
-            $0.isActive && $0.id != install.id
-        }
-        guard others.count < 2 else { throw Rejection(.multipleInstallsActive) }  // L11
+        let others = state.installs(of: person.userID).filter { $0.id != install.id }
+        guard others.count(where: \.isActive) < 2 else { throw Rejection(.multipleInstallsActive) }  // L11
         let isNew = state.person(userID: person.userID) == nil
         let phone = others.first { install.waits(for: $0) }
-        let linked = install.with(person.userID, phone == nil ? .active : .standby, isNew: isNew)
-        let superseded = phone == nil ? others.map { $0.with(person.userID, .deactivated) } : []
+        var linked = install.with(person.userID, phone == nil ? .active : .standby, isNew: isNew)
+        // One that is disabled would be active again when it is enabled (L49).
+        let losers = phone == nil ? others.filter { $0.isActive || $0.activity == .suspended } : []
+        let superseded = losers.map { $0.with(person.userID, .deactivated) }
+        linked.superseded = zip(losers, superseded).map { loser, left in
+            .init(installID: left.id, version: left.version, wasSuspended: loser.activity == .suspended)
+        }
         var linkedPerson = person
         linkedPerson.externalID = externalID
         let event = Linked(
@@ -173,7 +207,7 @@ extension LinkDecider {
         let deactivations = superseded.map {
             InstallStatusChanged(
                 installId: $0.id, status: $0.status, isActive: false, userId: person.userID, isLinked: true,
-                cause: .superseded, version: $0.version)
+                cause: .superseded, inactiveBecause: $0.inactiveBecause, version: $0.version)
         }
         return Decision(
             .succeeded(result(linked, person, isNew: isNew)),

@@ -2,8 +2,11 @@
 
 import Apps
 public import Contracts
+import Logging
+import Metrics
 public import Runtime
 public import Storage
+import Synchronization
 
 /// Link requests: install -> external id -> user, and which install of a user is active (docs/link.md). Erasing a user
 /// begins here: the user and the sync service are told.
@@ -19,8 +22,11 @@ public struct LinkService: CommandService {
         .command(SetInstallStatus.self, LinkCommand.setInstallStatus),
         .command(EraseUser.self, LinkCommand.eraseUser),
         .command(ForgetPerson.self, LinkCommand.forget),
+        .command(GetUserErasure.self, LinkCommand.getErasure),
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
+
+    private let lateLinks = LateLinkLog()
 
     public init() {}
 
@@ -29,7 +35,12 @@ public struct LinkService: CommandService {
     ) throws -> LinkState {
         let store = LinkStore(transaction: transaction)
         var state = LinkState()
-        state.load(try store.installs(ids: Set(commands.compactMap { $0.0.installID })))
+        state.load(
+            try store.installs(
+                Set(
+                    commands.compactMap { command, context in
+                        command.installID.map { Install.Key(app: context.app.id, id: $0) }
+                    })))
         state.load(
             try store.persons(
                 Set(
@@ -38,6 +49,7 @@ public struct LinkService: CommandService {
                     })))
         try loadErasures(commands, store, &state)
         let isErasing = commands.contains { $0.0.erases }
+        let touchesAll = isErasing || commands.contains { $0.0.givesBack }
         var userIDs = Set(commands.compactMap { $0.0.userID })
         userIDs.formUnion(state.erasures.keys)
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
@@ -45,7 +57,13 @@ public struct LinkService: CommandService {
             commands.filter { mayCreatePerson($0, state, erasing: isErasing) }.map { $0.1.newUserID })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
         let persons = Set(state.persons.keys)
-        state.load(try isErasing ? store.allInstalls(of: persons) : store.activeInstalls(of: persons))
+        state.load(try touchesAll ? store.allInstalls(of: persons) : store.activeInstalls(of: persons))
+        // Of an id that the app does not know: whether another one does (L6).
+        let unknown = commands.compactMap { command, context in
+            command.makesInstall
+                ? nil : command.installID.flatMap { state.install(context.app.id, $0) == nil ? $0 : nil }
+        }
+        state.load(try store.installs(ids: Set(unknown)))
         return state
     }
 
@@ -61,9 +79,7 @@ public struct LinkService: CommandService {
         state.load(try store.erasures(awaiting: forwards))
         var others = Set(
             state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } })
-        for (command, _) in commands where command.erases {
-            others.formUnion(command.userID.map { [$0] } ?? [])
-        }
+        others.formUnion(commands.compactMap { $0.0.userID })
         state.load(try store.erasures(of: others))
     }
 
@@ -85,6 +101,32 @@ public struct LinkService: CommandService {
 
     public func save(_ state: LinkState, in transaction: any SQLTransaction) throws {
         try LinkStore(transaction: transaction).save(state)
+        if !state.lateLinks.isEmpty { lateLinks.note(state.lateLinks) }
+    }
+}
+
+/// L48. Tells people of link requests that came too late, once a minute: many of one key mean that its producer's clock is
+/// wrong.
+private final class LateLinkLog: Sendable {
+    private static let pause: Int64 = 60_000
+
+    private let logger = Logger(label: "identitybus.link")
+    private let lastTold = Mutex<Int64>(0)
+
+    func note(_ late: [LateLink]) {
+        Counter(label: "identity_late_links").increment(by: late.count)
+        guard let worst = late.max(by: { $0.age < $1.age }), isTime(now: Timestamp.now.milliseconds) else { return }
+        logger.warning(
+            "a link request is older than the turn of whoever is on its install: it comes late, or its producer's clock is wrong",
+            metadata: ["app": "\(worst.app)", "key": "\(worst.key?.text ?? "")", "milliseconds": "\(worst.age)"])
+    }
+
+    private func isTime(now: Int64) -> Bool {
+        lastTold.withLock { last in
+            guard now - last >= Self.pause else { return false }
+            last = now
+            return true
+        }
     }
 }
 
@@ -98,6 +140,7 @@ public enum LinkCommand: Sendable, Hashable {
     case setInstallStatus(SetInstallStatus)
     case eraseUser(EraseUser)
     case forget(ForgetPerson)
+    case getErasure(GetUserErasure)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
 
@@ -110,7 +153,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .query(let command): command.installId
         case .detachInstall(let command): command.installId
         case .setInstallStatus(let command): command.installId
-        case .eraseUser, .forget, .answered: nil
+        case .eraseUser, .forget, .getErasure, .answered: nil
         }
     }
 
@@ -120,7 +163,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .request(let command): command.externalId
         case .establish(let command): command.externalId
         case .forget(let command): command.externalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .answered: nil
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .answered: nil
         }
     }
 
@@ -129,6 +172,7 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .eraseUser(let command): command.userId
         case .forget(let command): command.userId
+        case .getErasure(let query): query.userId
         default: nil
         }
     }
@@ -141,12 +185,25 @@ public enum LinkCommand: Sendable, Hashable {
         }
     }
 
+    /// Whether an install that is not known is made.
+    var makesInstall: Bool {
+        switch self {
+        case .registerInstall, .establish: true
+        case .request, .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
+        }
+    }
+
+    /// Whether installs that are not active may come to be.
+    var givesBack: Bool {
+        if case .detachInstall(let command) = self { command.cause == .creationFailed } else { false }
+    }
+
     /// Whether the command may bring a person to life, whose id then comes from the command's.
     var mayCreatePerson: Bool {
         switch self {
         case .request, .establish: true
         case .registerInstall(let command): command.user == .new
-        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .answered: false
+        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
         }
     }
 }

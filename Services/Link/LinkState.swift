@@ -11,8 +11,8 @@ public struct LinkState: ServiceState, Sendable {
         case install(Install)
         case person(Person)
         case erasure(Erasure)
-        /// All have forgotten the person.
-        case erasureOver(userID: UserID)
+        /// A link request was refused because it is older than the install's turn (L46). Nothing is stored.
+        case late(LateLink)
     }
 
     private(set) var installs = Table<Install>()
@@ -22,9 +22,13 @@ public struct LinkState: ServiceState, Sendable {
 
     /// By external id.
     private var userIDs: [Scoped<ExternalID>: UserID] = [:]
-    private var installIDs: [UserID: Set<InstallID>] = [:]
+    private var installKeys: [UserID: Set<Install.Key>] = [:]
+    /// The apps that know an install id, of those that are here. Not the ones whose install was erased.
+    private var appsOf: [InstallID: Set<AppID>] = [:]
     /// By the forward that is waited for. Entries that are out of date stay; who looks there checks.
     private var awaited: [CommandID: UserID] = [:]
+
+    private(set) var lateLinks: [LateLink] = []
 
     public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = []) {
         load(installs)
@@ -32,7 +36,10 @@ public struct LinkState: ServiceState, Sendable {
         load(erasures)
     }
 
-    func install(_ id: InstallID) -> Install? { installs[id] }
+    func install(_ app: AppID, _ id: InstallID) -> Install? { installs[Install.Key(app: app, id: id)] }
+
+    /// Whether an app has an install with this id.
+    func isKnown(_ id: InstallID) -> Bool { appsOf[id]?.isEmpty == false }
 
     func person(userID: UserID) -> Person? { persons[userID] }
 
@@ -42,7 +49,7 @@ public struct LinkState: ServiceState, Sendable {
 
     /// The person's installs that are here, by id.
     func installs(of userID: UserID) -> [Install] {
-        (installIDs[userID] ?? []).sorted().compactMap { installs[$0] }
+        (installKeys[userID] ?? []).sorted().compactMap { installs[$0] }
     }
 
     func erasure(of userID: UserID) -> Erasure? { erasures[userID] }
@@ -75,13 +82,18 @@ public struct LinkState: ServiceState, Sendable {
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)
-        case .erasureOver(let userID): erasures.remove(userID)
+        case .late(let late): lateLinks.append(late)
         }
     }
 
     private mutating func index(_ install: Install, insteadOf previous: Install?) {
-        if let userID = previous?.userID { installIDs[userID]?.remove(install.key) }
-        if let userID = install.userID { installIDs[userID, default: []].insert(install.key) }
+        if let userID = previous?.userID { installKeys[userID]?.remove(install.key) }
+        if let userID = install.userID { installKeys[userID, default: []].insert(install.key) }
+        if install.isErased {
+            appsOf[install.id]?.remove(install.app)
+        } else {
+            appsOf[install.id, default: []].insert(install.app)
+        }
     }
 
     private mutating func index(_ person: Person, insteadOf previous: Person?) {
@@ -98,9 +110,28 @@ public struct LinkState: ServiceState, Sendable {
     }
 }
 
-/// An install as the link service knows it. Install ids are unique across apps, so that an install of another app can
-/// be told from an unknown one (L5, L6).
+/// A link request that came too late, for who runs the platform: a producer's clock may be wrong.
+public struct LateLink: Sendable, Hashable {
+    var app: AppID
+    /// The API key that it was sent with.
+    var key: KeyID?
+    /// By how much it is older than the turn, in milliseconds.
+    var age: Int64
+}
+
+/// An install as the link service knows it. It belongs to its app: another app may give the same id to an install of its
+/// own (L47).
 public struct Install: Sendable, Hashable {
+    public typealias Key = Scoped<InstallID>
+
+    /// An install that lost the person to another one, as it was left.
+    public struct Superseded: Codable, Sendable, Hashable {
+        var installID: InstallID
+        /// An install that has changed since is not what was left any more.
+        var version: Int64
+        var wasSuspended: Bool
+    }
+
     /// What the install is to its person. Kept per install, so that a broken "at most one active" can be seen.
     public enum Activity: String, Sendable, Hashable, CaseIterable {
         /// No person is on the install.
@@ -127,10 +158,15 @@ public struct Install: Sendable, Hashable {
     public var isOpen: Bool
     /// Counts the changes of status, person and activity, so that whoever hears of two knows which one is newer.
     public var version: Int64
+    /// When the present turn began: the linker's, or that of a person without an external id (L45).
+    public var turn: Moment?
+    /// From whom this install took its person over, the latest first: they get it back if the creation here fails (L50).
+    public var superseded: [Superseded] = []
 
     public init(
         id: InstallID, app: AppID, device: Device, status: InstallStatus = .enabled, userID: UserID? = nil,
-        activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0
+        activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0,
+        turn: Moment? = nil
     ) {
         self.id = id
         self.app = app
@@ -141,9 +177,15 @@ public struct Install: Sendable, Hashable {
         self.isUsersFirst = isUsersFirst
         self.isOpen = isOpen
         self.version = version
+        self.turn = turn
     }
 
     public var isActive: Bool { activity == .active }
+
+    /// What is left of an install whose person was erased.
+    var isErased: Bool { status == .deleted && userID == nil && device == Self.noDevice }
+
+    private static let noDevice = Device(kind: .other, platform: "erased")
 
     /// The same install with `userID` on it. `isNew` says that the person comes to life with this change.
     public func with(_ userID: UserID?, _ activity: Activity, isNew: Bool = false) -> Install {
@@ -153,13 +195,14 @@ public struct Install: Sendable, Hashable {
         install.activity = activity
         install.isOpen = false
         install.version += 1
+        install.turn = nil
+        if userID != self.userID { install.superseded = [] }
         return install
     }
 
     /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person (L36, L37).
     public var tombstone: Install {
-        Install(
-            id: id, app: app, device: Device(kind: .other, platform: "erased"), status: .deleted, version: version + 1)
+        Install(id: id, app: app, device: Self.noDevice, status: .deleted, version: version + 1)
     }
 }
 
@@ -224,13 +267,39 @@ public struct LinkStore {
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
             ]),
+        Migration(
+            number: 103, name: "installs belong to apps, and have turns",
+            statements: [
+                // The id goes first in the key: which apps know an id is asked too (L6).
+                """
+                CREATE TABLE installs_of_apps (
+                  install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
+                  model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
+                  is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL,
+                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, superseded TEXT,
+                  PRIMARY KEY (install_id, app))
+                """,
+                """
+                INSERT INTO installs_of_apps
+                  SELECT install_id, app, kind, platform, model, os_version, status, user_id, activity, is_users_first,
+                    version, is_open, NULL, 0, NULL FROM installs
+                """,
+                "DROP TABLE installs",
+                "ALTER TABLE installs_of_apps RENAME TO installs",
+                "CREATE INDEX installs_of_user ON installs (user_id, activity)",
+            ]),
     ]
 
     let transaction: any SQLTransaction
 
     // MARK: Reading
 
-    func installs(ids: Set<InstallID>) throws -> [Install] { try Install.table.find(ids, in: transaction) }
+    func installs(_ keys: Set<Install.Key>) throws -> [Install] { try Install.table.find(keys, in: transaction) }
+
+    /// Of any app.
+    func installs(ids: Set<InstallID>) throws -> [Install] {
+        try Install.table.find("install_id = $1", ids, in: transaction)
+    }
 
     func activeInstalls(of userIDs: Set<UserID>) throws -> [Install] {
         try Install.table.find("user_id = $1 AND activity = 'active'", userIDs, in: transaction)
@@ -272,11 +341,11 @@ extension Install: SQLKeyedRecord {
     public static let table = SQLTable<Install>("installs")
     public static var blank: Install { Install(id: "", app: "", device: Device(kind: .other, platform: "")) }
 
-    public var key: InstallID { id }
+    public var key: Key { Key(app: app, id: id) }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &app, .key)
         try columns.column("install_id", &id, .key)
-        try columns.column("app", &app, .fixed)
         try columns.column("kind", &device.kind)
         try columns.column("platform", &device.platform)
         try columns.column("model", &device.model)
@@ -291,6 +360,14 @@ extension Install: SQLKeyedRecord {
         try columns.column("is_users_first", &isUsersFirst)
         try columns.column("version", &version)
         try columns.column("is_open", &isOpen)
+        var (began, isBrokers) = (turn?.milliseconds, turn?.isBrokers ?? false)
+        try columns.column("turn_began", &began)
+        try columns.column("turn_is_brokers", &isBrokers)
+        turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
+        guard superseded.isEmpty || !columns.areWritten else { return try columns.json("superseded", &superseded) }
+        var text: String?
+        try columns.column("superseded", &text)
+        if let text { superseded = try columns.json([Superseded].self, from: text, in: "superseded") }
     }
 }
 
@@ -311,7 +388,10 @@ extension Person: SQLKeyedRecord {
 
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
-    public static var blank: Erasure { Erasure(app: "", userID: "", externalID: nil, installIDs: []) }
+    public static var blank: Erasure {
+        let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
+        return Erasure(app: "", userID: "", externalID: nil, installIDs: [], certificate: certificate)
+    }
 
     public var key: UserID { userID }
 

@@ -31,9 +31,9 @@ extension SyncDecider {
         guard var destination = state.profile(app, command.destinationMPID), !destination.isErased else {
             throw Rejection(.aliasError, "The destination MPID does not exist.")
         }
-        if source.isKnown(settings) || destination.isKnown(settings), !mayVouch {
-            throw Rejection(.verificationRequired)
-        }
+        let isSomebody = source.isKnown(settings) || destination.isKnown(settings)
+        if isSomebody { try requireVouching() }
+        try requireVouching(for: (source.identities + destination.identities).map(\.type))
         if let rule = dropRule(source, destination, window) {
             let event = AliasDropped(
                 aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: rule)
@@ -48,6 +48,8 @@ extension SyncDecider {
         // No new window can overlap the others.
         source.aliasWindows = open + [window]
         destination.aliasSources += 1
+        if !source.aliasedInto.contains(destination.mpid) { source.aliasedInto.append(destination.mpid) }  // S96
+        if !destination.aliasedFrom.contains(source.mpid) { destination.aliasedFrom.append(source.mpid) }
         let record = AliasRecord(
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,

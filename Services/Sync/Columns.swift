@@ -17,10 +17,15 @@ extension Profile: SQLKeyedRecord {
         try columns.column("last_seen", &lastSeen)
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
-        try columns.column("user_id", &userID)
+        var (user, externalID) = (mark?.userID, mark?.externalID)
+        try columns.column("user_id", &user)
+        try columns.column("link_external_id", &externalID)
+        mark = user.flatMap { user in externalID.map { LinkMark(userID: user, externalID: $0) } }
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)
         try columns.column("alias_sources", &aliasSources)
+        try columns.numbers("aliased_from", &aliasedFrom)
+        try columns.numbers("aliased_into", &aliasedInto)
         try columns.column("is_erased", &isErased)
     }
 }
@@ -59,6 +64,8 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.column("current_mpid", &current)
         try columns.column("anonymous_mpid", &anonymous)
         try columns.numbers("users", &users)
+        try columns.identities("identities", &identities)
+        try columns.column("last_move", &lastMove)
         try columns.bucket("tokens", "tokens_at", &bucket)
     }
 }
@@ -91,18 +98,34 @@ extension AliasRecord: SQLKeyedRecord {
 extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
-        Erasure(command: CommandKey(app: "", source: "", id: ""), mpids: [], waiting: [])
+        Erasure(
+            command: CommandKey(app: "", source: "", id: ""), certificate: ErasedProfile.blank.certificate, waiting: [])
     }
 
     public var key: CommandKey { command }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "command_id", &command, .key)
-        try columns.numbers("mpids", &mpids)
+        try columns.json("certificate", &certificate)
         var forwards = waiting.map(\.text).joined(separator: ",")
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
+    }
+}
+
+extension ErasedProfile: SQLKeyedRecord {
+    public static let table = SQLTable<ErasedProfile>("certificates")
+    public static var blank: ErasedProfile {
+        ErasedProfile(
+            key: Profile.Key(app: "", id: .max),
+            certificate: ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init()))
+    }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &key.app, .key)
+        try columns.column("mpid", &key.id, .key)
+        try columns.json("certificate", &certificate)
     }
 }
 

@@ -75,8 +75,6 @@ struct Draft: IdentityIndex {
 
     mutating func put(_ device: DeviceRecord) { devices[device.key] = device }
 
-    mutating func touch(_ device: DeviceRecord) { devices[device.key] = devices[device.key] ?? device }
-
     mutating func touch(_ losers: [Profile]) { losers.forEach { profiles[$0.mpid] = profile($0.mpid) ?? $0 } }
 
     /// Told after what the changes of profiles tell themselves.
@@ -92,7 +90,7 @@ struct Draft: IdentityIndex {
         var named: [Identity] = []
         for identity in identities {
             let isLogin = settings.loginIdentities.contains(identity.type)
-            if isLogin && ignoringLogins || !settings.nobody.contains(identity.value.text) {
+            if isLogin && ignoringLogins || !settings.nobody.contains(identity) {
                 named.append(identity)
             } else if isLogin {
                 throw SyncDecider.namesNobody(identity.type)
@@ -259,7 +257,7 @@ struct Draft: IdentityIndex {
     }
 
     private var changes: [SyncState.Change] {
-        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0) }
+        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0.withoutStaleMark(settings)) }
             // A value that nobody has leaves nothing behind, its bucket included (S67).
             + entries.values.sorted { $0.key < $1.key }.map {
                 .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)

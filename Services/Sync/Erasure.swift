@@ -9,15 +9,15 @@ import Storage
 public struct Erasure: Sendable, Hashable {
     /// The command that began it.
     public var command: CommandKey
-    public var mpids: [MPID]
+    public var certificate: ErasureCertificate
     /// The ids of the commands that were forwarded and are not answered.
     public var waiting: [CommandID]
     /// One of the others could not do its part.
     public var hasFailed = false
 
-    public init(command: CommandKey, mpids: [MPID], waiting: [CommandID]) {
+    public init(command: CommandKey, certificate: ErasureCertificate, waiting: [CommandID]) {
         self.command = command
-        self.mpids = mpids
+        self.certificate = certificate
         self.waiting = waiting
     }
 }
@@ -30,13 +30,15 @@ public struct ForwardAnswer: Sendable, Hashable {
     public var forwardID: CommandID
     /// The final answer is yet to come.
     public var isPending: Bool
-    public var hasSucceeded: Bool
+    /// What was done; `nil` when it could not be, or the answer does not say what was.
+    public var part: ErasureCertificate?
 }
 
 extension ForwardAnswer {
     init(_ reply: ReceivedReply) {
         self.init(
-            forwardID: reply.commandId, isPending: reply.status == .pending, hasSucceeded: reply.status == .succeeded)
+            forwardID: reply.commandId, isPending: reply.status == .pending,
+            part: reply.status == .succeeded ? reply.result(as: ErasureCertificate.self) : nil)
     }
 }
 
@@ -44,45 +46,42 @@ extension ForwardAnswer {
 
 /// Erasing somebody: here at once, in the other services by commands that each of them answers.
 extension SyncDecider {
-    /// S53.
+    /// S53, S93.
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        var profiles: [Profile] = []
-        if let mpid = command.mpid {
-            // One that is erased already is erased again: the first time may have failed elsewhere (S56).
-            profiles = [mpid].compactMap { state.profile(app, $0) }
-        } else if let identity = command.identity {
-            guard !settings.nobody.contains(identity.value.text) else { throw Self.namesNobody(identity.type) }
-            profiles = holders(of: identity)
+        let named = try named(command)
+        if let certificate = certificate(ofErased: named), certificate.completedAt != nil {
+            return Decision(.succeeded(certificate))
         }
-        guard !profiles.isEmpty else { throw Rejection(.notFoundError) }
-        let persons = profiles.flatMap(Self.persons)
-        return begin(profiles, .erase, persons, customerIDs: [])
+        let isEnforced = context.app.verification.mode == .enforce
+        let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
+        return begin(
+            named, .erase, persons: named.profiles.flatMap { Self.persons($0, persons) }, customerIDs: [],
+            users: persons == .none ? [] : named.profiles.compactMap(\.mark?.userID))
     }
 
     /// The link service asks for it, so it needs not be asked to do its part. Whoever it does not find here may still
-    /// have a session.
+    /// have a session (S95).
     func forget(_ command: ForgetProfiles) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        var profiles: [MPID: Profile] = [:]
-        if let externalID = command.externalId {
-            for profile in holders(of: Identity(.customerID, IdentityValue(externalID.text))) {
-                profiles[profile.mpid] = profile
-            }
+        return begin(
+            forgotten(command), .forget, persons: [],
+            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [],
+            users: command.userId.map { [$0] } ?? [])
+    }
+
+    /// S97.
+    func erasure(_ query: GetProfileErasure) throws(Rejection) -> Decision {
+        guard let row = state.certificates[Profile.Key(app: app, id: query.mpid)] else {
+            throw Rejection(.notFoundError, "No profile with this MPID was erased.")
         }
-        if let userID = command.userId {
-            for profile in state.profiles.values
-            where profile.app == app && profile.userID == userID {
-                profiles[profile.mpid] = profile
-            }
-        }
-        var decision = begin(
-            profiles.values.sorted { $0.mpid < $1.mpid }, .forget, [],
-            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [])
-        if let userID = command.userId {
-            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
-        }
-        return decision
+        return Decision(.succeeded(row.certificate))
+    }
+
+    /// The certificate of a profile that was erased before.
+    private func certificate(ofErased named: ErasedProfiles) -> ErasureCertificate? {
+        guard named.profiles.count == 1, let profile = named.profiles.first, profile.isErased else { return nil }
+        return state.certificates[profile.key]?.certificate
     }
 
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
@@ -91,59 +90,115 @@ extension SyncDecider {
         state.erasures[context.command].map { Decision(.pending(nil), changes: [.erasure($0)]) }
     }
 
-    private func holders(of identity: Identity) -> [Profile] {
-        let draft = Draft(state, context, .erase)
-        return draft.holders(of: identity).compactMap { draft.profile($0) }.sorted { $0.mpid < $1.mpid }
-    }
-
     /// The link service's persons of a profile.
-    private static func persons(_ profile: Profile) -> [ForgetPerson] {
-        let externalIDs = profile.values(of: .customerID).map(\.value)
-        var persons = externalIDs.map { ForgetPerson(externalId: ExternalID($0.text)) }
-        if let userID = profile.userID {
-            if persons.isEmpty { persons = [ForgetPerson(userId: userID)] } else { persons[0].userId = userID }
+    private static func persons(_ profile: Profile, _ which: EraseProfile.Persons) -> [ForgetPerson] {
+        let marked = profile.mark.map { [ForgetPerson(userId: $0.userID)] } ?? []
+        switch which {
+        case .none: return []
+        case .marked: return marked
+        case .byCustomerId:
+            let named = profile.values(of: .customerID).map { ForgetPerson(externalId: ExternalID($0.value.text)) }
+            guard let user = marked.first?.userId, var first = named.first else { return marked + named }
+            first.userId = user
+            return [first] + named.dropFirst()
         }
-        return persons
     }
 
-    /// S55.
+    /// S54, S55.
+    /// - Parameters:
+    ///   - persons: those whom the link service is to forget.
+    ///   - users: those of the link service who are gone, whatever is read of them later (S58).
     private func begin(
-        _ profiles: [Profile], _ cause: SyncCause, _ persons: [ForgetPerson], customerIDs: [IdentityValue]
+        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], customerIDs: [IdentityValue],
+        users: [UserID]
     ) -> Decision {
+        let profiles = (named.profiles + aliasSources(of: named)).sorted { $0.mpid < $1.mpid }
+        let mpids = profiles.map(\.mpid)
         var draft = Draft(state, context, cause)
-        for profile in profiles where !profile.isErased { draft.erase(profile) }
-        let mpids = profiles.map(\.mpid).sorted()
-        for profile in profiles where !profile.isErased { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
+        draft.touch(named.identities)
+        leaveAliases(into: mpids, &draft)
+        let gone = profiles.filter { !$0.isErased }
+        for profile in gone { draft.erase(profile) }
+        let aliases = state.aliases.values.sorted { $0.key < $1.key }.filter { alias in
+            alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination))
+        }
+        for alias in aliases {
+            draft.tell(
+                AliasDropped(
+                    aliasId: alias.key.id, sourceMPID: alias.source, destinationMPID: alias.destination, rule: .erased))
+        }
+        for profile in gone { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
+        let devices = leaveDevices(of: mpids, &draft)
+        var decision = draft.decision(.pending(nil))
+        decision.changes += aliases.map { .aliasDone($0.key) }
+        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
+        let sessions = ForgetSessions(
+            mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),
+            emails: Self.distinct(Self.values(of: .email, profiles)))
+        let commands: [any CommandMessage] = [sessions] + persons
+        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
+        let counts = ErasureCertificate.Counts.Sync(
+            profiles: gone.count, identities: gone.map(\.identities.count).reduce(0, +), devices: devices,
+            aliases: aliases.count)
+        let certificate = certificate(
+            of: named, cause, counts, others: named.others.subtracting(mpids).count,
+            .init(userIds: users, mpids: mpids))
+        let erasure = Erasure(
+            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id))
+        decision.changes.append(.erasure(erasure))
+        decision.changes += kept(certificate)
+        return decision
+    }
+
+    /// The certificate before anybody else has answered; of one that is erased again, what was done before counts.
+    private func certificate(
+        of named: ErasedProfiles, _ cause: SyncCause, _ counts: ErasureCertificate.Counts.Sync, others: Int,
+        _ subject: ErasureCertificate.Subject
+    ) -> ErasureCertificate {
+        let own = ErasureCertificate(
+            requestId: context.command.id, erasedAt: context.now, subject: subject,
+            done: .init(sync: counts, verification: .init()), heldByOthers: others,
+            remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
+        guard var whole = certificate(ofErased: named) else {
+            var own = own
+            if cause == .erase { own.done.answerForAll() }
+            return own
+        }
+        whole.done.answerForAll()
+        whole.add(own)
+        return whole
+    }
+
+    /// Beside each tombstone (S97).
+    private func kept(_ certificate: ErasureCertificate) -> [SyncState.Change] {
+        certificate.subject.mpids.map {
+            .certificate(ErasedProfile(key: Profile.Key(app: app, id: $0), certificate: certificate))
+        }
+    }
+
+    /// No device has any of these as user any more.
+    /// - Returns: how many had one.
+    private func leaveDevices(of mpids: [MPID], _ draft: inout Draft) -> Int {
+        var count = 0
         for device in state.devices.values.sorted(by: { $0.key < $1.key }) where device.key.app == app {
             let users = [device.current, device.anonymous].compactMap { $0 }
             guard users.contains(where: mpids.contains) else { continue }
             var after = device
             if let current = device.current, mpids.contains(current) {
                 after.current = nil
-                draft.tell(CurrentUserErased(deviceId: device.key.id, mpid: current, cause: cause))
+                after.countMove(now: draft.now)
+                draft.tell(
+                    CurrentUserErased(
+                        deviceId: device.key.id, mpid: current, cause: draft.cause, move: after.lastMove))
             }
             if device.anonymous.map(mpids.contains) == true { after.anonymous = nil }
             after.users.removeAll { mpids.contains($0.mpid) || draft.profile($0.mpid)?.isErased != false }
             // A device on which nobody else was seen is forgotten with its id, which often is an identity's value.
-            if after.isUnused { after.bucket = nil }
+            if after.isUnused { after = DeviceRecord(key: after.key) }
             draft.put(after)
+            count += 1
         }
-        var decision = draft.decision(.pending(nil))
-        for alias in state.aliases.values.sorted(by: { $0.key < $1.key })
-        where alias.key.app == app && (mpids.contains(alias.source) || mpids.contains(alias.destination)) {
-            decision.changes.append(.aliasDone(alias.key))
-        }
-        for userID in profiles.compactMap(\.userID) {
-            decision.changes.append(.forgotten(LinkedUser(app: app, id: userID)))
-        }
-        let sessions = ForgetSessions(
-            mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),
-            emails: Self.distinct(Self.values(of: .email, profiles)))
-        let commands: [any CommandMessage] = [sessions] + persons
-        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
-        let erasure = Erasure(command: context.command, mpids: mpids, waiting: decision.forwards.map(\.id))
-        decision.changes.append(.erasure(erasure))
-        return decision
+        return count
     }
 
     private static func values(of type: IdentityType, _ profiles: [Profile]) -> [IdentityValue] {
@@ -162,14 +217,22 @@ extension SyncDecider {
             })
         else { return Decision(.noted) }
         erasure.waiting.removeAll { $0 == answer.forwardID }
-        if !answer.hasSucceeded { erasure.hasFailed = true }
-        guard erasure.waiting.isEmpty else { return Decision(.noted, changes: [.erasure(erasure)]) }
+        if let part = answer.part { erasure.certificate.add(part) } else { erasure.hasFailed = true }
+        // Whom the link service found by a customer id is erased here too (S58).
+        let users = answer.part.map {
+            $0.subject.userIds.map { SyncState.Change.forgotten(LinkedUser(app: app, id: $0)) }
+        }
+        guard erasure.waiting.isEmpty else {
+            return Decision(.noted, changes: [.erasure(erasure)] + (users ?? []) + kept(erasure.certificate))
+        }
+        if !erasure.hasFailed { erasure.certificate.completedAt = context.now }
         let outcome: Outcome =
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
-            : .succeeded(ErasedProfilesResult(mpids: erasure.mpids))
+            : .succeeded(erasure.certificate)
         return Decision(
-            .noted, changes: [.erasureDone(erasure.command)], settlements: [Settlement(erasure.command, outcome)])
+            .noted, changes: [.erasureDone(erasure.command)] + (users ?? []) + kept(erasure.certificate),
+            settlements: [Settlement(erasure.command, outcome)])
     }
 }
 

@@ -31,7 +31,7 @@ extension SyncDecider {
             guard let created = draft.profile(mpid) else { throw Rejection(.internalError) }
             profile = created
         }
-        profile.userID = event.userId
+        profile.mark = LinkMark(userID: event.userId, externalID: event.externalId)
         draft.put(profile)
         var decision = draft.decision(.noted)
         decision.changes.append(.linked(user))

@@ -8,14 +8,12 @@ import Storage
 /// `sync.modify`: what a profile is given, and what it loses (docs/sync.md "Modify").
 extension SyncDecider {
     func modify(_ command: ModifyIdentities) throws(Rejection) -> Decision {
-        let touchesLogin = command.changes.contains { change in
-            settings.loginIdentities.contains { $0.rawValue == change.identityType }
-        }
-        if touchesLogin, !mayVouch { throw Rejection(.verificationRequired) }
+        try requireVouching(for: command.changes.compactMap { IdentityType(rawValue: $0.identityType) })
         var draft = Draft(state, context, .modify)
         guard let profile = draft.profile(command.mpid), !profile.isOrphaned else {
             throw Rejection(.notFoundError, "No profile with this MPID can be changed.")
         }
+        if profile.isKnown(settings) { try requireVouching() }  // S71
         let named = try draft.sift(SyncCommand.modify(command).identities, ignoringLogins: false)
         if let id = command.deviceId {
             var device = draft.device(id)
@@ -28,7 +26,7 @@ extension SyncDecider {
         var results: [SyncResult.ChangeResult] = []
         for change in command.changes {
             guard let type = IdentityType(rawValue: change.identityType) else { throw Rejection(.validationError) }
-            if let value = change.newValue, settings.nobody.contains(value) { continue }
+            if let value = change.newValue, settings.nobody.contains(Identity(type, IdentityValue(value))) { continue }
             let touched = try set(type, change, of: command.mpid, &draft)
             results += touched.map { SyncResult.ChangeResult(identityType: type, modifiedMPID: $0) }
         }
@@ -38,27 +36,8 @@ extension SyncDecider {
         let result = SyncResult(
             mpid: command.mpid, isLoggedIn: after.isKnown(settings), isEphemeral: after.isEphemeral(settings),
             changeResults: results, rule: .named)
-        tellDevices(&draft)
+        tellDevices(.named, &draft)
         return draft.decision(.succeeded(result))
-    }
-
-    /// The devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
-    /// current user was relied on (S38).
-    private func tellDevices(_ draft: inout Draft) {
-        let switched = draft.switched
-        guard !switched.isEmpty else { return }
-        let app = app
-        let devices = state.devices.values.filter { device in
-            device.key.app == app && device.current.map { switched[$0] != nil } == true
-        }
-        for device in devices.sorted(by: { $0.key < $1.key }) {
-            guard let current = device.current, let profile = switched[current] else { continue }
-            draft.touch(device)
-            draft.tell(
-                CurrentUserChanged(
-                    deviceId: device.key.id, previousMPID: current, mpid: current, cause: .modify, rule: .named,
-                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings)))
-        }
     }
 
     /// Sets or removes one identity. `oldValue` is advisory: where it is held it says which value goes; where it is not,
@@ -96,7 +75,8 @@ extension SyncDecider {
                 if settings.immutableIdentities.contains(type) {
                     throw Rejection(.validationError, "\(type.rawValue) is immutable and belongs to another profile.")
                 }
-                guard let held = draft.profile(other)?.held(new, settings) else { continue }
+                guard let owner = draft.profile(other), let held = owner.held(new, settings) else { continue }
+                if owner.isKnown(settings) { try requireVouching() }  // S71
                 draft.remove([held], from: other, .taken, takenBy: mpid)  // S36
                 touched.append(other)
             }

@@ -21,14 +21,18 @@ public struct Profile: Sendable, Hashable {
     /// Nothing is left but the MPID, which is never used again. Always an orphan too.
     public var isErased = false
     public var name: String?
-    /// The link service's user whose external id is this profile's customer id.
-    public var userID: UserID?
+    /// Whom a link says this is.
+    public var mark: LinkMark?
     /// The first-seen of a source aliased into this profile, when it was earlier.
     public var aliasedSince: Int64?
     /// The windows in which this profile was the source of an alias: those that an alias still reaches, or the last.
     public var aliasWindows: [ClosedRange<Int64>] = []
     /// How many aliases had this profile as destination.
     public var aliasSources: Int = 0
+    /// The sources of aliases whose destination is this profile, and the destinations of those whose source it is. Each
+    /// once.
+    public var aliasedFrom: [MPID] = []
+    public var aliasedInto: [MPID] = []
 
     public init(app: AppID, mpid: MPID, seen: Int64) {
         self.app = app
@@ -63,6 +67,29 @@ public struct Profile: Sendable, Hashable {
     func isEphemeral(_ settings: SyncSettings) -> Bool {
         settings.strategy.logout != .returnToDevices
             && !identities.contains { settings.priority.contains($0.type) }
+    }
+}
+
+/// A user of the link service, and the external id that a link gave it: the mark's profile has it as customer id.
+public struct LinkMark: Sendable, Hashable {
+    public var userID: UserID
+    public var externalID: ExternalID
+
+    public init(userID: UserID, externalID: ExternalID) {
+        self.userID = userID
+        self.externalID = externalID
+    }
+}
+
+extension Profile {
+    /// A profile that has lost the mark's customer id is the mark's no longer (S94).
+    func withoutStaleMark(_ settings: SyncSettings) -> Profile {
+        guard let mark, !holds(Identity(.customerID, IdentityValue(mark.externalID.text)), settings) else {
+            return self
+        }
+        var profile = self
+        profile.mark = nil
+        return profile
     }
 }
 

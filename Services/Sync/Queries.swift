@@ -9,7 +9,7 @@ extension SyncDecider {
     func search(_ request: SyncRequest) throws(Rejection) -> Decision {
         let given = request.identities
         guard !given.isEmpty else { throw Rejection(.lookupError) }
-        try requireVouching(for: given)
+        try requireVouching(for: given.map(\.type))
         var draft = Draft(state, context, .identify)
         let identities = try draft.sift(given, ignoringLogins: false)
         guard !identities.isEmpty else { return draft.nothingNamed }
@@ -18,7 +18,7 @@ extension SyncDecider {
         // What nobody has needs no row: whoever tries values is held up by the device (S66).
         try draft.throttle(identities.filter { !draft.holders(of: $0).isEmpty })
         if device.bucket != nil { draft.put(device) }
-        let resolver = Resolver(settings: settings, index: draft, current: device.current)
+        let resolver = resolver(draft, device)
         // Not thrown: the buckets stay emptied.
         guard let match = resolver.search(identities) else {
             return draft.decision(.rejected(Rejection(.notFoundError)))
@@ -35,7 +35,9 @@ extension SyncDecider {
                     rule: match.rule)))
     }
 
-    func users(_ command: GetDeviceUsers) -> Decision {
+    /// S71.
+    func users(_ command: GetDeviceUsers) throws(Rejection) -> Decision {
+        try requireVouching()
         let device = state.device(app, command.deviceId)
         let users = device.users.compactMap { user -> DeviceUsersResult.User? in
             guard let profile = state.profile(app, user.mpid), !profile.isErased else { return nil }

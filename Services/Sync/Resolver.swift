@@ -23,14 +23,20 @@ struct Resolver<Index: IdentityIndex> {
     var index: Index
     /// The device's current user, which wins ties.
     var current: MPID?
+    /// Anonymous profiles are found by devices' identities only (S72).
+    var isStrict = false
 
     /// Down the identity priority: each type narrows the candidates, and one that would leave none is passed over (S5).
     func match(_ identities: [Identity]) -> Match? {
         var candidates: [Profile]?
-        for type in settings.priority {
+        // Whatever an app's priority is: what is vouched for leads past what devices say (S72).
+        let priority =
+            isStrict
+            ? settings.priority.filter { !$0.isDevice } + settings.priority.filter(\.isDevice) : settings.priority
+        for type in priority {
             guard let identity = identities.first(where: { $0.type == type }) else { continue }
             let holders = index.holders(of: identity).compactMap { index.profile($0) }.filter {
-                isEligible($0, identities)
+                isEligible($0, identities) && (!isStrict || type.isDevice || $0.isKnown(settings))
             }
             guard !holders.isEmpty else { continue }
             if let before = candidates {
@@ -83,7 +89,7 @@ struct Resolver<Index: IdentityIndex> {
 
     /// A known profile is for those who name one of its login identities; one with immutable identities, for those who
     /// name one of these.
-    private func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
+    func isEligible(_ profile: Profile, _ identities: [Identity]) -> Bool {
         isNamed(profile, identities) && (settings.joinByLowerRank || !isSomebodyElse(profile, identities))
     }
 

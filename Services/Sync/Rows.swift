@@ -63,6 +63,10 @@ public struct DeviceRecord: Sendable, Hashable {
     public var anonymous: MPID?
     /// Newest last-seen first; the current user stands first (S19).
     public var users: [SeenUser] = []
+    /// The identities of devices that the last identify, login or logout named, if any of them did (S87).
+    public var identities: [Identity] = []
+    /// The number of its last move (S86).
+    public var lastMove: Int64 = 0
     public var bucket: TokenBucket?
 
     public init(key: Key) { self.key = key }
@@ -80,7 +84,12 @@ public struct DeviceRecord: Sendable, Hashable {
         users.insert(user, at: 0)
         users = Array(users.prefix(limit))
         current = mpid
+        countMove(now: now)
     }
+
+    /// Who its user is, or whether that one is known, is different now. A clock that goes back does not let the numbers go
+    /// back (S86).
+    mutating func countMove(now: Int64) { lastMove = max(lastMove + 1, now) }
 }
 
 /// An accepted alias that waits for its time.
@@ -113,4 +122,10 @@ public struct TokenBucket: Sendable, Hashable {
         let filled = min(bucket.thousandths + elapsed * Int64(perSecond), most)
         return filled < 1000 ? nil : TokenBucket(thousandths: filled - 1000, at: max(now, bucket.at))
     }
+}
+
+/// What stands beside an erased profile's tombstone.
+public struct ErasedProfile: Sendable, Hashable {
+    public var key: Profile.Key
+    public var certificate: ErasureCertificate
 }

@@ -27,6 +27,7 @@ public enum SyncCommand: Sendable, Hashable {
     case getUsers(GetDeviceUsers)
     case erase(EraseProfile)
     case forget(ForgetProfiles)
+    case getErasure(GetProfileErasure)
     /// An event of the link service.
     case linked(Linked)
     /// The reply to a forwarded command.
@@ -38,7 +39,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .erase, .forget, .linked, .answered: nil
+        case .alias, .applyAlias, .erase, .forget, .getErasure, .linked, .answered: nil
         }
     }
 
@@ -54,9 +55,9 @@ public enum SyncCommand: Sendable, Hashable {
                 return Identity(type, IdentityValue(value))
             }
         case .linked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
-        case .erase(let command): command.identity.map { [$0] } ?? []
+        case .erase(let command): command.named
         case .forget(let command): command.externalId.map { [Identity(.customerID, IdentityValue($0.text))] } ?? []
-        case .alias, .applyAlias, .getUsers, .answered: []
+        case .alias, .applyAlias, .getUsers, .getErasure, .answered: []
         }
     }
 
@@ -67,6 +68,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .alias(let command): [command.sourceMPID, command.destinationMPID]
         case .applyAlias(let command): [command.destinationMPID]
         case .erase(let command): command.mpid.map { [$0] } ?? []
+        case .getErasure(let query): [query.mpid]
         case .move, .search, .getUsers, .forget, .linked, .answered: []
         }
     }
@@ -75,7 +77,8 @@ public enum SyncCommand: Sendable, Hashable {
     var mayCreateProfile: Bool {
         switch self {
         case .move, .linked: true
-        case .search, .modify, .alias, .applyAlias, .getUsers, .erase, .forget, .answered: false
+        case .search, .modify, .alias, .applyAlias, .getUsers, .erase, .forget, .getErasure, .answered:
+            false
         }
     }
 
@@ -83,15 +86,28 @@ public enum SyncCommand: Sendable, Hashable {
     var isErasure: Bool {
         switch self {
         case .erase, .forget: true
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .linked, .answered: false
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .linked, .answered: false
         }
     }
 
-    /// Whether it may concern devices that it does not name: those whose current user it changes.
+    /// Whether it asks what became of an erasure.
+    var readsCertificates: Bool {
+        switch self {
+        case .erase, .getErasure: true
+        default: false
+        }
+    }
+
+    /// Whether it may concern devices that it does not name: those whose current user it changes, or may not take over.
     func reachesDevices(_ settings: SyncSettings) -> Bool {
-        guard case .modify(let command) = self else { return isErasure }
-        return command.changes.contains { change in
-            settings.loginIdentities.contains { $0.rawValue == change.identityType }
+        switch self {
+        case .modify(let command):
+            command.changes.contains { change in
+                settings.loginIdentities.contains { $0.rawValue == change.identityType }
+            }
+        case .move(_, let request):
+            request.identities.contains { settings.loginIdentities.contains($0.type) || !$0.type.isDevice }
+        default: isErasure
         }
     }
 
@@ -100,7 +116,7 @@ public enum SyncCommand: Sendable, Hashable {
         switch self {
         case .linked(let event): event.userId
         case .forget(let command): command.userId
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .answered: nil
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure, .answered: nil
         }
     }
 }
@@ -113,6 +129,14 @@ extension SyncRequest {
                 return nil
             }
             return Identity(type, IdentityValue(value))
+        }.sorted { $0.type < $1.type }
+    }
+}
+
+extension EraseProfile {
+    var named: [Identity] {
+        identities.compactMap { name, value in
+            IdentityType(rawValue: name).map { Identity($0, IdentityValue(value)) }
         }.sorted { $0.type < $1.type }
     }
 }

@@ -28,9 +28,10 @@ public struct SyncDecider {
             case .modify(let command): try modify(command)
             case .alias(let command): try alias(command)
             case .applyAlias(let command): applyAlias(command)
-            case .getUsers(let command): users(command)
+            case .getUsers(let command): try users(command)
             case .erase(let command): try erase(command)
             case .forget(let command): forget(command)
+            case .getErasure(let query): try erasure(query)
             case .linked(let event): try linked(event)
             case .answered(let answer): take(answer)
             }
@@ -43,20 +44,6 @@ public struct SyncDecider {
 
     var app: AppID { context.app.id }
     var settings: SyncSettings { context.app.sync }
-
-    /// S47. In an app that enforces verification, login identities are the word of the verification service or of the app's
-    /// backend; a device's own word is worth nothing.
-    var mayVouch: Bool {
-        context.app.verification.mode != .enforce || context.principal.kind == .service
-            || context.principal.scopes.contains(.identityVouch)
-    }
-
-    /// S48.
-    /// - Throws: `VERIFICATION_REQUIRED`.
-    func requireVouching(for identities: [Identity]) throws(Rejection) {
-        guard !settings.logins(identities).isEmpty, !mayVouch else { return }
-        throw Rejection(.verificationRequired)
-    }
 
     static func namesNobody(_ type: IdentityType) -> Rejection {
         Rejection(.validationError, "The value of \(type.rawValue) names nobody.")

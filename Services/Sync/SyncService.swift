@@ -21,6 +21,7 @@ public struct SyncService: CommandService {
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
+        .command(GetProfileErasure.self, SyncCommand.getErasure),
         .event(Linked.self, of: "link", SyncCommand.linked),
         .reply(from: ["link", "verification"]) { .answered(ForwardAnswer($0)) },
     ]
@@ -52,9 +53,14 @@ public struct SyncService: CommandService {
         state.newMPIDs = wanted.newMPIDs
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
-        state.load(try store.identities(wanted.identities), of: wanted.identities)
+        let identities = wanted.identities.union(remembered(commands, state))
+        state.load(try store.identities(identities), of: identities)
         state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
+        let ended = state.erasures.values.flatMap { erasure in
+            erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
+        }
+        state.load(try store.certificates(wanted.certificates.union(ended)))
         state.load(erased: try store.erased(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
@@ -75,11 +81,13 @@ public struct SyncService: CommandService {
         }
         state.load(try store.profiles(profiles))
         state.load(try store.profiles(of: wanted.erasedUsers))
+        if wanted.hasErasure { state.load(try store.profiles(aliasSources(state))) }
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
-            state.load(try store.devices(of: Set(state.profiles.keys)))
+            state.load(try store.devices(withCurrent: Set(state.profiles.keys)))
         }
         if wanted.hasErasure {
+            state.load(try store.devices(withAnonymous: Set(state.profiles.keys)))
             state.load(try store.aliases(of: Set(state.profiles.keys)))
             let seen = state.devices.values.flatMap { device in
                 device.users.map { Profile.Key(app: device.key.app, id: $0.mpid) }
@@ -97,6 +105,28 @@ public struct SyncService: CommandService {
         return state
     }
 
+    /// What devices are known by whose identities a service need not name (S88).
+    private func remembered(
+        _ commands: [(SyncCommand, DecisionContext)], _ state: SyncState
+    ) -> Set<IdentityEntry.Key> {
+        var keys: Set<IdentityEntry.Key> = []
+        for case (.move(_, let request), let context) in commands where context.principal.kind == .service {
+            for identity in state.device(context.app.id, request.deviceId).identities {
+                keys.insert(.init(app: context.app.id, identity, context.app.sync))
+            }
+        }
+        return keys
+    }
+
+    /// Whoever was aliased into a profile that may go.
+    private func aliasSources(_ state: SyncState) -> Set<Profile.Key> {
+        Set(
+            state.profiles.values.flatMap { profile in profile.aliasedFrom.map { Profile.Key(app: profile.app, id: $0) }
+            }
+        )
+        .subtracting(state.profiles.keys)
+    }
+
     /// What a batch has to know before anything is read.
     private struct Wanted {
         var aliases: Set<AliasRecord.Key> = []
@@ -109,6 +139,7 @@ public struct SyncService: CommandService {
         var erasedUsers: Set<LinkedUser> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
+        var certificates: Set<Profile.Key> = []
         var reachesDevices = false
         var hasErasure = false
 
@@ -122,6 +153,9 @@ public struct SyncService: CommandService {
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
+                if command.readsCertificates {
+                    certificates.formUnion(command.mpids.map { .init(app: app.id, id: $0) })
+                }
                 if let user = command.userID { users.insert(.init(app: app.id, id: user)) }
                 if command.mayCreateProfile {
                     let mpid = context.newMPID(0)

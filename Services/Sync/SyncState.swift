@@ -25,6 +25,7 @@ public struct SyncState: ServiceState, Sendable {
         case forgotten(LinkedUser)
         case erasure(Erasure)
         case erasureDone(CommandKey)
+        case certificate(ErasedProfile)
         /// A value that names nobody was passed over.
         case ignored(IdentityType)
     }
@@ -34,6 +35,7 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var devices = Table<DeviceRecord>()
     private(set) var aliases = Table<AliasRecord>()
     private(set) var erasures = Table<Erasure>()
+    private(set) var certificates = Table<ErasedProfile>()
     private(set) var erasedUsers: Set<LinkedUser> = []
 
     /// The MPIDs that the batch's commands give to profiles they make. Each is an HMAC, and asked for several times.
@@ -75,6 +77,8 @@ public struct SyncState: ServiceState, Sendable {
 
     mutating func load(_ rows: [Erasure]) { rows.forEach { erasures.load($0) } }
 
+    mutating func load(_ rows: [ErasedProfile]) { rows.forEach { certificates.load($0) } }
+
     mutating func load(erased users: Set<LinkedUser>) { erasedUsers.formUnion(users) }
 
     // MARK: Changes
@@ -95,6 +99,7 @@ public struct SyncState: ServiceState, Sendable {
             if erasedUsers.insert(user).inserted { changedUsers.insert(user) }
         case .erasure(let erasure): erasures.put(erasure)
         case .erasureDone(let command): erasures.remove(command)
+        case .certificate(let certificate): certificates.put(certificate)
         case .ignored(let type):
             ignored[type, default: 0] += 1
         }
@@ -169,11 +174,43 @@ public struct SyncStore {
                 "INSERT INTO linked_users (app, user_key, is_erased) SELECT app, user_key, 1 FROM forgotten_users",
                 "DROP TABLE forgotten_users",
             ]),
+        Migration(
+            number: 104, name: "marks of links name the external id, aliases both profiles",
+            statements: [
+                "ALTER TABLE profiles ADD COLUMN link_external_id TEXT",
+                "ALTER TABLE profiles ADD COLUMN aliased_from TEXT NOT NULL DEFAULT ''",
+                "ALTER TABLE profiles ADD COLUMN aliased_into TEXT NOT NULL DEFAULT ''",
+                "ALTER TABLE erasures ADD COLUMN held_by_others BIGINT NOT NULL DEFAULT 0",
+            ]),
+        Migration(
+            number: 105, name: "moves and identities of devices",
+            statements: [
+                "ALTER TABLE devices ADD COLUMN last_move BIGINT NOT NULL DEFAULT 0",
+                "ALTER TABLE devices ADD COLUMN identities TEXT NOT NULL DEFAULT '[]'",
+            ]),
+        Migration(
+            number: 106, name: "certificates of erasures",
+            statements: [
+                "DROP TABLE erasures",
+                """
+                CREATE TABLE erasures (
+                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate TEXT NOT NULL,
+                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, PRIMARY KEY (app, source, command_id))
+                """,
+                """
+                CREATE TABLE certificates (
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
+                """,
+            ]),
     ]
 
     let transaction: any SQLTransaction
 
     // MARK: Reading
+
+    func certificates(_ keys: Set<Profile.Key>) throws -> [ErasedProfile] {
+        try ErasedProfile.table.find(keys, in: transaction)
+    }
 
     func profiles(_ keys: Set<Profile.Key>) throws -> [Profile] { try Profile.table.find(keys, in: transaction) }
 
@@ -190,10 +227,13 @@ public struct SyncStore {
         try DeviceRecord.table.find(keys, in: transaction)
     }
 
-    /// The devices whose current or anonymous user is one of these; one may come twice.
-    func devices(of users: Set<Profile.Key>) throws -> [DeviceRecord] {
+    /// The devices whose current user is one of these.
+    func devices(withCurrent users: Set<Profile.Key>) throws -> [DeviceRecord] {
         try DeviceRecord.table.find("app = $1 AND current_mpid = $2", users, in: transaction)
-            + DeviceRecord.table.find("app = $1 AND anonymous_mpid = $2", users, in: transaction)
+    }
+
+    func devices(withAnonymous users: Set<Profile.Key>) throws -> [DeviceRecord] {
+        try DeviceRecord.table.find("app = $1 AND anonymous_mpid = $2", users, in: transaction)
     }
 
     func aliases(_ keys: Set<AliasRecord.Key>) throws -> [AliasRecord] {
@@ -271,6 +311,7 @@ public struct SyncStore {
 
     private func saveErasures(_ state: SyncState) throws {
         try Erasure.table.save(state.erasures, in: transaction)
+        try ErasedProfile.table.save(state.certificates, in: transaction)
         try ErasureForward.table.save(
             state.erasures.changed.flatMap { erasure in
                 erasure.waiting.map { ErasureForward(id: $0, command: erasure.command) }

@@ -3,46 +3,53 @@
 import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// Identify, login and logout: which profile the device has now (docs/sync.md "Identify, login, logout").
 extension SyncDecider {
     func move(_ operation: SyncCommand.Operation, _ request: SyncRequest) throws(Rejection) -> Decision {
         // Best match has no known users: its logins and logouts are identifies.
         let isLogout = operation == .logout && settings.strategy.logout != .identify
-        let mayBeEmpty = isLogout && context.principal.kind == .service  // S18
+        let mayBeEmpty = operation == .logout || operation == .identify && isService  // S3, S18
         let given = request.identities
         guard mayBeEmpty || !given.isEmpty else { throw Rejection(.lookupError) }
         guard !madeAnErasedProfile else { throw Rejection(.profileErased) }  // S57
-        if !isLogout { try requireVouching(for: given) }
+        if !isLogout { try requireVouching(for: given.map(\.type)) }
         var draft = Draft(state, context, operation.cause)
         let named = try draft.sift(given, ignoringLogins: isLogout)
         guard mayBeEmpty || !named.isEmpty else { return draft.nothingNamed }
-        let identities = named.filter { !isLogout || !settings.loginIdentities.contains($0.type) }
+        // S18, S75.
+        let counting = named.filter {
+            !isLogout || !settings.loginIdentities.contains($0.type) && (mayVouch || $0.type.isDevice)
+        }
         var device = draft.device(request.deviceId)
         try draft.throttle(&device)
+        let identities = counting + remember(counting, isAll: operation == .identify && !given.isEmpty, &device)
         try draft.throttle(identities)
         let before = device.current.flatMap { draft.profile($0) }
 
-        let choice = choose(isLogout, identities, device, draft)
+        var choice =
+            (given.isEmpty ? keep(isLogout, device, draft) : nil) ?? choose(isLogout, identities, device, draft)
+        // S74.
+        if let match = choice.mpid.flatMap({ draft.profile($0) }), !mayTakeOver(match, naming: identities, on: device) {
+            choice = Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
+        }
         draft.touch(choice.losers)
         draft.touch(identities)
         let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
         let known = draft.profile(mpid)
         draft.attach(identities, to: mpid)
         try requireLogin(identities, of: mpid, draft)
-        if operation == .login, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
+        let mayName = operation == .login && isVoucher  // S76
+        if mayName, request.clearAnonymousUser == true { clearAnonymous(of: &device, &draft, but: mpid) }
         draft.settleOrphans()
         guard var profile = draft.profile(mpid) else { throw Rejection(.internalError) }
         profile.lastSeen = draft.now
-        if operation == .login, let name = request.name { profile.name = name }
+        if mayName, let name = request.name { profile.name = name }
         draft.put(profile)
 
         let isKnown = profile.isKnown(settings)
-        if isKnown, device.anonymous == mpid { device.anonymous = nil }
-        if !isKnown { device.anonymous = mpid }
-        device.move(to: mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
-        draft.put(device)
-
+        place(device, profile, &draft)
         var rule = choice.rule
         if choice.mpid != nil, known?.isKnown(settings) == false, isKnown { rule = .converted }
         let isEphemeral = profile.isEphemeral(settings)
@@ -50,18 +57,34 @@ extension SyncDecider {
             draft.tell(
                 CurrentUserChanged(
                     deviceId: request.deviceId, previousMPID: before?.mpid, mpid: mpid, cause: operation.cause,
-                    rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral))
+                    rule: rule, isLoggedIn: isKnown, isEphemeral: isEphemeral, move: device.lastMove))
         }
+        tellDevices(rule, but: request.deviceId, &draft)
         return draft.decision(
             .succeeded(
                 SyncResult(
-                    mpid: mpid, previousMPID: before?.mpid, isLoggedIn: isKnown, isEphemeral: isEphemeral,
-                    matchedIdentities: choice.mpid == nil ? [:] : profile.matched(identities, settings),
+                    mpid: mpid, previousMPID: before?.mpid, move: device.lastMove, isLoggedIn: isKnown,
+                    isEphemeral: isEphemeral,
+                    matchedIdentities: choice.mpid == nil ? [:] : profile.matched(counting, settings),
                     previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
                     rule: rule)))
     }
 
+    /// S13.
+    private func place(_ device: DeviceRecord, _ profile: Profile, _ draft: inout Draft) {
+        var device = device
+        let isKnown = profile.isKnown(settings)
+        if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
+        if !isKnown { device.anonymous = profile.mpid }
+        device.move(to: profile.mpid, now: draft.now, remembering: settings.limits.usersPerDevice)
+        draft.put(device)
+    }
+
     // MARK: Which profile
+
+    func resolver(_ draft: Draft, _ device: DeviceRecord) -> Resolver<Draft> {
+        Resolver(settings: settings, index: draft, current: device.current, isStrict: enforces)
+    }
 
     /// The profile to move to; no MPID for a new one.
     private struct Choice {
@@ -73,7 +96,7 @@ extension SyncDecider {
     private func choose(
         _ isLogout: Bool, _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft
     ) -> Choice {
-        let resolver = Resolver(settings: settings, index: draft, current: device.current)
+        let resolver = resolver(draft, device)
         if isLogout { return chooseForLogout(identities, device, draft, resolver) }
         let hasLogin = identities.contains { settings.loginIdentities.contains($0.type) }
         if settings.strategy.lookup == .userIDThenEmail, hasLogin {
@@ -106,6 +129,52 @@ extension SyncDecider {
         }
         guard let match = resolver.match(identities) else { return Choice(rule: .createdForLogout) }
         return Choice(mpid: match.profile.mpid, rule: .returnedToAnonymous, losers: match.losers)
+    }
+
+    // MARK: What services need not name
+
+    var isService: Bool { context.principal.kind == .service }
+
+    /// The device is known by these from now on. A service, which does not know what devices have, means those that the
+    /// device was known by before, unless it names others (S87, S88).
+    /// - Parameter isAll: nothing is added to what is named.
+    private func remember(_ named: [Identity], isAll: Bool, _ device: inout DeviceRecord) -> [Identity] {
+        let ofDevice = named.filter(\.type.isDevice)
+        if !ofDevice.isEmpty { device.identities = ofDevice }
+        return ofDevice.isEmpty && isService && !isAll ? device.identities : []
+    }
+
+    /// A service that names nobody leaves the user there, but for a known one at a logout (S89).
+    private func keep(_ isLogout: Bool, _ device: DeviceRecord, _ draft: Draft) -> Choice? {
+        guard isService, let current = device.current.flatMap({ draft.profile($0) }), !current.isOrphaned,
+            !(isLogout && current.isKnown(settings))
+        else { return nil }
+        return Choice(mpid: current.mpid, rule: .kept)
+    }
+
+    // MARK: Other devices
+
+    /// The other devices whose current user became known or anonymous learn of it. Their rows are written: that this is their
+    /// current user was relied on (S38).
+    /// - Parameter own: the device that the command moved; it is told by itself.
+    func tellDevices(_ rule: SyncRule, but own: DeviceID? = nil, _ draft: inout Draft) {
+        let switched = draft.switched
+        guard !switched.isEmpty else { return }
+        let app = app
+        let devices = state.devices.values.filter { device in
+            device.key.app == app && device.key.id != own && device.current.map { switched[$0] != nil } == true
+        }
+        for device in devices.sorted(by: { $0.key < $1.key }) {
+            guard let current = device.current, let profile = switched[current] else { continue }
+            var device = draft.device(device.key.id)
+            device.countMove(now: draft.now)
+            draft.put(device)
+            draft.tell(
+                CurrentUserChanged(
+                    deviceId: device.key.id, previousMPID: current, mpid: current, cause: draft.cause, rule: rule,
+                    isLoggedIn: profile.isKnown(settings), isEphemeral: profile.isEphemeral(settings),
+                    move: device.lastMove))
+        }
     }
 
     // MARK: What it is given

@@ -18,13 +18,26 @@ extension UserDecider {
             try waitAlong(&creation.commands.repeats, beside: 1)
             return later(install.with(.creating(creation)))
         case .present(let account), .linking(let account, _):
-            // No longer than the code could be redeemed: who finds it later gets nothing for it.
-            guard let digest, account.registration.redeemed == .init(digest: digest, purpose: .create),
-                let code = state.code(digest), code.expires > now
-            else { throw Rejection(.userAlreadyExists) }  // U12
+            if isRepeated(digest, account) { return Decision(user(account, install.id)) }
+            guard case .present = install.state else { throw Rejection(.userAlreadyExists) }  // U12
+            return try electAnew(command, account, install)
+        case .electing(let account, var election):
+            if digest == election.code.digest {
+                try waitAlong(&election.commands.repeats, beside: 1)
+                return later(install.with(.electing(account, election)))
+            }
+            guard isRepeated(digest, account) else { throw Rejection(.userAlreadyExists) }
             return Decision(user(account, install.id))
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
+    }
+
+    /// Whether this code brought the user. No longer than it could be redeemed: who finds it later gets nothing for it.
+    private func isRepeated(_ digest: CodeDigest?, _ account: Account) -> Bool {
+        guard let digest, account.registration.redeemed == .init(digest: digest, purpose: .create),
+            let code = state.code(digest)
+        else { return false }
+        return code.expires > now
     }
 
     private func begin(_ command: CreateUser) throws(Rejection) -> Decision {
@@ -92,14 +105,11 @@ extension UserDecider {
         _ answer: LinkAnswer.Outcome, _ question: Creation.Question, _ creation: Creation, _ install: Installation
     ) -> Decision {
         switch answer {
-        case .facts(let facts):
-            // A user without a code is a new one; what is linked was left from an earlier life (U21).
-            let isLeftover = creation.code == nil && facts.isLinked
-            guard isLeftover, question.attempt == .first else { return arrive(facts, creation, install) }
-            return detachFirst(question, creation, install)
+        case .facts(let facts): return arrive(facts, creation, install)
         case .rejected(let rejection):
+            // Left from an earlier life (U21).
             let leftovers: [ReasonCode] = [
-                .installLinkedToOtherUser, .installDeactivated, .cannotLinkExistingPersonToOtherPerson,
+                .installLinkedToOtherUser, .cannotLinkExistingPersonToOtherPerson, .userAlreadyExists,
             ]
             guard leftovers.contains(rejection.reason), question.attempt == .first else {
                 return fail(Failure(rejection), creation, install)
@@ -118,7 +128,7 @@ extension UserDecider {
         creation.step = .asking(question)
         return Decision(
             .noted, changes: put(install.with(.creating(creation))),
-            forwards: [forward(DetachInstall(installId: install.id), expiry: question.expiry)])
+            forwards: [forward(DetachInstall(installId: install.id, cause: .leftover), expiry: question.expiry)])
     }
 
     private func askAgain(

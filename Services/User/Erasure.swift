@@ -12,14 +12,21 @@ extension UserDecider {
         let named = command.installIds.compactMap { install($0) }
         let known = state.installs(app.id, of: command.userId)
         let installs = Set(known + named).sorted { $0.key < $1.key }
-        var decision = Decision(.succeeded(ForgottenUserResult(installsRemoved: installs.count)))
+        let codes = command.externalId.map { state.codes(app.id, $0) } ?? []
+        var decision = Decision(
+            .succeeded(
+                ErasureCertificate(
+                    requestId: context.command.id, erasedAt: now, completedAt: now,
+                    subject: .init(userIds: [command.userId]),
+                    done: .init(user: .init(installs: installs.count, codes: codes.count)),
+                    remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))))
         for install in installs {
             let closed = close(install, .userErased)
             decision.changes += closed.changes
             decision.events += closed.events
             decision.settlements += closed.settlements
         }
-        decision.changes += (command.externalId.map { state.codes(app.id, $0) } ?? []).map { .removeCode($0) }
+        decision.changes += codes.map { .removeCode($0) }
         decision.changes.append(.user(id: command.userId, isErased: true))  // U36
         if !state.isErased(command.userId) { decision.events.append(UserForgotten(userId: command.userId)) }
         return decision
@@ -50,7 +57,7 @@ extension UserDecider {
     private func ending(_ install: Installation, _ whyLost: Loss) -> any EventMessage {
         switch install.state {
         case .creating: UserCreationFailed(installId: install.id, reason: whyLost.reason)
-        case .present, .linking:
+        case .present, .linking, .electing:
             switch whyLost {
             case .noUser: UserReset(installId: install.id, userId: nil)
             case .userErased: UserDeactivated(installId: install.id, userId: nil, cause: .erased)

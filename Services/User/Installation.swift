@@ -13,6 +13,8 @@ public struct Installation: Sendable, Hashable {
         case present(Account)
         /// There is a user for the SDK to use, and its link is on its way.
         case linking(Account, PendingLink)
+        /// There is a user that is not active here, and the link service is asked to make it so.
+        case electing(Account, Election)
         /// The link service is asked to take off whatever is on the install.
         case resetting(Reset)
     }
@@ -33,7 +35,7 @@ public struct Installation: Sendable, Hashable {
     public var key: InstallKey { InstallKey(app: app, id: id) }
 }
 
-/// Two apps may use one install id; which of them owns the install is for the link service to say.
+/// Two apps may use one install id (L47).
 public typealias InstallKey = Scoped<InstallID>
 
 /// How an install came to us: on which device, by which creation.
@@ -79,7 +81,7 @@ extension Installation {
     var facts: LinkFacts {
         switch state {
         case .creating(let creation): creation.facts
-        case .present(let account), .linking(let account, _): account.facts
+        case .present(let account), .linking(let account, _), .electing(let account, _): account.facts
         case .resetting(let reset): reset.facts
         }
     }
@@ -94,6 +96,8 @@ extension Installation {
         case .present(let account): return Account(account.registration, facts).map { with(.present($0)) }
         case .linking(let account, let link):
             return Account(account.registration, facts).map { with(.linking($0, link)) }
+        case .electing(let account, let election):
+            return Account(account.registration, facts).map { with(.electing($0, election)) }
         case .resetting(var reset):
             reset.facts = facts
             return with(.resetting(reset))
@@ -104,7 +108,8 @@ extension Installation {
     var creation: String? {
         switch state {
         case .creating(let creation): creation.registration.creation
-        case .present(let account), .linking(let account, _): account.registration.creation
+        case .present(let account), .linking(let account, _), .electing(let account, _):
+            account.registration.creation
         case .resetting(let reset): reset.registration?.creation
         }
     }
@@ -115,6 +120,7 @@ extension Installation {
         case .creating(let creation): creation.forward
         case .present: nil
         case .linking(_, let link): link.forward
+        case .electing(_, let election): election.forward
         case .resetting(let reset): reset.forward
         }
     }
@@ -124,6 +130,7 @@ extension Installation {
         switch state {
         case .creating(let creation): creation.code
         case .linking(_, let link): link.code
+        case .electing(_, let election): election.code
         case .present, .resetting: nil
         }
     }
@@ -134,6 +141,7 @@ extension Installation {
         case .creating(let creation): creation.waiting
         case .present: []
         case .linking(_, let link): link.waiting
+        case .electing(_, let election): election.commands.all
         case .resetting(let reset): reset.waiting
         }
     }
@@ -144,6 +152,7 @@ extension Installation {
         case .creating(let creation): creation.resets
         case .present: []
         case .linking(_, let link): link.resets
+        case .electing(_, let election): election.resets
         case .resetting(let reset): reset.resets
         }
     }
@@ -153,7 +162,7 @@ extension Installation {
         switch state {
         case .creating(let creation): creation.deadline.map { (creation.commands.first, $0) }
         case .linking(_, let link): link.deadline.map { (link.commands.first, $0) }
-        case .present, .resetting: nil
+        case .present, .electing, .resetting: nil
         }
     }
 }

@@ -14,6 +14,8 @@ public struct LinkFacts: Sendable, Hashable {
         public var isActive: Bool
         /// Whether the user came to life on this install.
         public var isUsersFirst: Bool
+        /// Whether the install is a tablet that came when a phone had the user, and was never active.
+        public var waitsForPhone = false
     }
 
     public var version: Int64
@@ -31,12 +33,15 @@ public struct LinkFacts: Sendable, Hashable {
     }
 
     public init(
-        version: Int64, userID: UserID?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool, status: InstallStatus
+        version: Int64, userID: UserID?, isLinked: Bool, isActive: Bool, isUsersFirst: Bool,
+        waitsForPhone: Bool = false, status: InstallStatus
     ) {
         self.version = version
         self.status = status
         user = userID.map {
-            KnownUser(id: $0, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst)
+            KnownUser(
+                id: $0, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst,
+                waitsForPhone: waitsForPhone)
         }
     }
 
@@ -47,6 +52,13 @@ public struct LinkFacts: Sendable, Hashable {
     /// U16.
     public var isRemoteEnabled: Bool { isActive && status == .enabled }
 
+    /// U76. The link service says which of its reasons is the strongest; a status that came later counts here too.
+    public var inactiveBecause: InactiveBecause? {
+        guard let user, !isRemoteEnabled else { return nil }
+        if status != .enabled { return .disabled }
+        return user.waitsForPhone ? .waitsForPhone : .superseded
+    }
+
     /// The newer of the two.
     func updated(by facts: LinkFacts) -> LinkFacts { facts.version > version ? facts : self }
 }
@@ -56,28 +68,30 @@ extension LinkFacts {
     init(_ result: LinkResult) {
         self.init(
             version: result.version, userID: result.userId, isLinked: true, isActive: result.isActive,
-            isUsersFirst: result.personCreated, status: .enabled)
+            isUsersFirst: result.personCreated, waitsForPhone: !result.isActive, status: .enabled)
     }
 
     /// The answer to the other link commands.
     init(_ result: InstallResult) {
         self.init(
             version: result.version, userID: result.userId, isLinked: result.externalId != nil,
-            isActive: result.isActive, isUsersFirst: result.isUsersFirst, status: result.status)
+            isActive: result.isActive, isUsersFirst: result.isUsersFirst,
+            waitsForPhone: result.inactiveBecause == .waitsForPhone, status: result.status)
     }
 
     init(_ event: Linked) {
         self.init(
             version: event.version, userID: event.userId, isLinked: true,
-            isActive: event.activeInstallId == event.installId,
-            isUsersFirst: event.personCreated, status: .enabled)
+            isActive: event.activeInstallId == event.installId, isUsersFirst: event.personCreated,
+            waitsForPhone: event.activeInstallId != event.installId, status: .enabled)
     }
 
     /// - Parameter known: for what the event does not tell.
     init(_ event: InstallStatusChanged, _ known: LinkFacts) {
         self.init(
             version: event.version, userID: event.userId, isLinked: event.isLinked, isActive: event.isActive,
-            isUsersFirst: known.isUsersFirst, status: event.status)
+            isUsersFirst: known.isUsersFirst, waitsForPhone: event.inactiveBecause == .waitsForPhone,
+            status: event.status)
     }
 
     init(_ event: InstallDetached, _ known: LinkFacts) {
@@ -102,7 +116,7 @@ extension UserDecider {
         if !isAwaited, isErased(changed) { return close(changed, .userErased) }
         switch changed.state {
         case .creating, .resetting: return Decision(.noted, changes: put(changed))
-        case .present, .linking:
+        case .present, .linking, .electing:
             return Decision(
                 .noted, changes: put(changed), events: changes(from: install.facts, to: facts, install.id))
         }

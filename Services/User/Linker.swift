@@ -48,7 +48,7 @@ extension UserDecider {
         guard let install = install(command.installId) else { throw Rejection(.noUser) }
         switch install.state {
         case .creating(let creation): return try confirm(command, creation, install)
-        case .present(let account):
+        case .present(let account), .electing(let account, _):
             guard command.success, account.user.isLinked else { throw Rejection(.noLinkingInProgress) }
             return Decision(user(account, install.id))
         case .linking(let account, let link): return try confirm(command, account, link, install)
@@ -61,7 +61,7 @@ extension UserDecider {
     ) throws(Rejection) -> Decision {
         var creation = creation
         if case .confirming(var confirmation) = creation.step {
-            try waitAlong(&confirmation.commands)
+            try waitAlong(&confirmation, command)
             creation.step = .confirming(confirmation)
             return later(install.with(.creating(creation)))
         }
@@ -71,7 +71,7 @@ extension UserDecider {
                 creation, confirmedBy: [Waiting(context.command)], because: .appSideLinkingFailed, install)
             return later(failed, forwards: [forward])
         }
-        creation.step = .confirming(Confirmation(commands: [Waiting(context.command)], forward: forwardID))
+        creation.step = .confirming(confirmation(of: command))
         return later(install.with(.creating(creation)), forwards: [forward(QueryInstall(installId: install.id))])
     }
 
@@ -82,7 +82,7 @@ extension UserDecider {
         switch link.step {
         case .asking: throw Rejection(.noLinkingInProgress)
         case .confirming(var confirmation):
-            try waitAlong(&confirmation.commands)
+            try waitAlong(&confirmation, command)
             link.step = .confirming(confirmation)
             return later(install.with(.linking(account, link)))
         case .awaitingLinker:
@@ -91,35 +91,47 @@ extension UserDecider {
                 return Decision(
                     failed, changes: put(install.with(.present(account))), settlements: answer(link.waiting, failed))
             }
-            link.step = .confirming(Confirmation(commands: [Waiting(context.command)], forward: forwardID))
+            link.step = .confirming(confirmation(of: command))
             return later(
                 install.with(.linking(account, link)), forwards: [forward(QueryInstall(installId: install.id))])
         }
     }
 
+    private func confirmation(of command: ConfirmLink) -> Confirmation {
+        Confirmation(
+            commands: [Waiting(context.command)], externalIDs: Set(command.externalId.map { [$0] } ?? []),
+            forward: forwardID)
+    }
+
+    private func waitAlong(_ confirmation: inout Confirmation, _ command: ConfirmLink) throws(Rejection) {
+        try waitAlong(&confirmation.commands)
+        if let externalID = command.externalId { confirmation.externalIDs.insert(externalID) }
+    }
+
     // MARK: What it comes to
 
     func confirmed(
-        _ answer: LinkAnswer.Outcome, _ confirmation: Confirmation, _ creation: Creation, _ waiting: Installation
+        _ answer: LinkAnswer, _ confirmation: Confirmation, _ creation: Creation, _ waiting: Installation
     ) -> Decision {
-        switch answer {
-        case .facts(let facts) where facts.isLinked: return arrive(facts, creation, waiting)
-        case .facts where confirmation.resets.isEmpty:
-            // The link may be on its way still. It must not come to stay behind a creation that failed.
-            let (install, forward) = detach(
-                creation, confirmedBy: confirmation.commands, because: .appSideLinkingFailed, waiting)
-            return Decision(.noted, changes: put(install), forwards: [forward])
-        case .facts: return fail(.appSideLinkingFailed, creation, waiting)
-        case .rejected(let rejection): return fail(Failure(rejection), creation, waiting)
-        case .expired, .pending: return fail(.expired, creation, waiting)
+        let failure: Failure
+        switch answer.outcome {
+        case .facts(let facts) where confirmation.isConfirmed(by: answer): return arrive(facts, creation, waiting)
+        case .facts: failure = .appSideLinkingFailed
+        case .rejected(let rejection): failure = Failure(rejection)
+        case .expired, .pending: failure = .expired
         }
+        guard confirmation.resets.isEmpty else { return fail(failure, creation, waiting) }
+        // A link may be there, or on its way still. It must not come to stay behind a creation that failed.
+        let (install, forward) = detach(creation, confirmedBy: confirmation.commands, because: failure, waiting)
+        return Decision(.noted, changes: put(install), forwards: [forward])
     }
 
     func confirmed(
-        _ answer: LinkAnswer.Outcome, _ account: Account, _ link: PendingLink, _ waiting: Installation
+        _ answer: LinkAnswer, _ confirmation: Confirmation, _ account: Account, _ link: PendingLink,
+        _ waiting: Installation
     ) -> Decision {
-        switch answer {
-        case .facts(let facts) where facts.isLinked: finish(link, facts, account, waiting)
+        switch answer.outcome {
+        case .facts(let facts) where confirmation.isConfirmed(by: answer): finish(nil, facts, account, waiting)
         case .facts: fail(.appSideLinkingFailed, account, waiting)
         case .rejected(let rejection): fail(Failure(rejection), account, waiting)
         case .expired, .pending: fail(.expired, account, waiting)
@@ -140,7 +152,7 @@ extension UserDecider {
         case .linking(let account, let link) where isOverdue(link.commands.first, link.deadline):
             return Decision(
                 .noted, changes: put(install.with(.present(account))), settlements: answer(link.waiting, .expired))
-        case .creating, .present, .linking, .resetting: return Decision(.noted)
+        case .creating, .present, .linking, .electing, .resetting: return Decision(.noted)
         }
     }
 }

@@ -18,6 +18,7 @@ extension UserDecider {
             }
             try waitAlong(&link.commands.repeats, beside: 1)
             return later(install.with(.linking(account, link)))
+        case .electing: throw Rejection(.userAlreadyLinked)
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
     }
@@ -52,22 +53,23 @@ extension UserDecider {
         _ answer: LinkAnswer.Outcome, _ account: Account, _ link: PendingLink, _ waiting: Installation
     ) -> Decision {
         switch answer {
-        case .facts(let facts): finish(link, facts, account, waiting)
+        case .facts(let facts): finish(link.redeemed, facts, account, waiting)
         case .rejected(let rejection): fail(Failure(rejection), account, waiting)
         case .expired, .pending: fail(.expired, account, waiting)
         }
     }
 
-    /// The user is linked.
+    /// The user is linked, or active.
+    /// - Parameter redeemed: the code that it came to by.
     func finish(
-        _ link: PendingLink, _ facts: LinkFacts, _ before: Account, _ waiting: Installation
+        _ redeemed: Registration.Redeemed?, _ facts: LinkFacts, _ before: Account, _ waiting: Installation
     ) -> Decision {
         let latest = before.facts.updated(by: facts)
         guard waiting.resets.isEmpty else {
             return yieldToReset(before.registration, waiting, knowing: latest, isCodeUsed: true)
         }
         var registration = before.registration
-        if let code = link.code { registration.redeemed = .init(digest: code.digest, purpose: .link) }
+        if let redeemed { registration.redeemed = redeemed }
         guard let account = Account(registration, latest) else { return close(waiting, .noUser, isCodeUsed: true) }
         if state.isErased(account.user.id) { return close(waiting, .userErased, isCodeUsed: true) }
         let install = waiting.with(.present(account))
@@ -77,7 +79,7 @@ extension UserDecider {
             settlements: answer(waiting.waiting, user(account, install.id)))
     }
 
-    /// The link service has changed nothing: the user stays unlinked (U27).
+    /// The link service has changed nothing: the user stays as it is (U27).
     func fail(_ failure: Failure, _ account: Account, _ waiting: Installation) -> Decision {
         guard waiting.resets.isEmpty else { return yieldToReset(account.registration, waiting) }
         return Decision(

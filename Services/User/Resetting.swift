@@ -16,12 +16,15 @@ extension UserDecider {
                     app: app.id, id: command.installId,
                     .resetting(
                         Reset(cause: .commandForUnknown, facts: .nothing, resets: [wait], forward: forwardID))),
-                forwards: [forward(DetachInstall(installId: command.installId))])
+                forwards: [forward(DetachInstall(installId: command.installId, cause: .reset))])
         }
         switch install.state {
         case .creating(let creation): return try reset(creation, install)
         case .present(let account): return yieldToReset(now: install, account.registration)
         case .linking(let account, let link): return try reset(link, account, install)
+        case .electing(let account, var election):
+            try waitAlong(&election.resets)
+            return later(install.with(.electing(account, election)))
         case .resetting(var reset):
             try waitAlong(&reset.resets, else: .sdkResetInProgress)
             return later(install.with(.resetting(reset)))
@@ -89,8 +92,14 @@ extension UserDecider {
         let reset = Reset(
             cause: .command(registration, userID: facts.userID), facts: facts, resets: resets, forward: forwardID)
         let install = waiting.with(.resetting(reset))
+        // What has not succeeded yet fails, for the person too: who had it before has it again (U77).
+        let cause: DetachInstall.Cause =
+            switch waiting.state {
+            case .creating, .electing: .creationFailed
+            case .present, .linking, .resetting: .reset
+            }
         var decision = Decision(
-            .noted, changes: put(install), forwards: [forward(DetachInstall(installId: install.id))],
+            .noted, changes: put(install), forwards: [forward(DetachInstall(installId: install.id, cause: cause))],
             settlements: answer(waiting.waiting, .rejected(rejection)))
         if case .creating = waiting.state {
             decision.events = [UserCreationFailed(installId: install.id, reason: rejection.reason)]
@@ -107,7 +116,9 @@ extension UserDecider {
             registration: creation.registration, commands: creation.commands, confirmations: confirmations,
             failure: failure)
         let reset = Reset(cause: .failure(failed), facts: creation.facts, resets: [], forward: forwardID)
-        return (waiting.with(.resetting(reset)), forward(DetachInstall(installId: waiting.id)))
+        return (
+            waiting.with(.resetting(reset)), forward(DetachInstall(installId: waiting.id, cause: .creationFailed))
+        )
     }
 
     /// The install is clean, or the link service refuses to say so.
@@ -136,7 +147,7 @@ extension UserDecider {
         switch answer {
         case .facts, .pending: nil
         case .rejected(let rejection):
-            [.installNotFound, .installDeleted].contains(rejection.reason) ? nil : rejection
+            [.installNotFound, .installDoesNotBelongToApp, .installDeleted].contains(rejection.reason) ? nil : rejection
         case .expired: Rejection(.serverError)
         }
     }

@@ -39,8 +39,15 @@ public struct HeldCode: Sendable, Hashable {
 public struct Confirmation: Sendable, Hashable {
     /// The `user.confirm-link` commands that wait.
     var commands: [Waiting]
+    /// Whom the app's backend linked, as they say (U72).
+    var externalIDs: Set<ExternalID> = []
     var resets: [Waiting] = []
     var forward: CommandID
+
+    /// Whether the link service says that it is so.
+    func isConfirmed(by answer: LinkAnswer) -> Bool {
+        answer.facts?.isLinked == true && externalIDs.allSatisfy { $0 == answer.externalID }
+    }
 }
 
 /// A user is on its way to an install.
@@ -154,6 +161,8 @@ public struct PendingLink: Sendable, Hashable {
 
     var code: HeldCode? { if case .asking(let code, _, _) = step { code } else { nil } }
 
+    var redeemed: Registration.Redeemed? { code.map { .init(digest: $0.digest, purpose: .link) } }
+
     var deadline: Timestamp? { if case .awaitingLinker(let deadline) = step { deadline } else { nil } }
 
     var waiting: [Waiting] {
@@ -167,6 +176,15 @@ public struct PendingLink: Sendable, Hashable {
         case .confirming(let confirmation): confirmation.resets
         }
     }
+}
+
+/// A user is on an install and not active there; whoever has a code of its external id makes it so (U79).
+public struct Election: Sendable, Hashable {
+    var commands: Beginners
+    var code: HeldCode
+    var forward: CommandID
+    /// The `user.reset` commands that wait.
+    var resets: [Waiting] = []
 }
 
 /// Whatever is on an install is being taken off.
@@ -228,7 +246,7 @@ public enum Failure: Codable, Sendable, Hashable {
         switch rejection.reason {
         case .userLinkingNotConfigured, .installDoesNotBelongToApp, .installDeleted, .installDisabled,
             .installDeactivated, .installLinkedToOtherUser, .cannotLinkExistingPersonToOtherPerson,
-            .multipleInstallsActive, .userErased, .invalidRequest:
+            .multipleInstallsActive, .userAlreadyExists, .userErased, .invalidRequest:
             self = .rejected(rejection.reason, rejection.message)
         default:
             self = .rejected(

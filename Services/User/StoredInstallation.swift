@@ -12,6 +12,7 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         var isLinked: Bool
         var isActive: Bool
         var isUsersFirst: Bool
+        var waitsForPhone: Bool?
         var status: InstallStatus
     }
 
@@ -27,6 +28,7 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         var means: Means
         var commands: [Waiting] = []
         var confirmations: [Waiting] = []
+        var externalIDs: [ExternalID]?
         var resets: [Waiting] = []
         var forward: CommandID?
         /// In milliseconds since 1970, as the deadline is.
@@ -55,7 +57,7 @@ extension Installation: Codable {
     enum Phase: String, Codable, Sendable, Hashable {
         case creating
         case awaitingLink = "awaiting-link"
-        case confirming, present, linking, resetting
+        case confirming, present, linking, electing, resetting
     }
 
     var phase: Phase {
@@ -73,6 +75,7 @@ extension Installation: Codable {
             case .awaitingLinker: .awaitingLink
             case .confirming: .confirming
             }
+        case .electing: .electing
         case .resetting: .resetting
         }
     }
@@ -119,6 +122,11 @@ extension StoredInstallation {
             let code = HeldCode(externalID: externalID, digest: digest)
             return try linking(
                 .asking(code, forward: required(saga.forward, "command that is answered"), resets: saga.resets), saga)
+        case (.electing, .create, .code(let externalID, let digest)):
+            let election = Election(
+                commands: try beginners(saga), code: HeldCode(externalID: externalID, digest: digest),
+                forward: try required(saga.forward, "command that is answered"), resets: saga.resets)
+            return .electing(try account(), election)
         case (.awaitingLink, .link, .linker):
             let deadline = Timestamp(milliseconds: try required(saga.deadline, "deadline"))
             return try linking(.awaitingLinker(deadline: deadline), saga)
@@ -172,7 +180,7 @@ extension StoredInstallation {
 
     private func confirmation(_ saga: Saga) throws(StorageError) -> Confirmation {
         Confirmation(
-            commands: saga.confirmations, resets: saga.resets,
+            commands: saga.confirmations, externalIDs: Set(saga.externalIDs ?? []), resets: saga.resets,
             forward: try required(saga.forward, "command that is answered"))
     }
 
@@ -197,7 +205,7 @@ extension LinkFacts {
     fileprivate init(_ stored: StoredInstallation.Facts) {
         self.init(
             version: stored.version, userID: stored.userID, isLinked: stored.isLinked, isActive: stored.isActive,
-            isUsersFirst: stored.isUsersFirst, status: stored.status)
+            isUsersFirst: stored.isUsersFirst, waitsForPhone: stored.waitsForPhone ?? false, status: stored.status)
     }
 }
 
@@ -211,7 +219,8 @@ extension StoredInstallation {
         phase = install.phase
         facts = Facts(
             version: known.version, userID: known.userID, isLinked: known.isLinked, isActive: known.isActive,
-            isUsersFirst: known.isUsersFirst, status: known.status)
+            isUsersFirst: known.isUsersFirst, waitsForPhone: known.user?.waitsForPhone == true ? true : nil,
+            status: known.status)
         switch install.state {
         case .creating(let creation):
             set(creation.registration)
@@ -220,6 +229,9 @@ extension StoredInstallation {
         case .linking(let account, let link):
             set(account.registration)
             saga = Saga(link)
+        case .electing(let account, let election):
+            set(account.registration)
+            saga = Saga(purpose: .create, means: Saga.means(election.code), commands: election.commands.all)
         case .resetting(let reset):
             if let registration = reset.registration { set(registration) }
             saga = Saga(reset)
@@ -252,7 +264,7 @@ extension StoredInstallation.Saga {
             isCleaning = question.attempt == .detaching
             wasCleaned = question.attempt == .second
         case .awaitingLinker: break
-        case .confirming(let confirmation): confirmations = confirmation.commands
+        case .confirming(let confirmation): set(confirmation)
         }
     }
 
@@ -261,7 +273,7 @@ extension StoredInstallation.Saga {
         switch link.step {
         case .asking(let code, _, _): means = Self.means(code)
         case .awaitingLinker: break
-        case .confirming(let confirmation): confirmations = confirmation.commands
+        case .confirming(let confirmation): set(confirmation)
         }
     }
 
@@ -278,5 +290,10 @@ extension StoredInstallation.Saga {
         }
     }
 
-    private static func means(_ code: HeldCode) -> Means { .code(externalID: code.externalID, digest: code.digest) }
+    private mutating func set(_ confirmation: Confirmation) {
+        confirmations = confirmation.commands
+        if !confirmation.externalIDs.isEmpty { externalIDs = confirmation.externalIDs.sorted() }
+    }
+
+    fileprivate static func means(_ code: HeldCode) -> Means { .code(externalID: code.externalID, digest: code.digest) }
 }

@@ -34,6 +34,14 @@ public enum UserCommand: Sendable, Hashable {
         }
     }
 
+    /// Whether a token that has expired is enough for it: reading brings a new one.
+    var isForExpired: Bool {
+        switch self {
+        case .get, .reset: true
+        default: false
+        }
+    }
+
     /// The authentication code that it redeems, as a digest.
     var digest: CodeDigest? {
         switch self {
@@ -68,10 +76,13 @@ public struct LinkAnswer: Sendable, Hashable {
     /// The id of the command that was forwarded.
     public var forward: CommandID
     public var outcome: Outcome
+    /// Whom the install's user is linked to, if the answer tells it.
+    public var externalID: ExternalID?
 
-    public init(forward: CommandID, outcome: Outcome) {
+    public init(forward: CommandID, outcome: Outcome, externalID: ExternalID? = nil) {
         self.forward = forward
         self.outcome = outcome
+        self.externalID = externalID
     }
 
     var facts: LinkFacts? {
@@ -83,11 +94,14 @@ public struct LinkAnswer: Sendable, Hashable {
         forward = reply.commandId
         switch reply.status {
         case .succeeded:
-            let facts =
-                reply.commandType == EstablishLink.type
-                ? reply.result(as: LinkResult.self).map { LinkFacts($0) }
-                : reply.result(as: InstallResult.self).map { LinkFacts($0) }
-            outcome = facts.map { .facts($0) } ?? .rejected(Rejection(.serverError))
+            guard reply.commandType != EstablishLink.type else {
+                let facts = reply.result(as: LinkResult.self).map { LinkFacts($0) }
+                outcome = facts.map { .facts($0) } ?? .rejected(Rejection(.serverError))
+                return
+            }
+            let install = reply.result(as: InstallResult.self)
+            outcome = install.map { .facts(LinkFacts($0)) } ?? .rejected(Rejection(.serverError))
+            externalID = install?.externalId
         case .rejected: outcome = .rejected(reply.rejection)
         case .expired: outcome = .expired
         case .pending: outcome = .pending

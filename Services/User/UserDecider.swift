@@ -71,6 +71,14 @@ public struct UserDecider {
             if let own = install(id)?.creation, own == creation { return nil }
             return Rejection(
                 .userTokenNotAllowed, "This install token is not of this install, or is from before a reset.")
+        case .expiredInstall(let creation):  // U75
+            if let own = install(id), own.creation == creation, own.facts.status == .enabled, command.isForExpired {
+                return nil
+            }
+            return Rejection(
+                .userTokenNotAllowed,
+                "The token has expired: it may read or reset the install that it was made for, unless that was reset or "
+                    + "disabled.")
         case .apiKey:
             if app.sdk.keysOpenInstalls { return nil }  // U43
             if case .create = command { return nil }
@@ -82,7 +90,8 @@ public struct UserDecider {
         switch install(command.installId)?.state {
         case .none: throw Rejection(.noUser)
         case .creating: throw Rejection(.userCreationInProgress)
-        case .present(let account), .linking(let account, _): return Decision(user(account, command.installId))
+        case .present(let account), .linking(let account, _), .electing(let account, _):
+            return Decision(user(account, command.installId))
         case .resetting: throw Rejection(.sdkResetInProgress)
         }
     }
@@ -97,15 +106,16 @@ public struct UserDecider {
             switch creation.step {
             case .asking(let question): return answered(answer.outcome, question, creation, install)
             case .awaitingLinker: return Decision(.noted)
-            case .confirming(let confirmation): return confirmed(answer.outcome, confirmation, creation, install)
+            case .confirming(let confirmation): return confirmed(answer, confirmation, creation, install)
             }
         case .present: return Decision(.noted)
         case .linking(let account, let link):
             switch link.step {
             case .asking: return linked(answer.outcome, account, link, install)
             case .awaitingLinker: return Decision(.noted)
-            case .confirming: return confirmed(answer.outcome, account, link, install)
+            case .confirming(let confirmation): return confirmed(answer, confirmation, account, link, install)
             }
+        case .electing(let account, let election): return elected(answer.outcome, account, election, install)
         case .resetting(let reset): return detached(answer.outcome, reset, install)
         }
     }
@@ -123,12 +133,12 @@ public struct UserDecider {
     /// The user of the install, with a fresh token.
     func user(_ account: Account, _ installID: InstallID) -> Outcome {
         let token = UserToken(
-            app: app.id, userID: account.user.id, installID: installID, issued: now,
-            lifetime: app.sdk.tokenLifetime)
+            app: app.id, userID: account.user.id, installID: installID, creation: account.registration.creation,
+            issued: now, lifetime: app.sdk.tokenLifetime)
         return .succeeded(
             UserResult(
                 userId: account.user.id, installId: installID, isLinked: account.user.isLinked,
-                isRemoteEnabled: account.facts.isRemoteEnabled,
+                isRemoteEnabled: account.facts.isRemoteEnabled, inactiveBecause: account.facts.inactiveBecause,
                 token: UserTokenResult(
                     tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
                     expiryDate: token.expires),

@@ -66,7 +66,7 @@ struct Claim {
 
     private mutating func check(_ token: IdentityToken, _ settings: VerificationSettings, _ now: Timestamp) {
         do throws(Rejection) {
-            key = try token.verify(secrets: settings.identityTokenSecrets, now: now)
+            key = try token.verify(settings, now: now)
         } catch {
             problem = error
         }
@@ -101,7 +101,8 @@ public enum Claimant: Sendable, Hashable {
     ) {
         let userID = userID.flatMap { $0.isBlank ? nil : $0 }
         let email = fullPrivacy ? nil : email.flatMap { $0.isBlank ? nil : $0 }
-        if let problem = userID.flatMap({ Self.problem(ofUserID: $0, nobody) }) ?? email.flatMap(Self.problem(ofEmail:))
+        if let problem = userID.flatMap({ Self.problem(ofUserID: $0, nobody) })
+            ?? email.flatMap({ Self.problem(ofEmail: $0, nobody) })
         {
             self = .anonymous(problem)
         } else if userID == nil, email == nil {
@@ -121,9 +122,9 @@ public enum Claimant: Sendable, Hashable {
         return nobody.contains(text) ? .userIdNamesNobody : nil
     }
 
-    private static func problem(ofEmail text: String) -> AnonymousReason? {
+    private static func problem(ofEmail text: String, _ nobody: NobodyValues) -> AnonymousReason? {
         if text.hasOuterWhiteSpace { return .userEmailOuterWhiteSpace }
-        return EmailAddress.isValid(text) ? nil : .userEmailInvalid
+        return EmailAddress.isValid(text) && !nobody.contains(email: text) ? nil : .userEmailInvalid
     }
 
     /// At most 255 code points, no character torn apart, no control characters (V4).

@@ -23,6 +23,14 @@ extension Session: SQLKeyedRecord {
         try columns.column("shown", &shown)
         try columns.column("moved", &moved)
         try columns.column("has_login", &hasLogin)
+        try columns.column("move", &move)
+        var (number, heardOf, user) = (heard?.number, heard?.mpid, heard?.user)
+        try columns.column("heard_move", &number)
+        try columns.column("heard_mpid", &heardOf)
+        try columns.column("heard_user", &user)
+        heard = number.flatMap { number in
+            heardOf.flatMap { mpid in user.map { DeviceMove(number: number, mpid: mpid, user: $0) } }
+        }
         var keyID = standing?.keyID
         try columns.column("key_id", &keyID)
         try columns.standing(&standing, keyID: keyID)

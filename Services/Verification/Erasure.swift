@@ -17,7 +17,12 @@ extension VerificationDecider {
             saga.userID.map(userIDs.contains) == true || saga.email.map(emails.contains) == true
         }
         let sessions = state.sessions(app: app.id, of: Set(command.mpids))
-        var decision = Decision(.succeeded(ForgottenSessionsResult(sessionsRemoved: sessions.count)))
+        var decision = Decision(
+            .succeeded(
+                ErasureCertificate(
+                    requestId: context.command.id, erasedAt: context.now, completedAt: context.now,
+                    subject: .init(mpids: command.mpids), done: .init(verification: .init(sessions: sessions.count)),
+                    remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))))
         decision.changes = ended.map { .ended($0) }
         decision.settlements = ended.map { Settlement($0.command, .rejected(Self.erased)) }
         for session in sessions {

@@ -7,7 +7,11 @@ import Storage
 
 /// A login or logout that waits for the sync service, and what it will come to.
 public struct LoginSaga: Sendable, Hashable {
-    public enum Kind: String, Sendable, Hashable { case login, logout }
+    public enum Kind: String, Sendable, Hashable {
+        case login, logout
+        /// An anonymous login where nobody is: the sync service is asked for the device's anonymous user (V75).
+        case anonymous
+    }
 
     /// The id of the command that was forwarded.
     public var forwardID: CommandID

@@ -24,11 +24,9 @@ extension VerificationDecider {
         case (_, .success(.anonymous(let reason))) where session.hasLogin:  // V22
             // Whoever is on the device is logged out by it.
             forward(logout(session, because: reason), session, &decision)
-        case (_, .success(.anonymous(let reason))):  // V7, V22, V41
+        case (_, .success(.anonymous(let reason))):  // V7, V22, V75
             decision.events += session.show(.anonymous, mayFileIssues: true, cause: .login)
-            decision.changes.append(.session(session))
-            decision.outcome = .succeeded(
-                VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason))
+            forward(anonymous(session, because: reason), session, &decision)
         case (_, .success(.user(let identifiers))):
             session.hasLogin = true
             forward(login(identifiers, claim, session), session, &decision)
@@ -117,6 +115,16 @@ extension VerificationDecider {
         return (saga, Forward(id: saga.forwardID, command: LogOutUser(request)))
     }
 
+    /// V75.
+    private func anonymous(_ session: Session, because reason: AnonymousReason?) -> (LoginSaga, Forward) {
+        let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
+        let saga = LoginSaga(
+            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .anonymous,
+            number: session.number, result: result)
+        let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
+        return (saga, Forward(id: saga.forwardID, command: IdentifyUser(request), expiry: context.expiry))
+    }
+
     /// V6.
     private func forward(_ begun: (saga: LoginSaga, forward: Forward), _ session: Session, _ decision: inout Decision) {
         decision.outcome = .pending(nil)
@@ -129,16 +137,22 @@ extension VerificationDecider {
     func take(_ answer: SyncAnswer) -> Decision {
         guard let saga = state.saga(app: context.app.id, forwardID: answer.forward) else { return Decision(.noted) }
         var decision = Decision(.noted, changes: [.ended(saga)])
+        var session = state.session(app: context.app.id, deviceID: saga.deviceID)
         let end: Outcome
         do throws(Rejection) {
             switch answer.outcome {
             case .pending: return Decision(.noted)
             case .expired: end = .expired
             case .rejected(let rejection): throw rejection  // V32
-            case .found(let mpid): end = .succeeded(try finish(saga, mpid, &decision))
+            case .found(let user): end = .succeeded(try finish(saga, user, &session, &decision))
             }
         } catch {
             end = .rejected(error)
+        }
+        if var session {
+            if !isBusy(saga.deviceID, but: saga) { decision.events += session.followHeard() }
+            // Also as it was: whoever decides at the same time what to make of an event of the device meets this here.
+            decision.changes.append(.session(session))
         }
         decision.settlements = [Settlement(saga.command, end)]
         return decision
@@ -148,19 +162,27 @@ extension VerificationDecider {
 
     /// The sync service has done it.
     private func finish(
-        _ saga: LoginSaga, _ mpid: MPID, _ decision: inout Decision
+        _ saga: LoginSaga, _ user: SyncAnswer.Found, _ kept: inout Session?, _ decision: inout Decision
     ) throws(Rejection) -> VerificationResult {
+        let mpid = user.mpid
         let isErased = state.isErased(app: context.app.id, mpid)
         if saga.kind == .login, isErased { throw Self.erased }  // V54
         // A row that is gone was an erased user's; the device's other logins are not.
-        var session =
-            state.session(app: context.app.id, deviceID: saga.deviceID)
-            ?? Session(app: context.app.id, deviceID: saga.deviceID, number: saga.number)
+        var session = kept ?? Session(app: context.app.id, deviceID: saga.deviceID, number: saga.number)
+        // A later answer came first (V71).
+        let isLate = user.move.map { $0 < session.move } ?? false
+        session.move = max(session.move, user.move ?? 0)
+        defer { kept = session }
         var result = saga.result
-        result.mpid = isErased ? nil : mpid
+        result.mpid = isErased || saga.kind == .anonymous && user.isKnown ? nil : mpid
         var refusal: Rejection?
         switch saga.kind {
-        case .logout: decision.events = session.logOut(number: saga.number)
+        case .logout: if !isLate { decision.events = session.logOut(number: saga.number) }
+        case .anonymous: if user.isKnown, !isLate { session.hasLogin = true }
+        case .login where !user.isKnown:
+            // V74
+            result = VerificationResult(state: .anonymous, mayFileIssues: true, mpid: mpid)
+            if !isLate { decision.events = session.logOut(number: saga.number) }
         case .login:
             var standing = saga.standing
             // What vouched may have gone in the meantime.
@@ -171,10 +193,12 @@ extension VerificationDecider {
                     refusal = Rejection(reason == .verificationRequired ? .authTokenNotProvided : .invalidAuthToken)
                 }
             }
-            decision.events = session.logIn(
-                mpid, number: saga.number, state: result.state, mayFileIssues: result.mayFileIssues, standing: standing)
+            if !isLate {
+                decision.events = session.logIn(
+                    mpid, number: saga.number, state: result.state, mayFileIssues: result.mayFileIssues,
+                    standing: standing)
+            }
         }
-        decision.changes.append(.session(session))
         if let refusal { throw refusal.carrying(Self.unverified) }
         return result
     }

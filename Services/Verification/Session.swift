@@ -22,13 +22,17 @@ public struct Session: Sendable, Hashable {
     public var shown: Int64
     /// The number of the last login or logout that the sync service has done: ``mpid`` comes from it (V37).
     public var moved: Int64
-    /// A login was forwarded to the sync service and no logout has been done since, so the device may have a user there.
+    /// A login was forwarded to the sync service, or the device has a known user there, as far as is known.
     public var hasLogin: Bool
+    /// The greatest number of a move of the device that the session follows (V71).
+    public var move: Int64
+    /// A later one, until the logins and logouts on their way are answered (V73).
+    public var heard: DeviceMove?
 
     public init(
         app: AppID, deviceID: DeviceID, state: VerificationState = .anonymous, mayFileIssues: Bool = true,
         mpid: MPID? = nil, standing: Standing? = nil, number: Int64 = 0, shown: Int64 = 0, moved: Int64 = 0,
-        hasLogin: Bool = false
+        hasLogin: Bool = false, move: Int64 = 0, heard: DeviceMove? = nil
     ) {
         self.app = app
         self.deviceID = deviceID
@@ -40,6 +44,8 @@ public struct Session: Sendable, Hashable {
         self.shown = shown
         self.moved = moved
         self.hasLogin = hasLogin
+        self.move = move
+        self.heard = heard
     }
 }
 
@@ -117,6 +123,7 @@ extension Session {
     mutating func forgetUser(isKept: Bool) -> [any EventMessage] {
         let user = mpid
         mpid = nil
+        if let heard, heard.mpid == user { self.heard?.user = .erased }
         if !isKept || shown <= moved { (state, mayFileIssues, standing) = (.anonymous, true, nil) }
         return [
             SessionChanged(

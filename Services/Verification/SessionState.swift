@@ -16,6 +16,8 @@ public struct SessionState: ServiceState, Sendable {
         /// These users are erased: no answer that is still on its way brings one back.
         case erased(app: AppID, [MPID])
         case counted(app: AppID, Tally, at: Timestamp)
+        /// So many milliseconds after the sync service decided it, an event was read. Measured, not stored.
+        case heard(after: Int64)
     }
 
     private(set) var sessions = Table<Session>()
@@ -27,6 +29,8 @@ public struct SessionState: ServiceState, Sendable {
     /// Users that have come to a session or were erased: what keeps a login and an erasure in two replicas apart.
     private(set) var changedPeople: Set<Scoped<MPID>> = []
     private(set) var counted: [AppID: [Tally: Count]] = [:]
+    /// The longest that an event of the batch took to be read, in milliseconds.
+    private(set) var lag: Int64?
 
     public init(sessions: [Session] = [], sagas: [LoginSaga] = []) {
         load(sessions)
@@ -82,6 +86,7 @@ public struct SessionState: ServiceState, Sendable {
             let people = mpids.map { Scoped(app: app, id: $0) }
             erased.formUnion(people)
             changedPeople.formUnion(people)
+        case .heard(let time): lag = max(lag ?? 0, time)
         case .counted(let app, let tally, let now):
             let one = Count(count: 1, lastUsed: now)
             counted[app, default: [:]].merge([tally: one], uniquingKeysWith: +)
@@ -149,6 +154,14 @@ public struct VerificationStore {
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
             ]),
+        Migration(
+            number: 104, name: "the sync service's moves of devices",
+            statements: [
+                "ALTER TABLE sessions ADD COLUMN move BIGINT NOT NULL DEFAULT 0",
+                "ALTER TABLE sessions ADD COLUMN heard_move BIGINT",
+                "ALTER TABLE sessions ADD COLUMN heard_mpid BIGINT",
+                "ALTER TABLE sessions ADD COLUMN heard_user TEXT",
+            ]),
     ]
 
     let transaction: any SQLTransaction
@@ -166,7 +179,7 @@ public struct VerificationStore {
         try LoginSaga.table.find(forwardIDs, in: transaction)
     }
 
-    func sagas(of devices: [Session.Key]) throws -> [LoginSaga] {
+    func sagas(of devices: Set<Session.Key>) throws -> [LoginSaga] {
         try LoginSaga.table.find("app = $1 AND device_id = $2", devices, in: transaction)
     }
 

@@ -15,6 +15,8 @@ public enum VerificationCommand: Sendable {
     case forget(ForgetSessions)
     /// The sync service's answer to a login or logout that was forwarded to it.
     case synced(SyncAnswer)
+    /// The sync service's event: the device's user is another one, or is gone.
+    case moved(DeviceID, DeviceMove)
 
     /// The device whose session the command is about, if it names one.
     var deviceID: DeviceID? {
@@ -24,6 +26,7 @@ public enum VerificationCommand: Sendable {
         case .logout(let command): command.deviceId
         case .getSession(let command): command.deviceId
         case .review(let command): command.deviceId
+        case .moved(let device, _): device
         case .check, .usage, .forget, .synced: nil
         }
     }
@@ -36,7 +39,7 @@ public enum VerificationCommand: Sendable {
     /// The users that it may bring or that it erases.
     var mpids: [MPID] {
         switch self {
-        case .synced(let answer): if case .found(let mpid) = answer.outcome { [mpid] } else { [] }
+        case .synced(let answer): if case .found(let user) = answer.outcome { [user.mpid] } else { [] }
         case .forget(let command): command.mpids
         default: []
         }
@@ -47,11 +50,25 @@ public enum VerificationCommand: Sendable {
 /// the answer is.
 public struct SyncAnswer: Sendable, Hashable {
     public enum Outcome: Sendable, Hashable {
-        case found(MPID)
+        case found(Found)
         case rejected(Rejection)
         case expired
         /// Not the final answer.
         case pending
+    }
+
+    /// Whom the device has now.
+    public struct Found: Sendable, Hashable {
+        public var mpid: MPID
+        public var isKnown: Bool
+        /// `nil`: the sync service does not count moves yet.
+        public var move: Int64?
+
+        public init(_ mpid: MPID, isKnown: Bool, move: Int64?) {
+            self.mpid = mpid
+            self.isKnown = isKnown
+            self.move = move
+        }
     }
 
     /// The id of the command that was forwarded.
@@ -67,8 +84,11 @@ public struct SyncAnswer: Sendable, Hashable {
         forward = reply.commandId
         switch reply.status {
         case .succeeded:
-            let mpid = reply.result?["mpid"]?.stringValue.flatMap { MPID($0) }
-            outcome = mpid.map { .found($0) } ?? .rejected(Rejection(.internalError))
+            let result = reply.result
+            let found = result?["mpid"]?.stringValue.flatMap { MPID($0) }.map { mpid in
+                Found(mpid, isKnown: result?["isLoggedIn"] == true, move: result?["move"]?.int64Value)
+            }
+            outcome = found.map { .found($0) } ?? .rejected(Rejection(.internalError))
         case .rejected: outcome = .rejected(reply.rejection)
         case .expired: outcome = .expired
         case .pending: outcome = .pending

@@ -31,6 +31,7 @@ public struct VerificationDecider {
             case .loginIdentity(let login): enter(.of(login, settings, now: context.now), login.deviceId)
             case .logout(let logout): leave(logout.deviceId)
             case .synced(let answer): take(answer)
+            case .moved(let device, let move): follow(device, move)
             case .check(let command): try check(command)
             case .getSession(let command): show(command)
             case .review(let command): review(command)

@@ -2,6 +2,7 @@
 
 public import Apps
 public import Contracts
+import Metrics
 public import Runtime
 public import Storage
 import Synchronization
@@ -20,6 +21,8 @@ public struct VerificationService: CommandService {
         .command(ReviewSession.self, VerificationCommand.review),
         .command(ForgetSessions.self, VerificationCommand.forget),
         .reply(from: ["sync"]) { .synced(SyncAnswer($0)) },
+        .event(CurrentUserChanged.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
+        .event(CurrentUserErased.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
     ]
     public static let hasDueCommands = true
 
@@ -39,8 +42,11 @@ public struct VerificationService: CommandService {
         var devices: Set<Session.Key> = []
         var people: Set<Scoped<MPID>> = []
         var mayForget = false
+        // Whose logins on their way count.
+        var busy: Set<Session.Key> = []
         for (command, context) in commands {
             if let id = command.deviceID { devices.insert(.init(app: context.app.id, id: id)) }
+            if case .moved(let id, _) = command { busy.insert(.init(app: context.app.id, id: id)) }
             people.formUnion(command.mpids.map { .init(app: context.app.id, id: $0) })
             guard case .forget(let forget) = command else { continue }
             mayForget = true
@@ -55,8 +61,8 @@ public struct VerificationService: CommandService {
             state.sagas.values.map { Session.Key(app: $0.command.app, id: $0.deviceID) })
         devices.formUnion(state.sessions.keys)
         state.load(try store.sessions(devices))
-        // Whether a device has other logins on their way.
-        if mayForget { state.load(try store.sagas(of: Array(devices))) }
+        busy.formUnion(mayForget ? devices : Set(state.sessions.values.filter { $0.heard != nil }.map(\.key)))
+        state.load(try store.sagas(of: busy.filter { state.session(app: $0.app, deviceID: $0.id) != nil }))
         state.load(erased: try store.erased(among: people))
         let apps = commands.compactMap { command, context in
             if case .usage = command { context.app.id } else { nil }
@@ -73,6 +79,9 @@ public struct VerificationService: CommandService {
 
     public func save(_ state: SessionState, in transaction: any SQLTransaction) throws {
         try VerificationStore(transaction: transaction).save(state, shard: counterShard)
+        if let lag = state.lag {
+            Metrics.Timer(label: "verification_session_lag").recordMilliseconds(lag)
+        }
     }
 
     // MARK: What becomes due

@@ -94,4 +94,6 @@ public struct AppDirectory: Sendable {
     }
 
     public var ids: [AppID] { apps.keys.sorted() }
+
+    public var count: Int { apps.count }
 }

@@ -64,12 +64,13 @@ public enum AppsFile {
                     throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
                 }
             }
-            let linking = linking(app.linking)
+            let linking = try linking(app.linking, app.id)
             var sync = try SyncSettings.read(app.sync, "\(place), sync", secrets)
             var verification =
                 extent == .gateway
                 ? VerificationSettings() : try VerificationSettings.read(app.verification, app.id, secrets)
             // One list for the whole app: what is no external id is no user id and no identity either.
+            try sync.check(with: verification, "\(place), sync")
             sync.nobody = linking.nobody
             verification.nobody = linking.nobody
             apps.append(
@@ -160,11 +161,19 @@ public enum AppsFile {
             isRevoked: key.revoked ?? false)
     }
 
-    private static func linking(_ section: Strict<LinkingSection>?) -> AppSettings.Linking {
+    private static func linking(
+        _ section: Strict<LinkingSection>?, _ app: AppID
+    ) throws(Problem) -> AppSettings.Linking {
         var linking = AppSettings.Linking()
-        if let section {
-            linking.isEnabled = section.enabled ?? true
-            if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
+        guard let section else { return linking }
+        linking.isEnabled = section.enabled ?? true
+        if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
+        if let words = section.blockedEmailNames { linking.nobody.emailWords.formUnion(words.map(\.asciiLowercased)) }
+        if let seconds = section.clockToleranceSeconds {
+            guard (1...300).contains(seconds) else {
+                throw Problem("app \(app), linking, clockToleranceSeconds: is not between 1 and 300")
+            }
+            linking.clockTolerance = seconds * 1000
         }
         return linking
     }
@@ -242,6 +251,10 @@ private struct Key: Mapping {
 private struct LinkingSection: Mapping {
     var enabled: Bool?
     var blockedExternalIds: [String]?
+    var blockedEmailNames: [String]?
+    var clockToleranceSeconds: Int64?
 
-    enum CodingKeys: String, CodingKey, CaseIterable { case enabled, blockedExternalIds }
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case enabled, blockedExternalIds, blockedEmailNames, clockToleranceSeconds
+    }
 }

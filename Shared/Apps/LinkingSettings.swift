@@ -8,10 +8,13 @@ extension AppSettings {
         public var isEnabled: Bool
         /// External ids that are refused because an upstream bug sends them for many people.
         public var nobody: NobodyValues
+        /// By how much the clocks of those who send commands may differ, in milliseconds (L46).
+        public var clockTolerance: Int64
 
-        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard) {
+        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard, clockTolerance: Int64 = 5000) {
             self.isEnabled = isEnabled
             self.nobody = nobody
+            self.clockTolerance = clockTolerance
         }
 
         /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).
@@ -33,6 +36,11 @@ public struct NobodyValues: Sendable, Hashable {
     /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two.
     public let words: Set<String>
     private let ignoresCase: Bool
+    /// What stands before the `@` of e-mail addresses that are nobody's, in small letters.
+    public var emailWords = Self.defaultEmailWords
+
+    /// The words for e-mail addresses, unless the app has its own list.
+    public static let defaultEmailWords: Set<String> = ["null", "noreply"]
 
     /// The words that are refused unless the app has its own list.
     public static let defaultWords: Set<String> = [
@@ -58,12 +66,21 @@ public struct NobodyValues: Sendable, Hashable {
         ignoresCase = false
     }
 
+    public func contains(_ identity: Identity) -> Bool {
+        identity.type == .email ? contains(email: identity.value.text) : contains(identity.value.text)
+    }
+
+    /// Whether nobody has this e-mail address, by what stands before the `@` (S81).
+    public func contains(email: String) -> Bool {
+        guard !contains(email) else { return true }
+        return email.firstIndex(of: "@").map { emailWords.contains(String(email[..<$0]).asciiLowercased) } ?? false
+    }
+
     /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
-    /// one character over and over. White space around it does not count.
+    /// one character over and over. White space and what nobody sees around it do not count.
     public func contains(_ value: String) -> Bool {
         let scalars = value.unicodeScalars
-        guard let start = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
-            let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
+        guard let start = scalars.firstIndex(where: \.isVisible), let last = scalars.lastIndex(where: \.isVisible)
         else { return true }
         let bytes = value.utf8[start..<scalars.index(after: last)]
         let word = String(Substring(bytes))
@@ -89,6 +106,14 @@ extension String {
     public var asciiLowercased: String {
         guard utf8.contains(where: { $0 != $0.asciiLowercased }) else { return self }
         return String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it shows: a value of nothing but white space, marks without width (zero width space, byte order mark, tags)
+    /// or letters that are blank (Hangul fillers, the empty Braille pattern) looks like none, and is one for many people.
+    public var isVisible: Bool {
+        !properties.isWhitespace && !properties.isDefaultIgnorableCodePoint && value != 0x2800
     }
 }
 

@@ -17,6 +17,9 @@ public struct SDKSettings: Sendable {
     public var linkerTimeout: Int64
     /// How long a user token is valid, in milliseconds.
     public var tokenLifetime: Int64
+    /// How long an expired token may still read and reset the install whose present creation it names, in milliseconds;
+    /// 0: not at all (U75).
+    public var tokenGrace: Int64
     /// Given to every SDK with its user: a JSON object of any members.
     public var configuration: JSONValue
     /// Whether commands that an API key signs itself, over Kafka, read and change installs: for apps whose keys with the
@@ -26,7 +29,8 @@ public struct SDKSettings: Sendable {
     public init(
         appSecret: AppSecret? = nil, tokenSecret: TokenSecret? = nil, authCodeLifetime: Int64 = 600_000,
         maxOutstandingCodes: Int = 10, linkerTimeout: Int64 = 600_000, tokenLifetime: Int64 = 7 * 86_400_000,
-        configuration: JSONValue = .object(JSONObject()), keysOpenInstalls: Bool = false
+        tokenGrace: Int64 = 400 * 86_400_000, configuration: JSONValue = .object(JSONObject()),
+        keysOpenInstalls: Bool = false
     ) {
         self.appSecret = appSecret
         self.tokenSecret = tokenSecret
@@ -34,6 +38,7 @@ public struct SDKSettings: Sendable {
         self.maxOutstandingCodes = maxOutstandingCodes
         self.linkerTimeout = linkerTimeout
         self.tokenLifetime = tokenLifetime
+        self.tokenGrace = tokenGrace
         self.configuration = configuration
         self.keysOpenInstalls = keysOpenInstalls
     }
@@ -50,12 +55,13 @@ extension SDKSettings {
         var maxOutstandingCodes: Int?
         var linkerTimeoutSeconds: Int64?
         var tokenLifetimeSeconds: Int64?
+        var tokenGraceSeconds: Int64?
         var configuration: YAMLValue?
         var keysOpenInstalls: Bool?
 
         enum CodingKeys: String, CodingKey, CaseIterable {
             case appSecret, appSecretFile, tokenSecret, tokenSecretFile, authCodeLifetimeSeconds, maxOutstandingCodes,
-                linkerTimeoutSeconds, tokenLifetimeSeconds, configuration, keysOpenInstalls
+                linkerTimeoutSeconds, tokenLifetimeSeconds, tokenGraceSeconds, configuration, keysOpenInstalls
         }
     }
 
@@ -81,11 +87,11 @@ extension SDKSettings {
             settings.tokenSecret = TokenSecret(secret)
         }
         func milliseconds(
-            _ seconds: Int64?, _ member: String, _ limit: Int64, into value: inout Int64
+            _ seconds: Int64?, _ member: String, _ limit: Int64, least: Int64 = 1, into value: inout Int64
         ) throws(AppsFile.Problem) {
             guard let seconds else { return }
-            guard (1...limit).contains(seconds) else {
-                throw AppsFile.Problem("\(place), \(member): is not between 1 and \(limit)")
+            guard (least...limit).contains(seconds) else {
+                throw AppsFile.Problem("\(place), \(member): is not between \(least) and \(limit)")
             }
             value = seconds * 1000
         }
@@ -94,6 +100,8 @@ extension SDKSettings {
         try milliseconds(section.linkerTimeoutSeconds, "linkerTimeoutSeconds", 86_400, into: &settings.linkerTimeout)
         try milliseconds(
             section.tokenLifetimeSeconds, "tokenLifetimeSeconds", 365 * 86_400, into: &settings.tokenLifetime)
+        try milliseconds(
+            section.tokenGraceSeconds, "tokenGraceSeconds", 3650 * 86_400, least: 0, into: &settings.tokenGrace)
         if let count = section.maxOutstandingCodes {
             guard (1...1000).contains(count) else {
                 throw AppsFile.Problem("\(place), maxOutstandingCodes: is not between 1 and 1000")

@@ -197,6 +197,23 @@ extension SyncSettings {
         }
     }
 
+    /// Who is verified must be found again: by what the app's backend signs (S77, S78).
+    func check(with verification: VerificationSettings, _ place: String) throws(AppsFile.Problem) {
+        guard verification.mode != .off else { return }
+        let mode = verification.mode.rawValue
+        guard strategy != .bestMatch else {
+            throw AppsFile.Problem(
+                "\(place): strategy bestMatch has no known users, so nobody can be verified; use another strategy, or "
+                    + "verification mode off")
+        }
+        let signed: IdentityType = verification.signedFields == .email ? .email : .customerID
+        guard loginIdentities.contains(signed) else {
+            throw AppsFile.Problem(
+                "\(place): verification mode \(mode) with signedFields \(verification.signedFields.rawValue) finds people by "
+                    + "\(signed.rawValue); add it to loginIdentities, or use a strategy that has it")
+        }
+    }
+
     private static func check(_ settings: SyncSettings, _ place: String) throws(AppsFile.Problem) {
         guard !settings.priority.isEmpty else { throw AppsFile.Problem("\(place): priority is empty") }
         for type in settings.loginIdentities.sorted() where !settings.priority.contains(type) {
@@ -210,6 +227,16 @@ extension SyncSettings {
         }
         guard Set(settings.priority.prefix(immutable.count)) == immutable else {
             throw AppsFile.Problem("\(place): immutable identities must come first in priority")
+        }
+        if settings.foldedIdentities.contains(.customerID) {  // S80
+            throw AppsFile.Problem(
+                "\(place): customer ids are case-sensitive everywhere else; remove customerid from "
+                    + "caseInsensitiveIdentities")
+        }
+        if settings.fromLinks, !settings.loginIdentities.contains(.customerID) {  // S79
+            throw AppsFile.Problem(
+                "\(place): fromLinks needs customerid as a login identity, or nobody finds the profiles that links make"
+            )
         }
         if settings.strategy == .bestMatch, !settings.loginIdentities.isEmpty {
             throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")

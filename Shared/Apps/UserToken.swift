@@ -10,15 +10,20 @@ public struct UserToken: Sendable, Hashable {
     public var app: AppID
     public var userID: UserID
     public var installID: InstallID
+    /// The creation that brought the user: all that the token names when it has expired (U78).
+    public var creation: String?
     /// Whole seconds.
     public var issued: Timestamp
     public var expires: Timestamp
 
     /// - Parameter lifetime: in milliseconds; cut to whole seconds, as JWT counts them.
-    public init(app: AppID, userID: UserID, installID: InstallID, issued: Timestamp, lifetime: Int64) {
+    public init(
+        app: AppID, userID: UserID, installID: InstallID, creation: String? = nil, issued: Timestamp, lifetime: Int64
+    ) {
         self.app = app
         self.userID = userID
         self.installID = installID
+        self.creation = creation
         self.issued = Timestamp(milliseconds: issued.milliseconds / 1000 * 1000)
         expires = Timestamp(milliseconds: (issued.milliseconds + lifetime) / 1000 * 1000)
     }
@@ -38,26 +43,31 @@ public struct UserToken: Sendable, Hashable {
 
     /// Deciding twice gives the same text.
     public func signed(with key: SymmetricKey) -> String {
-        HS256.sign(
-            [
-                "aud": .string(app.text), "exp": .seconds(expires), "iat": .seconds(issued),
-                "install": .string(installID.text),
-                "sub": .string(userID.text),
-            ], key: key)
+        var claims: JSONObject = ["aud": .string(app.text)]
+        if let creation { claims["creation"] = .string(creation) }
+        claims["exp"] = .seconds(expires)
+        claims["iat"] = .seconds(issued)
+        claims["install"] = .string(installID.text)
+        claims["sub"] = .string(userID.text)
+        return HS256.sign(.object(claims), key: key)
     }
 
+    /// Whether its time has passed.
+    public func isExpired(now: Timestamp) -> Bool { expires.milliseconds <= now.milliseconds / 1000 * 1000 }
+
     /// Reads a token whose signature checks out and whose time has not passed.
+    /// - Parameter inGrace: also when it has, for less than the app's `tokenGraceSeconds`.
     /// - Returns: `nil` for everything else; why is nobody's business outside.
     public static func verified(
-        _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
+        _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp, inGrace: Bool = false
     ) -> UserToken? {
-        guard let token = Common(text, header: header, apps, now),
+        guard let token = Common(text, header: header, apps, now, inGrace: inGrace),
             let userID = token.claims["sub"]?.stringValue.map({ UserID($0) }),
             keys(of: token.app, secrets: secrets).contains(where: token.text.isSigned(with:))
         else { return nil }
         return UserToken(
-            app: token.app.id, userID: userID, installID: token.installID, issued: token.issued,
-            lifetime: token.lifetime)
+            app: token.app.id, userID: userID, installID: token.installID,
+            creation: token.claims["creation"]?.stringValue, issued: token.issued, lifetime: token.lifetime)
     }
 }
 
@@ -105,12 +115,17 @@ public struct InstallToken: Sendable, Hashable {
             ], key: Self.key(key), type: Self.type)
     }
 
+    /// Whether its time has passed.
+    public func isExpired(now: Timestamp) -> Bool { expires.milliseconds <= now.milliseconds / 1000 * 1000 }
+
     /// Reads a token whose signature checks out and whose time has not passed.
+    /// - Parameter inGrace: also when it has, for less than the app's `tokenGraceSeconds`.
     /// - Returns: `nil` for everything else; why is nobody's business outside.
     public static func verified(
-        _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp
+        _ text: String, apps: AppDirectory, secrets: DerivedSecrets, now: Timestamp, inGrace: Bool = false
     ) -> InstallToken? {
-        guard let token = Common(text, header: header, apps, now), let creation = token.claims["creation"]?.stringValue,
+        guard let token = Common(text, header: header, apps, now, inGrace: inGrace),
+            let creation = token.claims["creation"]?.stringValue,
             UserToken.keys(of: token.app, secrets: secrets).contains(where: { token.text.isSigned(with: key($0)) })
         else { return nil }
         return InstallToken(
@@ -134,13 +149,14 @@ private struct Common {
     private static let latest = Int64.max / 1000
 
     /// - Returns: `nil` when the form is another one, the app is not known, or the token's time has passed.
-    init?(_ token: String, header: String, _ apps: AppDirectory, _ now: Timestamp) {
+    init?(_ token: String, header: String, _ apps: AppDirectory, _ now: Timestamp, inGrace: Bool) {
         guard token.utf8.count <= 4096, let text = HS256.Unverified(token, header: header),
             let app = text.claims["aud"]?.stringValue.flatMap({ apps[AppID($0)] }),
             let installID = text.claims["install"]?.stringValue.map({ InstallID($0) }),
             let issued = text.claims["iat"]?.int64Value,
-            let expires = text.claims["exp"]?.int64Value, expires > now.milliseconds / 1000,
-            (0...Self.latest).contains(issued), (issued...Self.latest).contains(expires)
+            let expires = text.claims["exp"]?.int64Value,
+            (0...Self.latest).contains(issued), (issued...Self.latest).contains(expires),
+            expires > (now.milliseconds - (inGrace ? app.sdk.tokenGrace : 0)) / 1000
         else { return nil }
         (self.text, self.app, self.installID) = (text, app, installID)
         self.issued = Timestamp(milliseconds: issued * 1000)

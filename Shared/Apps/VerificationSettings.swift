@@ -56,6 +56,10 @@ public struct VerificationSettings: Sendable {
     public var keys: [Key]
     /// What identity tokens (JWT) are signed with. Without any they are refused.
     public var identityTokenSecrets: [Key]
+    /// What an identity token's `aud` has to name; `nil`: it is not looked at.
+    public var identityTokenAudience: String?
+    /// What an identity token's `iss` has to be; `nil`: it is not looked at.
+    public var identityTokenIssuer: String?
     /// Only the user id is used and signed; name and e-mail are dropped.
     public var fullPrivacy: Bool
     /// A login drops the device's anonymous user.
@@ -100,12 +104,15 @@ extension VerificationSettings {
         var identityTokenSecret: String?
         var identityTokenSecretFile: String?
         var identityTokenSecrets: [Strict<Key>]?
+        var identityTokenAudience: String?
+        var identityTokenIssuer: String?
         var fullPrivacy: Bool?
         var clearAnonymousUserOnLogin: Bool?
         var sessionSeconds: Int64?
 
         enum CodingKeys: String, CodingKey, CaseIterable {
             case mode, signedFields, keys, identityTokenSecrets, identityTokenSecret, identityTokenSecretFile
+            case identityTokenAudience, identityTokenIssuer
             case fullPrivacy, clearAnonymousUserOnLogin, sessionSeconds
         }
     }
@@ -126,6 +133,14 @@ extension VerificationSettings {
                     key, among: settings.keys, "\(place), key \(key.id)", of: app, for: .verificationKey, secrets))
         }
         settings.identityTokenSecrets = try identityTokenSecrets(section, app, place, secrets)
+        settings.identityTokenAudience = section.identityTokenAudience
+        settings.identityTokenIssuer = section.identityTokenIssuer
+        for (name, value) in [
+            ("identityTokenAudience", section.identityTokenAudience),
+            ("identityTokenIssuer", section.identityTokenIssuer),
+        ] where value?.isEmpty == true {
+            throw AppsFile.Problem("\(place): \(name) is empty; write what tokens have, or leave it away")
+        }
         if settings.mode != .off {
             if settings.keys.isEmpty, settings.identityTokenSecrets.isEmpty {
                 throw AppsFile.Problem(

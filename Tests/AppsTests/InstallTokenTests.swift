@@ -29,6 +29,10 @@ import WireJSON
             #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: now) == token(AppID(id)))
             let end = token(AppID(id)).expires
             #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: end) == nil)
+            let late = InstallToken.verified(text, apps: apps, secrets: secrets, now: end, inGrace: true)
+            #expect(late == token(AppID(id)) && late?.isExpired(now: end) == true)
+            let over = Timestamp(milliseconds: end.milliseconds + 400 * 86_400_000)
+            #expect(InstallToken.verified(text, apps: apps, secrets: secrets, now: over, inGrace: true) == nil)
         }
     }
 

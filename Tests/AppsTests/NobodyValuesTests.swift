@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Testing
 
 @testable import Apps
@@ -29,5 +30,26 @@ import Testing
         #expect("MiKe@Corp.COM".asciiLowercased == "mike@corp.com")
         #expect("mi\u{212A}e".asciiLowercased == "mi\u{212A}e" && "\u{C0}B".asciiLowercased == "\u{C0}b")
         #expect("".asciiLowercased.isEmpty)
+    }
+
+    /// What a broken exporter writes for everybody, and nobody sees.
+    @Test(arguments: [
+        "\u{200B}", "\u{FEFF}", "\u{200D}\u{2060}", "\u{3164}", "\u{2800}", "\u{E0061}\u{E0062}",
+        " \u{200B}null\u{FEFF} ",
+    ]) func whatNobodySeesNamesNobody(_ value: String) {
+        #expect(NobodyValues.standard.contains(value))
+        #expect(!NobodyValues.standard.contains(value + "7"))
+    }
+
+    /// S81.
+    @Test func someEMailsNameNobody() {
+        var nobody = NobodyValues.standard
+        for email in ["null@null.com", "NoReply@x.io", "null@", "null"] {
+            #expect(nobody.contains(Identity(.email, IdentityValue(email))), "\(email)")
+        }
+        #expect(!nobody.contains(Identity(.email, "test@x.io")) && !nobody.contains(Identity(.other, "null@x.io")))
+        #expect(!nobody.contains(Identity(.email, "nullnull@x.io")))
+        nobody.emailWords.insert("test")
+        #expect(nobody.contains(Identity(.email, "Test@x.io")))
     }
 }

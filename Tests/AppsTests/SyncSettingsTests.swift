@@ -62,12 +62,38 @@ import Testing
         ("{strategy: bestMatch, loginIdentities: [email]}", ["bestMatch has no login identities"]),
         ("{strategy: userIdThenEmail, uniqueIdentities: [customerid, email]}", ["email not unique"]),
         ("{strategy: userIdThenEmail, joinByLowerRank: true}", ["joinByLowerRank"]),
+        ("{strategy: bestMatch, fromLinks: true}", ["fromLinks", "customerid"]),
+        ("{strategy: link, loginIdentities: [email], fromLinks: true}", ["fromLinks", "customerid"]),
+        ("{strategy: link, caseInsensitiveIdentities: [customerid]}", ["case-sensitive"]),
         ("{limits: {values: 1}}", ["limits", "values", "valuesPerType"]),
         ("{limits: {valuesPerType: 0}}", ["valuesPerType", "1 to 100000"]),
         ("{throttle: {deviceBurst: -1}}", ["deviceBurst", "0 to 1000000"]), ("{limits: many}", ["sync.limits"]),
+        // S79, S80.
     ]) func everyMistakeIsOneClearLine(_ section: String, _ names: [String]) throws {
         let problem = try #require(throws: AppsFile.Problem.self) { try read(section) }
         for name in names + ["sync"] { #expect(problem.description.contains(name), "\(problem)") }
         #expect(!problem.description.contains("\n"))
+    }
+
+    /// S77, S78.
+    @Test(arguments: VerificationSettings.Mode.allCases, VerificationSettings.SignedFields.allCases)
+    func whoeverIsVerifiedIsFound(
+        _ mode: VerificationSettings.Mode, _ fields: VerificationSettings.SignedFields
+    ) throws {
+        for strategy in SyncStrategy.all {
+            let text =
+                "apps: [{id: demo, sync: {strategy: \(strategy.name)}, verification: {mode: '\(mode.rawValue)', "
+                + "signedFields: \(fields.rawValue), keys: [{id: k, secret: 0123456789012345678901234567890123}]}}]"
+            let isFound =
+                fields == .email
+                ? [.conversion, .link, .isolation, .userIDThenEmail].contains(strategy) : strategy != .bestMatch
+            do {
+                _ = try AppsFile.parse(text) { _ in throw NoFile() }
+                #expect(isFound || mode == .off, "\(strategy.name)")
+            } catch {
+                #expect(!isFound && mode != .off, "\(strategy.name): \(error)")
+                #expect(error.description.hasPrefix("app demo, sync: "))
+            }
+        }
     }
 }

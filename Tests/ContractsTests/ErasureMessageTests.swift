@@ -13,8 +13,14 @@ private func mpid(_ value: Int64) -> MPID {
 extension GoldenTests {
     static let erasureSamples: [Sample] = [
         message("command-sync-erase-profile-mpid", EraseProfile(mpid: mpid(-7))),
-        message("command-sync-erase-profile-identity", EraseProfile(identity: Identity(.email, "a@b.io"))),
-        message("command-sync-forget", ForgetProfiles(userId: "u1", externalId: "anna")),
+        message(
+            "command-sync-erase-profile-identities",
+            EraseProfile(
+                identities: ["email": "a@b.io", "customerid": "anna"], everyHolder: true, persons: .byCustomerId)),
+        message(
+            "command-sync-forget",
+            ForgetProfiles(
+                userId: "u1", externalId: "anna", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message("command-link-forget", ForgetPerson(userId: "u1")),
         message("command-user-forget", ForgetUser(userId: "u1", externalId: "anna", installIds: ["i1", "i2"])),
         message(
@@ -24,38 +30,44 @@ extension GoldenTests {
         message("event-user-erased", UserForgotten(userId: "u1")),
         message("event-sync-profile-erased", ProfileErased(mpid: mpid(-7), cause: .erase)),
         message(
-            "event-sync-current-user-erased", CurrentUserErased(deviceId: "d1", mpid: mpid(-7), cause: .forget)),
+            "event-sync-current-user-erased",
+            CurrentUserErased(deviceId: "d1", mpid: mpid(-7), cause: .forget, move: 1_795_251_864_031)),
         message(
             "event-sync-value-too-common",
             ValueTooCommon(type: .iosIDFA, digest: String(repeating: "0a", count: 32), holders: 25, limit: 50)),
         reply(
-            "reply-sync-erase-profile-succeeded",
+            "reply-sync-erase-profile-ambiguous",
             Reply(
-                commandId: "c1", commandType: EraseProfile.type, status: .succeeded,
-                result: ErasedProfilesResult(mpids: [mpid(-7)]))),
+                commandId: "c1", commandType: EraseProfile.type, status: .rejected, reason: .ambiguousIdentity,
+                message: ReasonCode.ambiguousIdentity.defaultMessage,
+                result: IdentityHolders(count: 2, heldByOthers: 1))),
+        message("command-link-get-erasure", GetUserErasure(userId: "u1")),
+        message("command-sync-get-erasure", GetProfileErasure(mpid: mpid(-7))),
         reply(
-            "reply-link-forget-succeeded",
-            Reply(
-                commandId: "c1", commandType: ForgetPerson.type, status: .succeeded,
-                result: ForgottenPersonResult(userId: "u1"))),
+            "reply-link-erase-user-succeeded",
+            Reply(commandId: "c1", commandType: EraseUser.type, status: .succeeded, result: certificate)),
         reply(
             "reply-user-forget-succeeded",
             Reply(
                 commandId: "c1", commandType: ForgetUser.type, status: .succeeded,
-                result: ForgottenUserResult(installsRemoved: 2))),
-        reply(
-            "reply-verification-forget-succeeded",
-            Reply(
-                commandId: "c1", commandType: ForgetSessions.type, status: .succeeded,
-                result: ForgottenSessionsResult(sessionsRemoved: 2))),
+                result: ErasureCertificate(
+                    requestId: "c1", erasedAt: instant, completedAt: instant, subject: .init(userIds: ["u1"]),
+                    done: .init(user: .init(installs: 2, codes: 1))))),
     ]
+
+    private static let instant = Timestamp(milliseconds: 1_795_000_000_000)
+
+    private static let certificate = ErasureCertificate(
+        requestId: "c1", erasedAt: instant, completedAt: instant, subject: .init(userIds: ["u1"], mpids: [mpid(-7)]),
+        done: .init(
+            link: .init(persons: 1, installs: 2), user: .init(installs: 2, codes: 1),
+            sync: .init(profiles: 1, identities: 3, devices: 1, aliases: 0), verification: .init()),
+        heldByOthers: 1, remains: ErasureCertificate.Remainder.everywhere(inbox: instant))
 }
 
 extension ValidationTests {
     static let erasurePlaces: [Place] = [
-        Place(name: "eraseProfile.identity", isIdentityValue: true) {
-            EraseProfile(identity: Identity(.email, IdentityValue($0)))
-        },
+        Place(name: "eraseProfile.identities", isIdentityValue: true) { EraseProfile(identities: ["email": $0]) },
         Place(name: "syncForget.userId") { ForgetProfiles(userId: UserID($0)) },
         Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: ExternalID($0)) },
         Place(name: "linkForget.userId") { ForgetPerson(userId: UserID($0)) },
@@ -76,12 +88,37 @@ extension ValidationTests {
 
 @Suite struct ErasureMessageTests {
     @Test(arguments: [
-        "{}", #"{"mpid":"1","identity":{"type":"email","value":"a"}}"#, #"{"identity":{"type":"e-mail","value":"a"}}"#,
-        #"{"identity":{"type":"email"}}"#, #"{"mpid":0}"#,
+        "{}", #"{"mpid":"1","identities":{"email":"a"}}"#, #"{"identities":{"e-mail":"a"}}"#,
+        #"{"identities":{"email":null}}"#, #"{"identities":{}}"#, #"{"mpid":0}"#, #"{"mpid":"1","persons":"all"}"#,
     ]) func aProfileIsNamedInOneWay(_ data: String) {
         #expect(throws: (any Error).self) {
             try WireJSONDecoder().decode(EraseProfile.self, from: Array(data.utf8)).validate()
         }
+    }
+
+    /// Counts add up, ids come once, and what remains the longest counts.
+    @Test func partsOfAnErasureMakeOneCertificate() {
+        func part(_ sessions: Int, until: Int64?) -> ErasureCertificate {
+            ErasureCertificate(
+                requestId: "part", erasedAt: Timestamp(milliseconds: 5), completedAt: Timestamp(milliseconds: 5),
+                subject: .init(userIds: ["u2", "u1"], mpids: [mpid(3), mpid(-7)]),
+                done: .init(verification: .init(sessions: sessions)), heldByOthers: 1,
+                remains: [.init(place: .inbox, until: until.map { Timestamp(milliseconds: $0) })])
+        }
+        var whole = ErasureCertificate(
+            requestId: "c1", erasedAt: Timestamp(milliseconds: 1), subject: .init(userIds: ["u1"], mpids: [mpid(3)]),
+            done: .init(link: .init(persons: 1, installs: 2)),
+            remains: ErasureCertificate.Remainder.everywhere(inbox: Timestamp(milliseconds: 7)))
+        whole.add(part(2, until: 9))
+        whole.add(part(1, until: 8))
+        #expect(whole.requestId == "c1" && whole.completedAt == nil && whole.heldByOthers == 2)
+        #expect(whole.subject == .init(userIds: ["u1", "u2"], mpids: [mpid(-7), mpid(3)]))
+        #expect(whole.done == .init(link: .init(persons: 1, installs: 2), verification: .init(sessions: 3)))
+        #expect(whole.remains == ErasureCertificate.Remainder.everywhere(inbox: Timestamp(milliseconds: 9)))
+        whole.add(part(0, until: nil))
+        #expect(whole.remains.first == .init(place: .inbox))
+        whole.done.answerForAll()
+        #expect(whole.done.sync == .init() && whole.done.user == .init() && whole.done.verification?.sessions == 3)
     }
 
     @Test func aPersonHasAName() {

@@ -120,7 +120,7 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                 installId: "i1", device: Device(kind: .tablet, platform: "android"), externalId: "anna",
                 mode: .linkExistingUser)),
         message("command-link-query", QueryInstall(installId: "i1")),
-        message("command-link-detach-install", DetachInstall(installId: "i1")),
+        message("command-link-detach-install", DetachInstall(installId: "i1", cause: .creationFailed)),
         message("command-link-set-install-status", SetInstallStatus(installId: "i1", status: .disabled)),
         message("command-link-erase-user", EraseUser(userId: "5a18fc4b0962209e0000000d")),
         message("event-link-install-registered", InstallRegistered(installId: "i1", device: device, userId: "u1")),
@@ -141,6 +141,11 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
             "event-link-install-superseded",
             InstallStatusChanged(
                 installId: "i1", status: .enabled, isActive: false, userId: "u1", isLinked: true, cause: .superseded,
+                inactiveBecause: .superseded, version: 3)),
+        message(
+            "event-link-install-restored",
+            InstallStatusChanged(
+                installId: "i1", status: .enabled, isActive: true, userId: "u1", isLinked: true, cause: .restored,
                 version: 3)),
         message("event-link-user-erased", UserErased(userId: "u1")),
         reply(
@@ -154,10 +159,12 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                     installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false,
                     isUsersFirst: false, version: 3))),
         reply(
-            "reply-link-erase-user-succeeded",
+            "reply-link-query-waits",
             Reply(
-                commandId: "c1", commandType: EraseUser.type, status: .succeeded,
-                result: ErasureResult(userId: "u1", installsRemoved: 2))),
+                commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
+                result: InstallResult(
+                    installId: "i1", appId: "demo", userId: "u1", externalId: "anna", status: .enabled,
+                    isActive: false, inactiveBecause: .waitsForPhone, isUsersFirst: false, version: 3))),
         reply(
             "reply-rejected",
             Reply<LinkResult>(
@@ -180,6 +187,8 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         message("command-user-link-code", LinkUser(installId: "i1", authCode: "c0de")),
         message("command-user-link-linker", LinkUser(installId: "i1", linking: .linker)),
         message("command-user-confirm-link", ConfirmLink(installId: "i1", success: true)),
+        message(
+            "command-user-confirm-link-of", ConfirmLink(installId: "i1", success: true, externalId: "anna")),
         message("command-user-reset", ResetUser(installId: "i1")),
         message("command-user-get", GetUser(installId: "i1")),
         message(
@@ -228,6 +237,15 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
                 commandId: "c1", commandType: CreateUser.type, status: .succeeded,
                 result: UserResult(
                     userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
+                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
+                    configuration: ["detections": true]))),
+        reply(
+            "reply-user-get-not-active",
+            Reply(
+                commandId: "c1", commandType: GetUser.type, status: .succeeded,
+                result: UserResult(
+                    userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: false,
+                    inactiveBecause: .superseded,
                     token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
                     configuration: ["detections": true]))),
         reply(

@@ -49,7 +49,7 @@ extension GoldenTests {
             "event-sync-current-user-changed",
             CurrentUserChanged(
                 deviceId: "d1", previousMPID: mpid(1), mpid: mpid(2), cause: .logout, rule: .createdForLogout,
-                isLoggedIn: false, isEphemeral: true)),
+                isLoggedIn: false, isEphemeral: true, move: 1_795_251_864_031)),
         message(
             "event-sync-identities-changed",
             IdentitiesChanged(
@@ -70,7 +70,8 @@ extension GoldenTests {
             Reply(
                 commandId: "c1", commandType: LogInUser.type, status: .succeeded,
                 result: SyncResult(
-                    mpid: mpid(6_504_934_091_054_997_508), previousMPID: mpid(-7), isLoggedIn: true,
+                    mpid: mpid(6_504_934_091_054_997_508), previousMPID: mpid(-7), move: 1_795_251_864_031,
+                    isLoggedIn: true,
                     isEphemeral: false, matchedIdentities: ["customerid": "ABC123"], previousMismatch: false,
                     context: "c", rule: .converted))),
         reply(
@@ -142,6 +143,7 @@ extension ValidationTests {
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),
+            Entry(type: "identity.sync.get-erasure.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
         ]
 }
 

@@ -69,4 +69,8 @@ import Testing
         #expect(topic == row.topic)
         if let topic { #expect(topic.utf8.count <= 249) }
     }
+
+    @Test func theServicesAreThoseThatThereAre() {
+        #expect(Topics.services == serviceNames)
+    }
 }

@@ -47,7 +47,7 @@ import WireJSON
                 EstablishLink(installId: "i1", device: device, externalId: ExternalID($0), mode: .create)
             },
             Place(name: "query.installId") { QueryInstall(installId: InstallID($0)) },
-            Place(name: "detach.installId") { DetachInstall(installId: InstallID($0)) },
+            Place(name: "detach.installId") { DetachInstall(installId: InstallID($0), cause: .reset) },
             Place(name: "setStatus.installId") { SetInstallStatus(installId: InstallID($0), status: .enabled) },
             Place(name: "erase.userId") { EraseUser(userId: UserID($0)) },
         ] + syncPlaces + erasurePlaces
@@ -108,7 +108,9 @@ import WireJSON
                     "mode": "link-existing-user",
                 ], subject: "x"),
             Entry(type: "identity.link.query.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
-            Entry(type: "identity.link.detach-install.v1", scope: .internal, data: ["installId": "i"], subject: "i"),
+            Entry(
+                type: "identity.link.detach-install.v1", scope: .internal,
+                data: ["installId": "i", "cause": "reset"], subject: "i"),
             Entry(
                 type: "identity.link.set-install-status.v1", scope: .admin,
                 data: ["installId": "i", "status": "disabled"], subject: "i"),
@@ -116,6 +118,7 @@ import WireJSON
             Entry(
                 type: "identity.link.forget.v1", scope: .internal, data: ["userId": "u", "externalId": "x"],
                 subject: "x"),
+            Entry(type: "identity.link.get-erasure.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
         ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {

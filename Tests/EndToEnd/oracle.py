@@ -79,6 +79,8 @@ class Model:
         if known:
             self._check(known, command.app)
         install = known or Install(command.app, device)
+        if user == "new" and install.person is not None:
+            raise Refusal("USER_ALREADY_EXISTS")
         news = known is None or known.device != device
         self.installs[installId] = install
         install.device = device
@@ -110,7 +112,7 @@ class Model:
         install = known or Install(command.app, device)
         install.device = device
         try:
-            result, events = self._connect(command, installId, install, externalId)
+            result, events = self._connect(command, installId, install, externalId, is_creation=True)
         except Refusal:
             if old_device is not None:
                 install.device = old_device
@@ -125,10 +127,13 @@ class Model:
         self._check_app(self._find(installId), command.app)
         return self._state(installId), []
 
-    def _detach_install(self, command: Command, installId: str) -> tuple[dict[str, Any], list[Event]]:
+    def _detach_install(
+        self, command: Command, installId: str, cause: str
+    ) -> tuple[dict[str, Any], list[Event]]:
+        assert cause == "reset", "the model knows no other"
         install = self._find(installId)
         self._check_app(install, command.app)
-        if install.status == "deleted":
+        if install.status == "deleted" and install.person is None:
             raise Refusal("INSTALL_DELETED")
         person, install.person, install.activity = install.person, None, "none"
         install.is_users_first = install.is_open = False
@@ -173,7 +178,7 @@ class Model:
     # Rules
 
     def _connect(
-        self, command: Command, name: str, install: Install, external_id: str
+        self, command: Command, name: str, install: Install, external_id: str, is_creation: bool = False
     ) -> tuple[dict[str, Any], list[Event]]:
         owner = next(
             (key for key, person in self.persons.items()
@@ -182,12 +187,12 @@ class Model:
         if mine and mine.external_id is not None and mine.external_id != external_id:
             raise Refusal("INSTALL_LINKED_TO_OTHER_USER")  # 8
         if mine and mine.external_id == external_id:
-            if install.activity == "deactivated":
-                raise Refusal("INSTALL_DEACTIVATED")  # 10
+            if install.activity == "deactivated" and not is_creation:
+                raise Refusal("INSTALL_DEACTIVATED")  # 10, 53
             if install.activity == "active" or self._waits(name, install, install.person or ""):  # 9
                 return self._linked(name, install, install.person or "", False), []
-        elif mine and owner:
-            raise Refusal("CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")  # 15
+        elif mine and (owner or is_creation):
+            raise Refusal("CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")  # 15, 54
         created = not mine and not owner
         person = install.person or owner or command.id
         if created:
@@ -201,7 +206,7 @@ class Model:
         install.person = person
         install.is_open = False
         install.activity = "standby" if self._waits(name, install, person) else "active"
-        loses = others if install.activity == "active" else []
+        loses = self._holders(person, name) if install.activity == "active" else []  # 49
         for other in loses:
             self.installs[other].activity = "deactivated"
             self.installs[other].version += 1
@@ -225,12 +230,18 @@ class Model:
 
     def _check_app(self, install: Install, app: str) -> None:
         if install.app != app:
-            raise Refusal("INSTALL_DOES_NOT_BELONG_TO_APP")
+            is_erased = install.device["platform"] == "erased"
+            raise Refusal("INSTALL_NOT_FOUND" if is_erased else "INSTALL_DOES_NOT_BELONG_TO_APP")  # 5, 6
 
     def _check(self, install: Install, app: str) -> None:
         self._check_app(install, app)
         if install.status != "enabled":
             raise Refusal("INSTALL_DELETED" if install.status == "deleted" else "INSTALL_DISABLED")
+
+    def _holders(self, person: str, but: str) -> list[str]:
+        return sorted(
+            name for name, install in self.installs.items()
+            if install.person == person and install.activity in ("active", "suspended") and name != but)
 
     def _actives(self, person: str, but: str) -> list[str]:
         return [
@@ -245,7 +256,15 @@ class Model:
         return _without_none(
             installId=name, appId=install.app, userId=install.person,
             externalId=person.external_id if person else None, status=install.status,
-            isActive=install.activity == "active", isUsersFirst=install.is_users_first, version=install.version)
+            isActive=install.activity == "active", inactiveBecause=self._reason(install),
+            isUsersFirst=install.is_users_first, version=install.version)
+
+    def _reason(self, install: Install) -> str | None:
+        if install.person is None or install.activity == "active":
+            return None
+        if install.status != "enabled":
+            return "disabled"
+        return "waitsForPhone" if install.activity == "standby" else "superseded"
 
     def _linked(self, name: str, install: Install, person: str, created: bool) -> dict[str, Any]:
         return {
@@ -257,7 +276,8 @@ class Model:
         person = self.persons[install.person] if install.person else None
         return "install-status-changed", _without_none(
             installId=name, status=install.status, isActive=install.activity == "active", userId=install.person,
-            isLinked=person is not None and person.external_id is not None, cause=cause, version=install.version)
+            isLinked=person is not None and person.external_id is not None, cause=cause,
+            inactiveBecause=self._reason(install), version=install.version)
 
 
 def _without_none(**members: Any) -> dict[str, Any]:

@@ -105,10 +105,8 @@ class Oracle:
                 told.changed[mpid].subtract(old.identities)
             if profile.is_orphaned and not old.is_orphaned:
                 told.orphaned.add(mpid)
-        # S38: a modify tells each device whose current user it makes known or anonymous, a move tells its own.
-        asked = self.current if command.type == "sync.modify" else [command.data["deviceId"]]
-        for device in asked:
-            mpid = self.current[device]
+        # S38: each device whose current user is another one, or is known or anonymous now.
+        for device, mpid in self.current.items():
             profile, old = self.profiles[mpid], profiles.get(mpid)
             if current.get(device) != mpid or (old and old.is_known != profile.is_known):
                 told.current[device] = (current.get(device), mpid, profile.is_known, not profile.identities)

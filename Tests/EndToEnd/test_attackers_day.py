@@ -9,11 +9,13 @@ a person of the app "shop". What is listed can be done; nothing else can. docs/t
     writer    the right to write to command topics, with every key of another app, and every forged signature
     recorder  requests that somebody sent
     old       tokens and keys that were good once
+    crowd     nothing, but many connections, requests and records
 """
 
 import hashlib
 import json
 import re
+import socket
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer, signed
 from identitybus_testkit.places import REPOSITORY
 from identitybus_testkit.secrets import signature
-from identitybus_testkit.waiting import until
+from identitybus_testkit.waiting import Deadline, until
 
 ORIGIN = "https://shop.example"
 # Not findable as the others are: commands hold it, and dead letters hold commands.
@@ -348,9 +350,11 @@ def test_an_sdk_key_opens_no_install_over_kafka(world: World, victim: Person) ->
 @pytest.mark.parametrize("signer", ["shop-web", "shop-sdk"])
 def test_an_sdk_key_names_nobody_where_verification_is_enforced(world: World, victim: Person, signer: str) -> None:
     wanted = aimed(victim)
-    for name in ("sync.identify", "sync.login", "sync.search", "sync.modify"):
-        reply = world.ask(Command(name, wanted[name], victim.device, "shop", signer))
-        assert (reply["status"], reply["reason"]) == ("rejected", "VERIFICATION_REQUIRED"), (name, reply)
+    anything = {"sync.modify": {"mpid": victim.mpid, "changes": [c.change("push_token", None, fresh("mine"))]}}
+    for name in ("sync.identify", "sync.login", "sync.search", "sync.modify", "sync.get-users"):
+        for data in (wanted[name], anything.get(name)):
+            reply = world.ask(Command(name, data or wanted[name], victim.device, "shop", signer))
+            assert (reply["status"], reply["reason"]) == ("rejected", "VERIFICATION_REQUIRED"), (name, reply)
     other = world.person()
     reply = world.ask(c.alias(victim.mpid, other.mpid, app="shop").but(signer=signer))
     assert reply["status"] == "rejected", reply
@@ -513,3 +517,95 @@ def test_what_is_left_open(world: World) -> None:
     assert found["result"]["mpid"] == who.mpid
 
 
+# Who wants to stop the others.
+
+
+def is_served(world: World, client: Client | None = None) -> bool:
+    """Another app's backend, within a second or two."""
+    in_time = Deadline(5)
+    answer = (client or world.client).post("/users/auth-code", {"external_id": fresh("ext")}, "evil-backend")
+    return answer.status == 200 and in_time.left > 0
+
+
+def test_topics_that_strangers_make_up_are_not_written_to(world: World) -> None:
+    """Each would cost the producer requests and memory, and thousands of them everybody's answers."""
+    prefix, stamp = world.deployment.prefix, fresh("y")
+    for number in range(300):
+        value, _ = world.bus.signed(Command(
+            "user.request-auth-code", {"externalId": "x"}, "x", "evil", "evil-backend",
+            attributes={"replyto": f"identity.replies.{stamp}-{number}"}))
+        world.bus.put(value, [], "x", topic=world.bus.topic("user"))
+    assert is_served(world)
+    consumer = Consumer(world.deployment.broker.client(**{"group.id": "strangers"}))
+    try:
+        known = consumer.list_topics(timeout=30).topics
+    finally:
+        consumer.close()
+    assert not [topic for topic in known if topic.startswith(f"{prefix}identity.replies.{stamp}")]
+
+
+def test_a_service_that_stands_still_holds_up_no_other(world: World) -> None:
+    gateway = world.deployment.gateway(GATEWAY_MAX_IN_FLIGHT="40").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    verification = next(one for one in world.deployment.services if one.name == "verification" and one.is_running)
+    check = json.dumps({"userId": "x", "userAuthToken": "x"}).encode()
+    head = (f"POST /v1/verification/check HTTP/1.1\r\nHost: l\r\nAuthorization: {bearer('shop-backend')['Authorization']}"
+            f"\r\nContent-Length: {len(check)}\r\n\r\n").encode()
+    callers = [socket.create_connection((gateway.client.host, gateway.client.port), timeout=20) for _ in range(60)]
+    verification.pause()
+    try:
+        for caller in callers:
+            caller.sendall(head + check)
+        until(lambda: gateway.metric("gateway_full_total") > 0, 10, "its share is used up")
+        assert all(is_served(world, gateway.client) for _ in range(20))
+        own = gateway.client.post("/users/auth-code", {"external_id": fresh("ext")}, "shop-backend")
+        assert own.status == 200, "its own calls of other services go on"
+    finally:
+        verification.resume()
+        for caller in callers:
+            caller.close()
+        assert gateway.stop() == 0
+
+
+def test_connections_of_others_keep_nobody_out(world: World) -> None:
+    """Idle and dripping ones, of the API and of the health port; also when each is opened again."""
+    gateway = world.deployment.gateway(GATEWAY_MAX_CONNECTIONS="100").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    held: list[socket.socket] = []
+    try:
+        for number in range(300):
+            for port in (gateway.client.port, gateway.port):
+                held.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+                if number % 2:
+                    held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: l\r\nX: ")
+            if number % 100 == 99:
+                assert is_served(world, gateway.client)
+                assert gateway.get("/livez", timeout=1)[0] == 200
+    finally:
+        for connection in held:
+            connection.close()
+        assert gateway.stop() == 0
+
+
+def test_one_header_makes_no_connection_deaf(world: World) -> None:
+    in_time = Deadline(5)
+    for header in ["Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c", "Connection: close, TE", "Connection: Close"]:
+        answer = world.client.raw(f"GET /openapi.json HTTP/1.1\r\nHost: l\r\n{header}\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200 ") and b"connection: close" in answer.lower()
+    assert in_time.left
+
+
+def test_odd_spellings_are_taken_for_nothing_else(world: World, victim: Person) -> None:
+    who = {"x-mp-key": "shop-web", "Origin": ORIGIN}
+    # A key that may not do this is not told from one that there is not.
+    refused = [world.client.send("POST", "/v1/login", request(), key_alone(key)) for key in ("shop-backend", "nobody")]
+    assert {(answer.status, answer.body, answer.headers["Access-Control-Allow-Origin"]) for answer in refused} == {
+        (401, b"", "*")}
+    # A stamp that reads like another device's id logs out no such device.
+    logout = world.client.send(
+        "POST", "/v1/logout", request(device_application_stamp=f"device_application_stamp:{victim.device}"), who)
+    assert logout.status == 200
+    head = f"POST /users/auth-code HTTP/1.1\r\nAuthorization: {bearer('evil-backend')['Authorization']}\r\n"
+    for lines in ["Host: l\r\nHost: l\r\n", "Host: l\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n"]:
+        answer = world.client.raw((head + lines + "Connection: close\r\nContent-Length: 2\r\n\r\n{}").encode())
+        assert answer.startswith(b"HTTP/1.1 400 "), answer

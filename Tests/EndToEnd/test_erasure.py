@@ -188,7 +188,11 @@ def test_a_person_that_is_erased_is_gone_from_every_table_and_stays_gone(
     others = found(platform.database, stranger)
 
     answer = client.send("DELETE", f"/users/{person.user_id}", headers=bearer("whole-backend"))
-    assert (answer.status, answer.body) == (200, b""), answer
+    assert answer.status == 200 and answer.json["subject"] == {"userIds": [person.user_id], "mpids": [person.mpid]}, answer
+    assert answer.json["done"] == {
+        "link": {"persons": 1, "installs": 1}, "user": {"installs": 1, "codes": 2},
+        "sync": {"profiles": 1, "identities": 4, "devices": 2, "aliases": 0}, "verification": {"sessions": 1}}, answer
+    assert not [value for value in person.secrets if value in answer.body.decode()]
     assert found(platform.database, person) == left(person)
     assert found(platform.database, stranger) == others, "nobody else has lost anything"
 
@@ -230,3 +234,70 @@ def test_whoever_asks_while_it_goes_on_waits_along(platform: GatewayDeployment, 
     for service in SERVICES:
         unanswered = lambda: platform.database.execute("SELECT id, asked FROM forward", service=service)
         until(lambda: not unanswered(), 20, lambda: f"the answers to {service}: {unanswered()}")
+
+
+def erase_profile(who: dict[str, str], **more: Any) -> c.Command:
+    return c.Command(
+        "sync.erase-profile", {"identities": who, **more}, next(iter(who.values())), app=APP, signer="whole-backend")
+
+
+def test_whoever_shares_a_device_stays_in_all_services(platform: GatewayDeployment, client: Client) -> None:
+    """S90 to S93. A tablet that two people logged in on, and a customer id that only a device said."""
+    first, second = Person(), Person()
+    for person in (first, second):
+        person.live(client)
+        login(client, first.device, customerid=person.external_id, ios_idfv=first.idfv)
+    wait_until_quiet(platform)
+    before = [found(platform.database, person) for person in (first, second)]
+    refused = platform.bus.settle(erase_profile({"ios_idfv": first.idfv}), 60)
+    assert (refused["reason"], refused["result"]) == ("NOT_FOUND_ERROR", {"count": 0, "heldByOthers": 2}), refused
+    every = erase_profile({"ios_idfv": first.idfv}, everyHolder=True)
+    assert platform.bus.ask(every)["reason"] == "INSUFFICIENT_SCOPE"
+    assert [found(platform.database, person) for person in (first, second)] == before
+    # Named by the customer id, one goes, in all services, and the other has lost nothing.
+    reply = platform.bus.settle(erase_profile({"customerid": second.external_id, "ios_idfv": second.idfv}), 60)
+    assert reply["status"] == "succeeded", reply
+    assert reply["result"]["subject"] == {"userIds": [second.user_id], "mpids": [second.mpid]}, reply
+    assert reply["result"]["done"]["link"] == {"persons": 1, "installs": 1}, "a link had marked the profile"
+    until(lambda: found(platform.database, second) == left(second), 20, lambda: str(found(platform.database, second)))
+    assert found(platform.database, first) == before[0]
+
+
+def test_an_erasure_of_somebody_whom_sync_knows_by_another_id_says_so(
+    platform: GatewayDeployment, client: Client
+) -> None:
+    """L60. Zero profiles are a number to be read, and not a silence."""
+    external_id, other_id, install = fresh("internal"), fresh("known-as"), fresh("install")
+    user_id = create(client, external_id, install, fresh("Model"))["userId"]
+    login(client, fresh("device"), customerid=other_id)
+    wait_until_quiet(platform)
+    answer = client.send("DELETE", f"/users/{user_id}", headers=bearer("whole-backend"))
+    assert answer.status == 200 and answer.json["heldByOthers"] == 0, answer
+    # The link made the one profile that has the external id.
+    assert answer.json["done"]["sync"]["profiles"] == 1 and answer.json["done"]["sync"]["devices"] == 0, answer
+    again = client.send("DELETE", f"/users/{user_id}", headers=bearer("whole-backend"))
+    later = client.send("GET", f"/users/{user_id}/erasure", headers=bearer("whole-backend"))
+    assert again.json == later.json == answer.json, "erased twice with different commands: one certificate"
+
+
+def test_a_creation_that_is_in_flight_is_of_somebody_else(platform: GatewayDeployment, client: Client) -> None:
+    """S95, L38. A code of the external id is redeemed while its person is erased."""
+    for _ in range(5):
+        external_id, install = fresh("ext"), fresh("install")
+        old = create(client, external_id, fresh("install"), fresh("Model"))["userId"]
+        code = client.post(
+            "/users/auth-code", {"external_id": external_id}, "whole-backend").text_of("authentication_code")
+        erasure = c.erase(old, APP).but(signer="whole-backend")
+        creation = c.create(install, app=APP, authCode=code).but(signer="whole-sdk")
+        platform.bus.send_all([erasure, creation])
+        assert platform.bus.final(erasure.id, 60)["status"] == "succeeded"
+        reply = platform.bus.final(creation.id, 60)
+        wait_until_quiet(platform)
+        rows = platform.database.execute("SELECT user_id, is_erased FROM persons WHERE user_id = ?", [old], service="link")
+        assert [tuple(row) for row in rows] == [(old, 1)]
+        alive = platform.database.execute(
+            "SELECT user_id FROM persons WHERE external_id = ?", [external_id], service="link")
+        if reply["status"] == "succeeded" and reply["result"]["userId"] != old:
+            assert [tuple(row) for row in alive] == [(reply["result"]["userId"],)]
+        else:
+            assert list(alive) == [], (reply, "nobody is brought back")

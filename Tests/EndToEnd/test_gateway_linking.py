@@ -15,7 +15,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.commands import PHONE, TABLET, fresh
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer
-from identitybus_testkit.standin import StandIn, succeeded
+from identitybus_testkit.standin import StandIn, erased
 from identitybus_testkit.waiting import Deadline, until
 
 BACKEND = "demo-backend"
@@ -110,7 +110,7 @@ def test_a_tablet_beside_a_phone_succeeds(running: GatewayDeployment, client: Cl
 @pytest.fixture(scope="module")
 def others(running: GatewayDeployment) -> dict[str, StandIn]:
     """The user and the sync service do all that they are asked."""
-    return {name: running.stand_in(name, lambda _: [succeeded()]) for name in ("user", "sync")}
+    return {name: running.stand_in(name, lambda _: [erased()]) for name in ("user", "sync")}
 
 
 def erase(client: Client, user: str, key: str = BACKEND) -> Answer:
@@ -120,7 +120,7 @@ def erase(client: Client, user: str, key: str = BACKEND) -> Answer:
 def test_erasing_a_user_is_answered_when_it_is_done(
     running: GatewayDeployment, client: Client, others: dict[str, StandIn]
 ) -> None:
-    """L42, F5. 200 with an empty body."""
+    """L42, L61, F5. 200 with the certificate, of which the vendor's clients read nothing."""
     install, external_id = new_install(running), fresh("ext")
     user = link(client, install, external_id).text_of("id")
     for key, status, code in [("demo-sdk", 403, "INSUFFICIENT_SCOPE"), ("nobody", 401, "UNAUTHENTICATED")]:
@@ -129,9 +129,12 @@ def test_erasing_a_user_is_answered_when_it_is_done(
     dry = client.send("DELETE", f"/users/{user}", headers=bearer(BACKEND) | {"Prefer": "dry-run"})
     assert (dry.status, dry.body) == (202, b""), "others would have to finish it"
     assert running.bus.ask(c.query(install))["result"]["userId"] == user
+    later = lambda: client.send("GET", f"/users/{user}/erasure", headers=bearer(BACKEND))
+    refused(later(), 404, "USER_NOT_FOUND", "No user with this id was erased.")
     for _ in range(2):
         answer = erase(client, user)
-        assert (answer.status, answer.body) == (200, b"")
+        assert answer.status == 200 and answer.json["done"]["link"] == {"persons": 1, "installs": 1}, answer
+        assert later().json == answer.json and later().status == 200
     refused(link(client, install, external_id), 403, "INSTALL_DELETED")
     again = link(client, new_install(running), external_id)
     assert again.status == 200 and again.text_of("id") != user
@@ -152,6 +155,7 @@ def test_an_erasure_that_takes_long_goes_on(
         answer = erase(hasty.client, user)
         # 504: this gateway's time was over before the service had begun.
         assert answer.status in (202, 504) and (answer.body == b"") == (answer.status == 202), answer
+        assert answer.status == 504 or answer.headers["Location"] == f"/users/{user}/erasure"
         return answer.status == 202
 
     def asked() -> list[dict[str, Any]]:
@@ -162,9 +166,11 @@ def test_an_erasure_that_takes_long_goes_on(
     until(goes_on, 30, "who asks again waits along")
     until(asked, 15, "the command to sync")
     sync.script = ready
+    so_far = client.send("GET", f"/users/{user}/erasure", headers=bearer(BACKEND))
+    assert so_far.status == 202 and "completedAt" not in so_far.json, so_far
     # Link asks again after 5 s, with the same command.
     assert len({command["id"] for command in asked()}) == 1
-    sync.answer(asked()[0], succeeded())
+    sync.answer(asked()[0], erased())
     until(lambda: erase(hasty.client, user).status == 200, 15, "the end of the erasure")
     hasty.stop()
 
@@ -337,9 +343,27 @@ def test_paths_and_methods(client: Client) -> None:
         assert answer.headers["Content-Type"] == "application/problem+json"
     for method in ["GET", "PUT", "DELETE", "PATCH"]:
         answer = client.send(method, "/v2/users/a/link")
-        assert answer.status == 405 and answer.headers["Allow"] == "POST"
+        assert answer.status == 405 and answer.headers["Allow"] == "POST, OPTIONS"
     for path in ["/v2/users/a/link", "/users/auth-code", "/v1/verification/check", "/v1/verification/sessions/a"]:
-        assert client.send("OPTIONS", path).status == 405, "backends' calls are not for browsers"
+        answer = client.send("OPTIONS", path)
+        assert answer.status == 204 and answer.headers["Allow"].endswith("OPTIONS")
+        assert not any(name.startswith("Access-Control") for name in answer.headers), "backends' calls are not for browsers"
+
+
+def test_what_can_be_done_is_told(client: Client) -> None:
+    """HEAD is GET without the body, OPTIONS tells the methods (RFC 9110, 9.3.2 and 9.3.7)."""
+    whole = client.get("/openapi.json")
+    head = client.send("HEAD", "/openapi.json")
+    assert head.status == 200 and head.body == b""
+    for name in ["Content-Length", "Content-Type", "ETag"]:
+        assert head.headers[name] == whole.headers[name]
+    assert client.send("OPTIONS", "/openapi.json").headers["Allow"] == "GET, HEAD, OPTIONS"
+    assert client.send("OPTIONS", "*").headers["Allow"] == "DELETE, GET, HEAD, POST, OPTIONS"
+    assert client.send("OPTIONS", "/nothing").status == 404
+    # A refusal of HEAD has no body either, or it would be read as the next answer.
+    data = b"HEAD /nothing HTTP/1.1\r\nHost: l\r\n\r\nHEAD /v1/login HTTP/1.1\r\nHost: l\r\nConnection: close\r\n\r\n"
+    answer = client.raw(data)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"404", b"405"] and b"{" not in answer
 
 
 def test_answers_are_not_kept_by_caches(client: Client) -> None:

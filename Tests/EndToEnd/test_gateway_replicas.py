@@ -13,7 +13,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, bearer
-from identitybus_testkit.standin import StandIn, succeeded
+from identitybus_testkit.standin import StandIn, erased
 from identitybus_testkit.waiting import until
 
 BACKEND = "demo-backend"
@@ -29,7 +29,7 @@ def running(gateway_deployment: GatewayDeployment) -> GatewayDeployment:
 @pytest.fixture(scope="module")
 def others(running: GatewayDeployment) -> dict[str, StandIn]:
     """The user and the sync service do all that they are asked."""
-    return {name: running.stand_in(name, lambda _: [succeeded()]) for name in ("user", "sync")}
+    return {name: running.stand_in(name, lambda _: [erased()]) for name in ("user", "sync")}
 
 
 def partitions(gateway: Gateway) -> set[int]:
@@ -160,7 +160,7 @@ def test_a_saga_ends_at_every_replica_that_asked(
     until(asked, 15, "the command to sync")
     assert not answers
     sync.script = ready
-    sync.answer(asked()[0], succeeded())
+    sync.answer(asked()[0], erased())
     for thread in threads:
         thread.join(30)
     assert {number: (answer.status, answer.body) for number, answer in answers.items()} == {

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from identitybus_testkit.commands import fresh
-from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
+from identitybus_testkit.gateway import SERVICES, TOKEN_SECRET, Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, basic, bearer, signed
 from identitybus_testkit.places import REPOSITORY
-from identitybus_testkit.tokens import shown
+from identitybus_testkit.tokens import claims, install_token, shown
 from identitybus_testkit.waiting import until
 
 PHONE = {"kind": "phone", "platform": "ios"}
@@ -148,6 +148,22 @@ def test_a_users_token_opens_its_own_installs_only(client: Client) -> None:
         assert answer.status == 403 and answer.json["errorCode"] == "USER_TOKEN_NOT_ALLOWED"
     forged = {"Authorization": f"Bearer {token[:-4]}AAAA"}
     assert client.send("GET", f"/sdk/v1/installs/{mine}", headers=forged).status == 401
+
+
+def test_who_comes_back_after_a_month_is_not_locked_out(client: Client) -> None:
+    """U75, U78."""
+    install = fresh("install")
+    user = good(create(client, install, appSecret="demo-app-secret", linking="none"))
+    life = claims(user["installToken"]["tokenId"], "install+jwt")["creation"]
+    assert claims(user["token"]["tokenId"])["creation"] == life
+    old = shown(install_token(TOKEN_SECRET, install, life, age=30 * 86400))
+    again = good(client.send("GET", f"/sdk/v1/installs/{install}", None, old))
+    assert again["userId"] == user["userId"]
+    assert good(of_user(client, "GET", again))["userId"] == user["userId"]
+    # Of another life it opens nothing.
+    assert client.send("POST", f"/sdk/v1/installs/{install}/reset", None, old).status == 200
+    good(create(client, install, appSecret="demo-app-secret", linking="none"))
+    assert client.send("GET", f"/sdk/v1/installs/{install}", None, old).status == 403
 
 
 def test_the_sdks_key_opens_no_install(client: Client) -> None:
@@ -349,6 +365,33 @@ def test_a_login_that_the_backend_vouches_for(client: Client) -> None:
     assert client.get(f"/v1/verification/sessions/{device}", "support-sdk").status == 403
     nobody = good(client.get(f"/v1/verification/sessions/{fresh('device')}", "support-backend"))
     assert nobody["state"] == "anonymous" and nobody["mayFileIssues"] and not nobody["hasLogin"]
+
+
+def test_what_an_sdk_may_do_where_verification_is_enforced(client: Client) -> None:
+    """V59. Row by row, with the key that is in the app."""
+    stamp, person = fresh("stamp"), fresh("person")
+    device = {"device_application_stamp": stamp}
+
+    def call(operation: str, identities: dict[str, str], key: str = "support-sdk") -> Answer:
+        body = {"environment": "development", "known_identities": identities}
+        return client.send("POST", f"/v1/{operation}", body, basic(key))
+
+    def modify(mpid: str, kind: str) -> int:
+        change = {"identity_type": kind, "old_value": None, "new_value": fresh("value")}
+        body = {"environment": "development", "identity_changes": [change]}
+        return client.send("POST", f"/v1/{mpid}/modify", body, basic("support-sdk")).status
+
+    anonymous = good(call("identify", device))["mpid"]
+    for operation in ("identify", "login", "search"):
+        assert good(call(operation, device))["mpid"] == anonymous
+        for word in ("customerid", "email", "mobile_number", "other"):
+            refused = call(operation, device | {word: f"{person}@x.io"})
+            assert (refused.status, refused.body) == (403, b""), (operation, word)
+    assert modify(anonymous, "push_token") == 200 and modify(anonymous, "other") == 403
+    known = good(call("login", device | {"customerid": person}, "support-backend"))["mpid"]
+    assert modify(known, "push_token") == 403 and modify(known, "email") == 403
+    assert good(call("logout", device | {"customerid": person, "other": "word"}))["mpid"] == anonymous
+    assert good(call("identify", device))["mpid"] == anonymous
 
 
 def test_where_verification_is_enforced_only_a_backend_names_people(client: Client) -> None:

@@ -4,6 +4,7 @@ both stores. Every test uses its own installs and external ids."""
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.standin import StandIn, rejected as refusal, succeeded as done
+from identitybus_testkit.standin import StandIn, erased, rejected as refusal
 from identitybus_testkit.waiting import until
 
 Reply = dict[str, Any]
@@ -29,7 +30,7 @@ def others(link: Deployment) -> Iterator[dict[str, StandIn]]:
     """The user and the sync service do all that they are asked."""
     topics = [f"{link.prefix}identity.{name}.commands.v1" for name in ("user", "sync")]
     link.broker.ensure(topics)
-    found = {name: StandIn(link.broker, link.prefix, name, lambda _: [done()]) for name in ("user", "sync")}
+    found = {name: StandIn(link.broker, link.prefix, name, lambda _: [erased()]) for name in ("user", "sync")}
     yield found
     for one in found.values():
         one.close()
@@ -196,8 +197,26 @@ def test_row_6_an_install_of_another_app(bus: Bus) -> None:
     """L6."""
     install = new_install(bus, app="other")
     refused(bus, c.request(install, fresh("ext")), "INSTALL_DOES_NOT_BELONG_TO_APP")
-    for command in (c.query(install), c.detach(install), c.set_status(install, "disabled"), c.register(install)):
+    for command in (c.query(install), c.detach(install), c.set_status(install, "disabled")):
         rejected(bus.ask(command), "INSTALL_DOES_NOT_BELONG_TO_APP")
+
+
+def test_two_apps_use_one_install_id(bus: Bus) -> None:
+    """L47. Staging and production on one phone: each has an install and a person of its own."""
+    install, external_id = fresh("install"), fresh("ext")
+    there = succeeded(bus.ask(c.establish(install, external_id, app="other")))
+    here = succeeded(bus.ask(c.establish(install, external_id)))
+    assert here["personCreated"] and there["personCreated"] and here["userId"] != there["userId"]
+    succeeded(bus.ask(c.set_status(install, "deleted")))
+    assert succeeded(bus.ask(c.query(install, app="other")))["isActive"] is True
+
+
+def test_what_is_erased_in_one_app_is_unknown_to_another(bus: Bus, others: dict[str, StandIn]) -> None:
+    """L5, L6, L47."""
+    install, _, user = new_person(bus)
+    rejected(bus.ask(c.query(install, app="other")), "INSTALL_DOES_NOT_BELONG_TO_APP")
+    bus.settle(c.erase(user))
+    rejected(bus.ask(c.query(install, app="other")), "INSTALL_NOT_FOUND")
 
 
 @pytest.mark.parametrize(("status", "reason"), [("deleted", "INSTALL_DELETED"), ("disabled", "INSTALL_DISABLED")])
@@ -296,7 +315,7 @@ def test_row_13_seed_000_a_known_external_id_is_the_existing_person_and_moves_to
     assert events(bus, command.id, 2) == [
         ("install-status-changed", {
             "installId": old, "status": "enabled", "isActive": False, "userId": user, "isLinked": True,
-            "cause": "superseded"}),
+            "cause": "superseded", "inactiveBecause": "superseded"}),
         ("linked", {
             "installId": new, "externalId": external_id, "userId": user, "personCreated": False,
             "activeInstallId": new, "deactivatedInstallIds": [old]}),
@@ -451,6 +470,86 @@ def test_row_7a_a_link_that_comes_behind_the_detach_changes_nothing(bus: Bus) ->
     assert state(bus, phone)["isActive"] is True
 
 
+def made(command: Command, seconds: float) -> Command:
+    """The same, sent by a producer whose clock says that it was so many seconds ago."""
+    then = datetime.now(UTC) - timedelta(seconds=seconds)
+    return command.but(attributes={**command.attributes, "time": then.isoformat(timespec="milliseconds")})
+
+
+@pytest.mark.parametrize("user", ["none", "new"])
+def test_row_7a_a_request_from_before_the_turn_is_not_about_who_is_there_now(bus: Bus, user: str) -> None:
+    """L7a, L45, L46. Carol's backend asked when she had the device; the request lay in the topic while the device was
+    reset and somebody else began."""
+    install, carol = new_install(bus, user=user), fresh("carol")
+    succeeded(bus.ask(c.detach(install)))
+    succeeded(bus.ask(c.register(install, user=user)))
+    before = state(bus, install)
+    late = made(c.request(install, carol), 60)
+    refused(bus, late, "NO_LINKING_IN_PROGRESS")
+    assert " ms older than the turn" in bus.ask(late)["message"]
+    assert state(bus, install) == before
+    # Within what clocks may differ by.
+    dora = succeeded(bus.ask(made(c.request(install, fresh("dora")), 3)))
+    assert dora["isActive"] is True
+
+
+def test_row_9_and_10_who_is_linked_is_answered_however_old_the_request_is(bus: Bus) -> None:
+    """L46."""
+    install, external_id, user = new_person(bus)
+    assert succeeded(bus.ask(made(c.request(install, external_id), 3600)))["userId"] == user
+    succeeded(bus.ask(c.request(new_install(bus), external_id)))
+    refused(bus, made(c.request(install, external_id), 3600), "INSTALL_DEACTIVATED")
+
+
+def test_late_requests_are_counted(link: Deployment, bus: Bus) -> None:
+    """L48."""
+    install = new_install(bus)
+    refused(bus, made(c.request(install, fresh("ext")), 60), "NO_LINKING_IN_PROGRESS")
+    service = link.services[0]
+    until(lambda: "identity_late_links_total" in service.get("/metrics")[1], 30, "identity_late_links_total")
+
+
+def test_a_failed_creation_gives_back_what_it_took(bus: Bus) -> None:
+    """L50. Also to a disabled install, which waits to be enabled."""
+    phone, external_id, user = new_person(bus)
+    tablet = new_install(bus, OTHER)
+    succeeded(bus.ask(c.request(tablet, external_id)))
+    failure = c.detach(tablet, cause="creation-failed")
+    succeeded(bus.ask(failure))
+    assert events(bus, failure.id, 2) == [
+        ("install-detached", {"installId": tablet, "userId": user}),
+        ("install-status-changed", {
+            "installId": phone, "status": "enabled", "isActive": True, "userId": user, "isLinked": True,
+            "cause": "restored"}),
+    ]
+    succeeded(bus.ask(c.set_status(phone, "disabled")))
+    succeeded(bus.ask(c.register(tablet, OTHER)))
+    succeeded(bus.ask(c.request(tablet, external_id)))
+    succeeded(bus.ask(c.detach(tablet, cause="creation-failed")))
+    assert succeeded(bus.ask(c.set_status(phone, "enabled")))["isActive"] is True
+
+
+def test_an_enabled_phone_does_not_come_back_behind_its_successor(bus: Bus) -> None:
+    """L49. The successor was reset meanwhile, and nobody is promoted (L24)."""
+    lost, external_id, _ = new_person(bus)
+    succeeded(bus.ask(c.set_status(lost, "disabled")))
+    new = new_install(bus)
+    succeeded(bus.ask(c.request(new, external_id)))
+    succeeded(bus.ask(c.detach(new)))
+    found = succeeded(bus.ask(c.set_status(lost, "enabled")))
+    assert (found["isActive"], found["inactiveBecause"]) == (False, "superseded")
+
+
+def test_a_creation_elects_anew_and_takes_over_nobody(bus: Bus) -> None:
+    """L53, L54."""
+    old, external_id, user = new_person(bus)
+    succeeded(bus.ask(c.request(new_install(bus), external_id)))
+    assert succeeded(bus.ask(c.establish(old, external_id)))["isActive"] is True
+    left = new_install(bus, user="new")
+    refused(bus, c.establish(left, fresh("ext")), "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")
+    rejected(bus.ask(c.register(left, user="new")), "USER_ALREADY_EXISTS")
+
+
 def test_detach_and_query_and_status_of_an_unknown_install(bus: Bus) -> None:
     """L33."""
     for command in (c.detach(fresh("i")), c.query(fresh("i")), c.set_status(fresh("i"), "deleted")):
@@ -466,7 +565,8 @@ def test_status_disabled_and_back(bus: Bus) -> None:
         assert succeeded(bus.ask(command))["status"] == status
         assert events(bus, command.id, 1) == [("install-status-changed", {
             "installId": install, "status": status, "isActive": status == "enabled", "userId": user,
-            "isLinked": True, "cause": "command"})]
+            "isLinked": True, "cause": "command",
+            **({"inactiveBecause": "disabled"} if status == "disabled" else {})})]
         repeated = c.set_status(install, status)
         succeeded(bus.ask(repeated))
         assert events(bus, repeated.id, 0) == []
@@ -480,6 +580,7 @@ def test_status_deleted_cannot_be_taken_back_and_nothing_is_promoted(bus: Bus) -
     succeeded(bus.ask(c.request(new, external_id)))
     assert succeeded(bus.ask(c.set_status(new, "deleted")))["isActive"] is False
     rejected(bus.ask(c.set_status(new, "enabled")), "INSTALL_DELETED")
+    succeeded(bus.ask(c.detach(new)))
     rejected(bus.ask(c.detach(new)), "INSTALL_DELETED")
     rejected(bus.ask(c.register(new)), "INSTALL_DELETED")
     assert state(bus, old)["isActive"] is False
@@ -523,6 +624,13 @@ def test_establish_creates_restores_and_links_an_existing_user(bus: Bus) -> None
 # Erasure
 
 
+def gone(installs: int) -> dict[str, Any]:
+    """What the certificate counts of a person whom the others, stand-ins, know nothing of."""
+    return {
+        "link": {"persons": 1, "installs": installs}, "user": {"installs": 0, "codes": 0},
+        "sync": {"profiles": 0, "identities": 0, "devices": 0, "aliases": 0}, "verification": {"sessions": 0}}
+
+
 def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person(
     bus: Bus, others: dict[str, StandIn]
 ) -> None:
@@ -532,13 +640,20 @@ def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person
     succeeded(bus.ask(c.request(second, external_id)))
     command = c.erase(user)
     assert bus.ask(command)["status"] == "pending"
-    assert succeeded(bus.final(command.id)) == {"userId": user, "installsRemoved": 2}
+    certificate = succeeded(bus.final(command.id))
+    assert certificate["done"] == gone(installs=2) and certificate["subject"] == {"userIds": [user], "mpids": []}
+    assert certificate["requestId"] == command.id and external_id not in str(certificate)
+    assert [place["place"] for place in certificate["remains"]] == ["inbox", "topics", "deadLetters", "backups"]
+    query = c.Command("link.get-erasure", {"userId": user}, user)
+    assert succeeded(bus.ask(query)) == certificate
     assert events(bus, command.id, 1) == [("user-erased", {"userId": user})]
     asked = {name: [one["data"] for one in asked_about(user, service)] for name, service in others.items()}
+    assert asked["sync"][0].pop("erasedAt").endswith("Z"), "from then on the external id was free"
     assert asked == {
         "user": [{"userId": user, "externalId": external_id, "installIds": sorted([first, second])}],
         "sync": [{"userId": user, "externalId": external_id}]}
-    assert succeeded(bus.ask(c.erase(user))) == {"userId": user, "installsRemoved": 0}
+    assert succeeded(bus.ask(c.erase(user))) == certificate
+    rejected(bus.ask(c.Command("link.get-erasure", {"userId": "0" * 24}, "x")), "USER_NOT_FOUND")
     for install in (first, second):
         refused(bus, c.request(install, external_id), "INSTALL_DELETED")
         found = state(bus, install)
@@ -567,20 +682,23 @@ def test_erasure_is_over_when_both_services_have_answered(link: Deployment, bus:
             assert "sync service answered UNKNOWN_TYPE" in reply["message"]
     finally:
         sync.script = ready
-    assert succeeded(bus.settle(c.erase(user))) == {"userId": user, "installsRemoved": 0}
-    assert sync.last["data"] == {"userId": user, "externalId": external_id}, "asked again, with all it needs"
-    assert link.database.execute(waiting, ["%"]) == [(0,)]
+    assert succeeded(bus.settle(c.erase(user)))["done"] == gone(installs=1)
+    assert sync.last["data"] == asked["data"], "asked again, with all it needs"
+    assert link.database.execute(waiting, [f"%{external_id}%"]) == [(0,)]
 
 
 def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, StandIn]) -> None:
     """L43."""
     install, external_id, user = new_person(bus)
     forget = c.forget("link", externalId=external_id)
-    assert succeeded(bus.settle(forget)) == {"userId": user}
+    certificate = succeeded(bus.settle(forget))
+    assert certificate["subject"]["userIds"] == [user]
+    assert certificate["done"] == {"link": {"persons": 1, "installs": 1}, "user": {"installs": 0, "codes": 0}}
     assert events(bus, forget.id, 1) == [("user-erased", {"userId": user})]
     assert [one["data"] for one in asked_about(user, others["user"])] == [
         {"userId": user, "externalId": external_id, "installIds": [install]}]
-    assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext")))) == {}
+    assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext"))))["done"] == {
+        "link": {"persons": 0, "installs": 0}, "user": {"installs": 0, "codes": 0}}
     rejected(bus.ask(c.forget("link")), "INVALID_REQUEST")
     rejected(bus.ask(c.forget("link", userId=user).but(signer="demo-backend")), "INSUFFICIENT_SCOPE")
     assert not asked_about(user, others["sync"]), "it is not asked for what it asks for"

@@ -131,7 +131,7 @@ class Play:
             *((f"sync.{name}", known, self.rng.choice(["sdk", "vouching", "web"]))
               for name in ("identify", "login", "logout", "search")),
             ("sync.login", {**known, "name": who.value("name")}, "vouching"),
-            ("sync.get-users", device, "sdk"),
+            ("sync.get-users", device, "vouching"),
             ("sync.modify", {"mpid": mpid, "changes": [c.change("other", None, who.value("new"))]}, "vouching"),
             ("sync.alias", {"sourceMPID": mpid, "destinationMPID": mpid}, "vouching"),
             ("verification.login", {

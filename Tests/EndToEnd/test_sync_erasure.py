@@ -13,11 +13,11 @@ from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.standin import StandIn, rejected, succeeded
+from identitybus_testkit.standin import StandIn, erased, rejected
 from identitybus_testkit.waiting import until
 
 APP = "fromlinks"
-TABLES = ("profiles", "identities", "devices", "aliases", "linked_users", "erasures", "erasure_forwards")
+TABLES = ("profiles", "identities", "devices", "aliases", "linked_users", "erasures", "erasure_forwards", "certificates")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -38,7 +38,7 @@ class Others:
             for name in ("link", "verification")}
 
     def answer(self, name: str) -> list[dict[str, Any]]:
-        return [self.replies.get(name) or succeeded({} if name == "link" else {"sessionsRemoved": 0})]
+        return [self.replies.get(name) or erased()]
 
     def asked(self, name: str) -> list[dict[str, Any]]:
         """Each once: what waits long for its answer is asked again, under the same id."""
@@ -63,7 +63,7 @@ class Somebody:
         self.device, self.idfv = fresh("device"), fresh("idfv")
         self.login = c.sync(
             "login", self.device, {"customerid": self.id, "email": self.email, "ios_idfv": self.idfv}, APP,
-            name=self.name)
+            signer="internal", name=self.name)
         self.mpid = self.result(bus.ask(self.login))["mpid"]
 
     @staticmethod
@@ -74,7 +74,7 @@ class Somebody:
 
 def erase(app: str = APP, **data: Any) -> Command:
     """Signed by a service: those may whatever a key with the scope user.delete may."""
-    subject = data.get("mpid") or data["identity"]["value"]
+    subject = data.get("mpid") or next(iter(data["identities"].values()))
     return Command("sync.erase-profile", data, str(subject), app=app, signer="internal")
 
 
@@ -83,20 +83,39 @@ def texts(deployment: Deployment) -> str:
         str(row) for table in TABLES for row in deployment.database.execute(f"SELECT * FROM {table}", service="sync"))
 
 
-@pytest.mark.parametrize("by", ["mpid", "identity"])
+def gone(*mpids: str, held_by_others: int = 0) -> tuple[list[str], int]:
+    return list(mpids), held_by_others
+
+
+def certified(reply: dict[str, Any]) -> tuple[list[str], int]:
+    """Who is gone by a certificate, and how many others have what was named."""
+    certificate = Somebody.result(reply)
+    assert certificate["completedAt"], certificate
+    return certificate["subject"]["mpids"], certificate["heldByOthers"]
+
+
+@pytest.mark.parametrize("by", ["mpid", "identities"])
 def test_everything_goes_and_all_others_are_asked(erasing: Deployment, others: Others, by: str) -> None:
     """S53, S54, S55, S57, S59."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     stranger = Somebody(bus)
-    command = erase(mpid=somebody.mpid) if by == "mpid" else erase(identity={"type": "email", "value": somebody.email})
-    assert somebody.result(bus.settle(command)) == {"mpids": [somebody.mpid]}
+    who = {"mpid": somebody.mpid} if by == "mpid" else {"identities": {"email": somebody.email}}
+    command = erase(**who, persons="byCustomerId")
+    assert certified(bus.settle(command)) == gone(somebody.mpid)
     assert [record.data["status"] for record in bus.reply_records(command.id, 2)] == ["pending", "succeeded"]
-    assert bus.events(command.id, 2) == [
+    events = bus.events(command.id, 2)
+    assert events[0][1].pop("move") > 0
+    assert events == [
         ("current-user-erased", {"deviceId": somebody.device, "mpid": somebody.mpid, "cause": "erase"}),
         ("profile-erased", {"mpid": somebody.mpid, "cause": "erase"})]
     assert [one["data"] for one in others.asked("verification")] == [
         {"mpids": [somebody.mpid], "userIds": [somebody.id], "emails": [somebody.email]}]
     assert [one["data"] for one in others.asked("link")] == [{"externalId": somebody.id}]
+    query = Command("sync.get-erasure", {"mpid": somebody.mpid}, somebody.mpid, app=APP, signer="internal")
+    certificate = somebody.result(bus.ask(query))
+    assert certificate["done"] == {
+        "link": {"persons": 0, "installs": 0}, "user": {"installs": 0, "codes": 0},
+        "sync": {"profiles": 1, "identities": 3, "devices": 1, "aliases": 0}, "verification": {"sessions": 0}}
     left = texts(erasing)
     for value in (somebody.id, somebody.email, somebody.name, somebody.device, somebody.idfv):
         assert value not in left, value
@@ -119,11 +138,25 @@ def test_an_erased_profile_is_erased_again_and_nobody_is_not_found(erasing: Depl
     """S56."""
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     for _ in range(2):
-        assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == {"mpids": [somebody.mpid]}
-    for data in ({"mpid": "12345"}, {"identity": {"type": "email", "value": somebody.email}}):
+        assert certified(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
+    for data in ({"mpid": "12345"}, {"identities": {"email": somebody.email}}):
         assert bus.ask(erase(**data))["reason"] == "NOT_FOUND_ERROR"
     for signer in ("fromlinks-sdk", "fromlinks-backend"):
         assert bus.ask(erase(mpid=somebody.mpid).but(signer=signer))["reason"] == "INSUFFICIENT_SCOPE"
+
+
+def test_who_only_shares_a_device_or_a_value_stays(erasing: Deployment, others: Others) -> None:
+    """S90 to S93. A tablet that two people logged in on: its id erases neither, and who shares it asks for no person."""
+    bus, first, second = erasing.bus, Somebody(erasing.bus), Somebody(erasing.bus)
+    for one in (first, second):
+        one.result(bus.ask(c.sync("login", first.device, {"customerid": one.id, "ios_idfv": first.idfv}, APP)))
+    refused = bus.ask(erase(identities={"ios_idfv": first.idfv}))
+    assert (refused["reason"], refused["result"]) == ("NOT_FOUND_ERROR", {"count": 0, "heldByOthers": 2}), refused
+    named = {"customerid": first.id, "ios_idfv": first.idfv}
+    assert certified(bus.settle(erase(identities=named))) == gone(first.mpid, held_by_others=1)
+    assert others.asked("link") == []
+    left = texts(erasing)
+    assert first.id not in left and second.id in left and first.idfv in left
 
 
 def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, others: Others) -> None:
@@ -133,7 +166,7 @@ def test_a_part_that_fails_is_told_and_can_be_tried_again(erasing: Deployment, o
     reply = bus.settle(erase(mpid=somebody.mpid))
     assert (reply["status"], reply["reason"]) == ("rejected", "SERVER_ERROR"), reply
     others.replies.clear()
-    assert somebody.result(bus.settle(erase(mpid=somebody.mpid))) == {"mpids": [somebody.mpid]}
+    assert certified(bus.settle(erase(mpid=somebody.mpid))) == gone(somebody.mpid)
 
 
 def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Others) -> None:
@@ -141,11 +174,11 @@ def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Ot
     bus, somebody = erasing.bus, Somebody(erasing.bus)
     command = Command(
         "sync.forget", {"externalId": somebody.id, "userId": fresh("user")}, somebody.id, app=APP, signer="internal")
-    assert somebody.result(bus.settle(command)) == {"mpids": [somebody.mpid]}
+    assert certified(bus.settle(command)) == gone(somebody.mpid)
     assert others.asked("link") == []
     assert somebody.id not in texts(erasing)
     nobody = Command("sync.forget", {"externalId": fresh("x")}, "x", app=APP, signer="internal")
-    assert somebody.result(bus.settle(nobody)) == {"mpids": []}
+    assert certified(bus.settle(nobody)) == gone()
     assert bus.ask(nobody.again().but(signer="fromlinks-sdk"))["reason"] == "INSUFFICIENT_SCOPE"
 
 
@@ -156,8 +189,10 @@ def test_an_alias_that_waits_is_dropped(erasing: Deployment, others: Others) -> 
     visitor = somebody.result(bus.ask(c.sync("identify", fresh("d"), {"ios_idfv": fresh("v")}, APP)))["mpid"]
     somebody.result(bus.ask(c.alias(visitor, somebody.mpid, app=APP, deviceApplicationStamp=stamp)))
     assert stamp in texts(erasing)
-    bus.settle(erase(mpid=visitor))
+    command = erase(mpid=visitor)
+    bus.settle(command)
     assert stamp not in texts(erasing)
+    assert "alias-dropped" in [name for name, _ in bus.events(command.id, 3)]
 
 
 def test_what_is_not_answered_is_asked_again(erasing: Deployment) -> None:
@@ -168,7 +203,7 @@ def test_what_is_not_answered_is_asked_again(erasing: Deployment) -> None:
     time.sleep(1)
     others = Others(erasing)
     try:
-        assert bus.final(command.id, 40)["result"] == {"mpids": [somebody.mpid]}
+        assert certified(bus.final(command.id, 40)) == gone(somebody.mpid)
     finally:
         for stand_in in others.stand_ins.values():
             stand_in.close()

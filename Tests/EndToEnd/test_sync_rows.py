@@ -156,7 +156,7 @@ def test_best_match_flow(bus: Bus) -> None:
 
 
 def test_current_user_events_previous_user_and_users_in_order(bus: Bus) -> None:
-    """S11, S13, S15, S16, S19."""
+    """S11, S13, S15, S16, S19, S86."""
     p = Person(bus, "demo")
     first = c.sync("identify", p.device, p.values({"ios_idfv": "1"}), context="kept")
     anonymous = succeeded(bus.ask(first))
@@ -168,9 +168,10 @@ def test_current_user_events_previous_user_and_users_in_order(bus: Bus) -> None:
     assert known["previousMismatch"] is True and known["isLoggedIn"] and not known["isEphemeral"]
     assert known["matchedIdentities"] == p.values({"customerid": "a"})
     events = dict(bus.events(login.id, 2))
+    assert known["move"] > anonymous["move"]
     assert events["current-user-changed"] == {
         "deviceId": p.device, "previousMPID": known["mpid"], "mpid": known["mpid"], "cause": "login",
-        "rule": "converted", "isLoggedIn": True, "isEphemeral": False}
+        "rule": "converted", "isLoggedIn": True, "isEphemeral": False, "move": known["move"]}
     logout = c.sync("logout", p.device, p.values({"ios_idfv": "1"}), previousMPID=known["mpid"])
     out = succeeded(bus.ask(logout))
     assert out["previousMismatch"] is False and out["previousMPID"] == known["mpid"] != out["mpid"]
@@ -362,6 +363,9 @@ def test_bad_input_has_a_named_reason(
 ) -> None:
     """S3, S4."""
     command = c.sync(operation, fresh("device"), identities, **more)
+    if operation == "logout" and reason == "LOOKUP_ERROR":
+        assert not succeeded(bus.ask(command))["isLoggedIn"], "its device is named"
+        return
     rejected(bus.ask(command), reason)
     assert bus.events(command.id, 0) == []
 
@@ -497,6 +501,31 @@ def test_an_enforced_app_believes_no_sdk_key(bus: Bus) -> None:
     assert person.ask("logout", customerid="victim", device_application_stamp="das")["mpid"] != victim
 
 
+@pytest.mark.parametrize("app", ["enforcing", "enforcing-default"])
+def test_what_a_device_says_beforehand_leads_nobody_to_it(bus: Bus, app: str) -> None:
+    """S48, S71 to S74. An attacker's device cannot become the person who is verified later: neither by her e-mail nor by an
+    advertising id that both have."""
+    person, evil, hers, shared = Person(bus, app), fresh("evil"), fresh("hers"), fresh("idfa")
+    mail = person.values({"email": "anna"})
+    for operation in ("identify", "login"):
+        for word in (mail, {"mobile_number": "1"}, {"other": "o"}):
+            rejected(bus.ask(c.sync(operation, evil, word | {"device_application_stamp": evil}, app)),
+                     "VERIFICATION_REQUIRED")
+    for device in (evil, hers):
+        succeeded(bus.ask(c.sync("identify", device, {"ios_idfv": shared}, app)))
+    login = c.sync("login", hers, person.values({"customerid": "anna"}) | mail | {"ios_idfv": shared}, app,
+                   signer="internal")
+    anna = succeeded(bus.ask(login))
+    assert anna["isLoggedIn"]
+    rejected(bus.ask(c.get_users(evil, app)), "VERIFICATION_REQUIRED")
+    users = succeeded(bus.ask(c.get_users(evil, app).but(signer="internal")))["users"]
+    assert anna["mpid"] not in [user["mpid"] for user in users]
+    for kind in ("push_token", "email"):
+        rejected(bus.ask(c.modify(anna["mpid"], change(kind, None, "mine"), app=app)), "VERIFICATION_REQUIRED")
+    again = login.again().but(data=login.data | {"deviceId": fresh("new")})
+    assert succeeded(bus.ask(again))["mpid"] == anna["mpid"]
+
+
 # What is removed is gone
 
 
@@ -516,6 +545,7 @@ def test_a_modify_tells_the_devices_whose_user_it_makes_known(bus: Bus) -> None:
     command = c.modify(mpid, change("customerid", None, "a" + p.mark))
     succeeded(bus.ask(command))
     events = dict(bus.events(command.id, 2))
+    assert events["current-user-changed"].pop("move") > 0
     assert events["current-user-changed"] == {
         "deviceId": p.device, "previousMPID": mpid, "mpid": mpid, "cause": "modify", "rule": "named",
         "isLoggedIn": True, "isEphemeral": False}

@@ -16,7 +16,7 @@ from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import OTHER, PHONE, TABLET, Command, fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.secrets import digest
-from identitybus_testkit.standin import StandIn, succeeded as done
+from identitybus_testkit.standin import StandIn, erased
 from identitybus_testkit.tokens import claims
 from identitybus_testkit.waiting import until
 
@@ -32,7 +32,7 @@ def users(request: pytest.FixtureRequest, make_deployment: Callable[..., Deploym
     for service in deployment.services:
         service.wait_ready()
     deployment.broker.ensure([f"{deployment.prefix}identity.sync.commands.v1"])
-    sync = StandIn(deployment.broker, deployment.prefix, "sync", lambda _: [done()])
+    sync = StandIn(deployment.broker, deployment.prefix, "sync", lambda _: [erased()])
     yield deployment
     sync.close()
 
@@ -559,14 +559,14 @@ def test_an_app_without_an_app_secret_takes_none(bus: Bus) -> None:
         bus.ask(c.create(fresh("install"), app="other", appSecret=APP_SECRET, linking="none")), "APP_SECRET_INVALID")
 
 
-def test_an_install_of_another_app_is_refused(bus: Bus) -> None:
-    """U7, U33."""
-    install, _ = created(bus, fresh("ext"))
-    code = code_for(bus, fresh("ext"), app="other")
-    rejected(bus.settle(c.create(install, app="other", authCode=code)), "INSTALL_DOES_NOT_BELONG_TO_APP")
-    rejected(bus.ask(c.get(install, app="other")), "NO_USER")
-    # The rejection did not burn the code.
-    succeeded(bus.settle(c.create(fresh("install"), app="other", authCode=code)))
+def test_two_apps_on_one_device_use_one_install_id(bus: Bus) -> None:
+    """U30, L47. Each has a user of its own there, and a reset is about one of them."""
+    install, here = created(bus, fresh("ext"))
+    assert succeeded(bus.settle(c.reset(install, app="other"))) == {"installId": install}, "nobody is there"
+    there = succeeded(bus.settle(c.create(install, app="other", authCode=code_for(bus, fresh("ext"), app="other"))))
+    assert there["userId"] != here["userId"]
+    succeeded(bus.settle(c.reset(install, app="other")))
+    assert current(bus, install)["userId"] == here["userId"]
 
 
 # What happens outside of the SDK's own commands
@@ -599,13 +599,14 @@ def test_a_lost_phone_keeps_no_tablet_out(bus: Bus) -> None:
 
 
 def test_an_erased_user_is_gone_from_its_installs(users: Deployment, bus: Bus) -> None:
-    """U34, U35."""
+    """U33, U34, U35."""
     external_id = fresh("ext")
     device = {**PHONE, "model": fresh("model")}
     install, result = created(bus, external_id, device)
     open_code = code_for(bus, external_id)
     command = c.erase(result["userId"])
-    assert succeeded(bus.settle(command)) == {"userId": result["userId"], "installsRemoved": 1}
+    certificate = succeeded(bus.settle(command))
+    assert certificate["subject"]["userIds"] == [result["userId"]] and certificate["done"]["link"]["installs"] == 1
     rejected(bus.ask(c.get(install)), "NO_USER")
     rejected(bus.ask(c.create(fresh("install"), authCode=open_code)), "AUTH_CODE_INVALID")
     for service, tables in {"link": ("installs", "persons", "erasures", "forward"),

@@ -66,10 +66,12 @@ def test_off_lets_everybody_in(bus: ServiceBus) -> None:
 
 @pytest.mark.parametrize("app", ["unchecked", "reported", "enforced"])
 def test_anonymous_users_may_always_file_issues(bus: ServiceBus, app: str) -> None:
-    """V1, V7, V22, V41."""
+    """V1, V7, V22, V75."""
     device = fresh("device")
-    answer = result(bus.ask(login(device, app)))
+    answer = result(bus.settle(login(device, app)))
+    mpid = answer.pop("mpid")
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": "noIdentifier"}
+    assert result(bus.settle(login(device, app)))["mpid"] == mpid
     assert bus.wait_sessions(device, 1) == ["login anonymous"]
 
 
@@ -114,7 +116,8 @@ def test_enforce_refuses_and_report_observes(bus: ServiceBus, given: dict[str, s
      ({"userId": "u", "userEmail": "rubbish"}, "userEmailInvalid"), ({"userEmail": " a@b.io"}, "userEmailOuterWhiteSpace")])
 def test_identifiers_that_are_not_valid_are_nobodys(bus: ServiceBus, data: dict[str, str], reason: str) -> None:
     """V3."""
-    answer = result(bus.ask(login(fresh("device"), **data)))
+    answer = result(bus.settle(login(fresh("device"), **data)))
+    del answer["mpid"]
     assert answer == {"state": "anonymous", "mayFileIssues": True, "anonymousReason": reason}
 
 
@@ -123,12 +126,12 @@ def test_full_privacy(deployment: VerificationDeployment, bus: ServiceBus) -> No
     device, user = fresh("device"), fresh("user")
     command = vouched(device, user, "private", userEmail=f"{user}@example.com", userName="Anna")
     assert result(bus.settle(command))["state"] == "verified"
-    users = Command("sync.get-users", {"deviceId": device}, device, app="private", signer="private-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app="private", signer="internal")
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [user]}]
     assert all("name" not in user for user in known)
     private = login(fresh("device"), "private", userEmail="a@b.io", userAuthToken=token("a@b.io", app="private"))
-    assert result(bus.ask(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
+    assert result(bus.settle(private))["anonymousReason"] == "fullPrivacyWithoutUserId"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_what_is_not_signed_is_not_used(deployment: VerificationDeployment, bus:
         bus.settle(
             login(device, "byid", userId=mallory, userEmail=mail, userAuthToken=token(mallory, app="byid"))))
     assert first["mpid"] != second["mpid"]
-    users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="byid-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app="byid", signer="internal")
     known = result(deployment.sync.ask(users))["users"]
     assert [user["identities"] for user in known if user["isLoggedIn"]] == [{"customerid": [mallory]}]
 
@@ -194,7 +197,7 @@ def test_report_takes_everybody_for_whom_off_takes_them(
 
 def logged_in(deployment: VerificationDeployment, device: str, app: str = "enforced") -> list[dict[str, list[str]]]:
     """The identities of the users that the sync service has as logged in on the device."""
-    users = Command("sync.get-users", {"deviceId": device}, device, app=app, signer=f"{app}-sdk")
+    users = Command("sync.get-users", {"deviceId": device}, device, app=app, signer="internal")
     return [user["identities"] for user in result(deployment.sync.ask(users))["users"] if user["isLoggedIn"]]
 
 
@@ -520,7 +523,7 @@ def test_an_erased_user_is_gone(deployment: VerificationDeployment, bus: Service
         assert result(bus.settle(login(other, **both)))["mpid"] == mpid
     stays = result(bus.settle(vouched(bystander, fresh("user"))))["mpid"]
     erasure = forget([mpid], [user], [address])
-    assert result(bus.ask(erasure)) == {"sessionsRemoved": 3}
+    assert result(bus.ask(erasure))["done"] == {"verification": {"sessions": 3}}
     for gone in (device, *others):
         assert result(bus.ask(get_session(gone)))["state"] == "anonymous"
         assert bus.wait_sessions(gone, 2)[-1] == f"ended erased anonymous {mpid}"
@@ -529,9 +532,9 @@ def test_an_erased_user_is_gone(deployment: VerificationDeployment, bus: Service
     assert result(bus.ask(get_session(bystander)))["mpid"] == stays
     # Again, the same command and another one: there is nothing left to do.
     bus.send(erasure)
-    assert result(bus.reply_records(erasure.id, 2)[-1].data) == {"sessionsRemoved": 3}, "the first answer again"
-    assert result(bus.ask(forget([mpid], [user], [address]))) == {"sessionsRemoved": 0}
-    assert result(bus.ask(forget([], [], []))) == {"sessionsRemoved": 0}
+    assert result(bus.reply_records(erasure.id, 2)[-1].data)["done"] == {"verification": {"sessions": 3}}, "the first answer again"
+    assert result(bus.ask(forget([mpid], [user], [address])))["done"] == {"verification": {"sessions": 0}}
+    assert result(bus.ask(forget([], [], [])))["done"] == {"verification": {"sessions": 0}}
     # The sync service was not asked to erase anybody here: its answer with the erased user brings nobody back.
     assert rejected(bus.settle(login(device, **both))) == "PROFILE_ERASED"
     assert "mpid" not in result(bus.ask(get_session(device)))

@@ -25,6 +25,7 @@ class Sync:
     def __init__(self) -> None:
         self.login: list[dict[str, Any]] | None = None
         self.logout: list[dict[str, Any]] | None = None
+        self.identify: list[dict[str, Any]] | None = None
         self.held: list[dict[str, Any]] = []
         self.asked: dict[str, str] = {}
 
@@ -167,7 +168,7 @@ def test_a_late_answer_brings_nobody_back(bus: ServiceBus, sync: Sync, named: st
         "user": forget([mpid], [user], app="unchecked"),
         "e-mail": forget([mpid], [], [address.lower()], app="unchecked"),
         "mpid only": forget([mpid], app="unchecked")}[named]
-    assert bus.ask(erasure)["result"] == {"sessionsRemoved": 0}
+    assert bus.ask(erasure)["result"]["done"] == {"verification": {"sessions": 0}}
     sync.answer(sync.held[0], found(mpid))  # type: ignore[attr-defined]
     assert bus.final(command)["reason"] == "PROFILE_ERASED"
     # Behind the late answer, as both are of one device.

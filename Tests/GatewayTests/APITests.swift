@@ -18,7 +18,69 @@ import WireJSON
         func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer { throw error }
     }
 
+    private struct Answering: CommandBus {
+        var apps: AppDirectory { AppDirectory([]) }
+        var load: Double { 0 }
+        let answer: Answer
+        func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer { answer }
+    }
+
     private struct Other: Error {}
+
+    private func response(
+        _ answer: Answer, _ line: String, _ path: String, body: String = "", headers: [String: String] = [:]
+    ) async throws -> APIResponse {
+        let api = API(
+            bus: Answering(answer: answer), secrets: nil, limits: RequestLimits(), replyTimeout: .seconds(1),
+            now: { .now })
+        let caller = Caller(app: AppSettings(id: "demo"), principal: Principal(kind: .user("u"), scopes: [.sdk]))
+        var note = AccessNote()
+        let call = try #require(testCall(line, testRequest(path, headers, body: body)))
+        return await api.respond(
+            to: call, of: Credential(caller: caller, proof: .held), trace: TraceContext(parent: nil, state: nil),
+            note: &note)
+    }
+
+    private func reply(_ result: JSONValue, _ status: ReplyStatus = .succeeded) -> Answer {
+        .reply(CommandReply(commandID: "c", app: "demo", digest: "d", status: status, result: result))
+    }
+
+    @Test func whatTakesLongSaysWhereToAsk() async throws {
+        let pending = reply(["awaiting": "linker"], .pending)
+        let created = try await response(
+            pending, "POST /sdk/v1/users", "/sdk/v1/users", body: #"{"installId":"an install","linking":"linker"}"#)
+        #expect(created.status == 202 && created.headers[.location] == "/sdk/v1/installs/an%20install")
+        #expect(created.headers[.retryAfter] == "1")
+        let linked = try await response(
+            pending, "POST /sdk/v1/installs/i/link", "/sdk/v1/installs/i/link", body: #"{"linking":"linker"}"#)
+        #expect(linked.status == 202 && linked.headers[.location] == "/sdk/v1/installs/i")
+        let done = try await response(
+            reply(["userId": "u"]), "POST /sdk/v1/users", "/sdk/v1/users", body: #"{"installId":"i"}"#)
+        #expect(done.status == 200 && done.headers[.location] == nil && done.headers[.retryAfter] == nil)
+    }
+
+    /// Tokens are new each time, and what is told by a tag is not.
+    @Test func whatIsReadHasATag() async throws {
+        func read(_ result: JSONValue, knowing tag: String? = nil) async throws -> APIResponse {
+            var headers: [String: String] = [:]
+            headers["If-None-Match"] = tag
+            return try await response(
+                reply(result), "GET /sdk/v1/installs/i", "/sdk/v1/installs/i", headers: headers)
+        }
+        let first = try await read(["userId": "u", "token": ["tokenId": "a"]])
+        let tag = try #require(first.headers[.eTag])
+        #expect(first.status == 200 && tag.hasPrefix("W/\""))
+        #expect(try await read(["token": ["tokenId": "b"], "userId": "u"]).headers[.eTag] == tag)
+        #expect(try await read(["userId": "v"]).headers[.eTag] != tag)
+        for known in [tag, "\"x\", \(tag)", "*", String(tag.dropFirst(2))] {
+            let same = try await read(["userId": "u", "token": ["tokenId": "c"]], knowing: known)
+            #expect(same.status == 304 && same.body.isEmpty && same.headers[.eTag] == tag, "\(known)")
+        }
+        #expect(try await read(["userId": "v"], knowing: tag).status == 200)
+        let written = try await response(
+            reply(["userId": "u"]), "POST /sdk/v1/installs/i/reset", "/sdk/v1/installs/i/reset")
+        #expect(written.status == 200 && written.headers[.eTag] == nil)
+    }
 
     private func answer(
         _ error: any Error = Other(), key: String? = nil

@@ -133,6 +133,22 @@ import Testing
         }
     }
 
+    /// Nor is a key that is shown alone: 403 would say that it is there.
+    @Test func aKeyAloneIsToldNothingAboutItself() throws {
+        let api = API(
+            bus: NoBus(
+                apps: AppDirectory([
+                    testApp("web", keyOnly: [.login], origins: [], [testKey("sdk-key", scopes: [.sdk])])
+                ])), secrets: nil, limits: RequestLimits(), replyTimeout: .seconds(1), now: { .now })
+        for key in ["sdk-key", "nobody"] {
+            let call = try #require(testCall("POST /v1/login", request(["x-mp-key": key])))
+            var note = AccessNote()
+            let failure = #expect(throws: APIFailure.self) { try api.admit(call, &note) }
+            #expect(failure?.status == 401 && failure?.message == "The credential does not check out.")
+            #expect(note.app == nil && note.settings == nil, "nor do headers tell")
+        }
+    }
+
     /// A signature proves that somebody holds the key, and not that the key may do this, or do it from there.
     @Test func whoSignsNeedsTheScopeAndTheOriginToo() throws {
         let api = api()

@@ -264,6 +264,37 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
         #expect(status { () throws(APIFailure) in try credentials.device(expired) } == 401)
     }
 
+    /// U75. Whoever comes back after a year gets new tokens for what is still the same install.
+    @Test func anExpiredTokenNamesItsCreationForAWhile() throws {
+        let app = testApp("open", [])
+        let key = UserToken.key(of: app, secrets: secrets)
+        let day: Int64 = 86_400_000
+        func request(_ days: Int64, _ creation: String?, isUser: Bool) -> APIRequest {
+            let issued = Timestamp(milliseconds: now.milliseconds - days * day - 60_000)
+            let user = UserToken(
+                app: "open", userID: "u", installID: "i", creation: creation, issued: issued, lifetime: 60_000)
+            let install = InstallToken(
+                app: "open", installID: "i", creation: creation ?? "", issued: issued, lifetime: 60_000)
+            let token = isUser ? user.signed(with: key) : install.signed(with: key)
+            return testRequest("/", ["Authorization": "Bearer \(token)"])
+        }
+        for isUser in [true, false] {
+            for days in [0, 399] as [Int64] {
+                let old = request(days, "life-1", isUser: isUser)
+                let caller = try credentials.device(old, inGrace: true).caller
+                #expect(caller.authType == "app_install_expired" && caller.authID == "life-1")
+                #expect(status { () throws(APIFailure) in try credentials.device(old) } == 401)
+            }
+            let tooOld = request(400, "life-1", isUser: isUser)
+            #expect(status { () throws(APIFailure) in try credentials.device(tooOld, inGrace: true) } == 401)
+            let present = request(-1, "life-1", isUser: isUser)
+            #expect(
+                try credentials.device(present, inGrace: true).caller.authType == (isUser ? "app_user" : "app_install"))
+        }
+        let old = request(1, nil, isUser: true)
+        #expect(status { () throws(APIFailure) in try credentials.device(old, inGrace: true) } == 401)
+    }
+
     /// Only what can be guessed counts as a guess: a token cannot, and a key's id is no secret.
     @Test func whatIsAGuess() {
         func isGuess(_ headers: [String: String]) -> Bool? {

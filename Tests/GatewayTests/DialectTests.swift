@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import HTTPTypes
 import Runtime
@@ -33,6 +34,13 @@ import WireJSON
     @Test(arguments: [
         (#"{"device_application_stamp":"d","ios_idfv":"i"}"#, "d"), (#"{"ios_idfv":"i","email":"e"}"#, "ios_idfv:i"),
         (#"{"device_application_stamp":null,"push_token":"p"}"#, "push_token:p"),
+        // A stamp that reads like another device's id names no other device.
+        (#"{"device_application_stamp":"ios_idfv:i"}"#, "device_application_stamp:ios_idfv:i"),
+        (
+            #"{"device_application_stamp":"device_application_stamp:ios_idfv:i"}"#,
+            "device_application_stamp:device_application_stamp:ios_idfv:i"
+        ), (#"{"device_application_stamp":"request:x"}"#, "device_application_stamp:request:x"),
+        (#"{"device_application_stamp":"app:x"}"#, "app:x"), (#"{"device_application_stamp":"ios_idfv"}"#, "ios_idfv"),
         (#"{"ios_idfa":"00000000-0000-0000-0000-000000000000","push_token":"p"}"#, "push_token:p"),
     ])
     func devices(_ row: (identities: String, device: String)) throws {
@@ -58,6 +66,28 @@ import WireJSON
         for status in [401, 403] {
             let response = dialect.response(APIFailure(status, "X", "secret"), ref: "r")
             #expect(response.status == status && response.body.isEmpty)
+        }
+    }
+
+    @Test func eachProblemHasItsType() throws {
+        func problem(_ code: String) throws -> JSONObject {
+            let response = Dialect.own.response(APIFailure(400, code, "what is wrong here"), ref: "r")
+            return try #require(JSONValue(parsing: response.body).objectValue)
+        }
+        let known = try problem("NO_USER")
+        #expect(known["type"] == "/openapi.json#/components/x-problems/NO_USER")
+        #expect(known["title"] == "There is no user on this install." && known["detail"] == "what is wrong here")
+        #expect(try problem("REPLY_TIMEOUT")["type"] == "/openapi.json#/components/x-problems/REPLY_TIMEOUT")
+        #expect(try problem("OF_TOMORROW")["type"] == "about:blank")
+    }
+
+    @Test func aLimitThatWasReachedIsTold() throws {
+        let quota = RequestLimits.Quota(limit: .address, rate: .init(perSecond: 50, burst: 210), seconds: 3)
+        for dialect in [Dialect.linking, .own, .identity, .alias] {
+            let headers = dialect.response(.throttled(quota), ref: "r").headers
+            #expect(headers[.retryAfter] == "3")
+            #expect(headers[try #require(HTTPField.Name("RateLimit-Policy"))] == #""address";q=210;w=5"#)
+            #expect(headers[try #require(HTTPField.Name("RateLimit"))] == #""address";r=0;t=3"#)
         }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
+import Contracts
 import Foundation
 import Testing
 import WireJSON
@@ -125,6 +127,13 @@ import WireJSON
             Endpoint.all.map { "\($0.method) \($0.path.text)" }.sorted() == (try operations().keys.sorted()))
     }
 
+    @Test func theDocumentTellsEachTypeOfProblem() throws {
+        let told = try #require(committed()["components"]?["x-problems"]?.objectValue)
+        let codes = ReasonCode.allCases.map(\.rawValue) + Problems.own.keys
+        #expect(told.map(\.name).sorted() == codes.sorted())
+        for code in codes { #expect(told[code]?.stringValue == Problems.title(code), "\(code)") }
+    }
+
     @Test func theDocumentNamesTheIDInThePath() throws {
         for endpoint in Endpoint.all {
             let parameters = try operation(endpoint)["parameters"]?.arrayValue ?? []
@@ -133,12 +142,22 @@ import WireJSON
         }
     }
 
+    /// A link is about the linker's turn: nothing is decided behind its end, also where the answer can be asked for again.
+    @Test func onlyALinkEndsWithTheLinkersTurn() {
+        let app = AppSettings(id: "demo", sdk: SDKSettings(linkerTimeout: 42_000))
+        for endpoint in Endpoint.all {
+            guard case .command(let command) = endpoint.work else { continue }
+            let isLink = endpoint.path.text == "/v2/users/{install_id}/link"
+            #expect(command.lifetime(app) == (isLink ? .seconds(42) : nil), "\(endpoint.path.text)")
+        }
+    }
+
     @Test func theDocumentSaysWhoMayCall() throws {
         for endpoint in Endpoint.all {
             let expected: JSONValue =
                 switch endpoint.callers {
                 case .backend, .app, .device: [["bearerAPIKey": []]]
-                case .install: [["userToken": []], ["installToken": []]]
+                case .install, .expiredInstall: [["userToken": []], ["installToken": []]]
                 case .identity where endpoint.path.idName == "api_key":
                     [["basic": []], ["signature": [], "date": []], [:]]
                 case .identity: [["basic": []], ["apiKey": [], "signature": [], "date": []], ["apiKey": []]]

@@ -16,7 +16,9 @@ import WireJSON
     }
 
     private func question(_ id: String = "a", digest: String = "d", acceptsPending: Bool = false) -> Waiters.Question {
-        Waiters.Question(id: CommandID(id), app: "demo", digest: digest, acceptsPending: acceptsPending)
+        Waiters.Question(
+            id: CommandID(id), owner: Shares.Owner(app: "demo", service: "link", isOneOfSeveral: false), digest: digest,
+            acceptsPending: acceptsPending)
     }
 
     private func status(_ answer: Answer) -> ReplyStatus? {

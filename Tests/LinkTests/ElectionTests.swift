@@ -24,10 +24,53 @@ import Testing
         L13 the first one | new, u1=anna        | request new anna -> new active u1=anna; linked new
         L13 the first one | new tablet, u1=anna | request new anna -> new tablet active u1=anna; linked new
         L13 the first one | new other, u1=anna  | request new anna -> new other active u1=anna; linked new
+        L49 a disabled one | new, old disabled u1=anna suspended | request new anna -> new active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
+        L49 by a tablet    | new tablet, old disabled u1=anna suspended | request new anna -> new tablet active u1=anna, old disabled deactivated u1=anna; linked new, superseded old
+        L53 superseded     | i1 deactivated u1=anna, i2 u1=anna | create i1 anna -> i1 active u1=anna, i2 deactivated u1=anna; linked i1, superseded i2
+        L53 nobody is active | i1 deactivated u1=anna | create i1 anna -> i1 active u1=anna; linked i1
+        L53 waits          | i1 tablet standby u1=anna | create i1 tablet anna -> i1 tablet active u1=anna; linked i1
+        L53 waits still    | i1 tablet standby u1=anna, i2 u1=anna | create i1 tablet anna -> unchanged
+        L10 a request      | i1 deactivated u1=anna | request i1 anna -> INSTALL_DEACTIVATED
+        L10 a later link   | i1 deactivated u1=anna | link-existing-user i1 anna -> INSTALL_DEACTIVATED
+        L7 a disabled one  | i1 disabled deactivated u1=anna | create i1 anna -> INSTALL_DISABLED
         L13 standby stays | new, phone u1=anna, tab tablet standby u1=anna | request new anna -> new active u1=anna, phone deactivated u1=anna; linked new, superseded phone
         """)
 
-    @Test(arguments: rows) func decides(_ row: Row) throws { try row.check() }
+    /// Whoever was active stays active until somebody else is: a creation that fails gives back what it took.
+    static let failures = Row.rows(
+        """
+        L50 | i1 u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 closed, i2 active u1=anna; detached i1, restored i2
+        L50 not by a reset | i1 u1=anna over:i2, i2 deactivated u1=anna | detach i1 -> i1 closed; detached i1
+        L50 changed since | i1 u1=anna over:i2/7, i2 deactivated u1=anna | fail i1 -> i1 closed; detached i1
+        L50 somebody else has the person | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 u1=anna | fail i1 -> i1 closed; detached i1
+        L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled suspended u1=anna | fail i1 -> i1 closed; detached i1
+        L50 suspended again | i1 u1=anna over:i2*, i2 disabled deactivated u1=anna | fail i1 -> i1 closed, i2 disabled suspended u1=anna; detached i1, restored i2
+        L50 deleted meanwhile | i1 deleted deactivated u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 deleted closed, i2 active u1=anna; detached i1, restored i2
+        L50 nobody was | i1 u1=anna | fail i1 -> i1 closed; detached i1
+        L50 nobody is | i1 | fail i1 -> i1 closed
+        """)
+
+    @Test(arguments: rows + failures) func decides(_ row: Row) throws { try row.check() }
+
+    /// L51. Two creations at once, each over the one before: whichever order they fail in, the first one is active again.
+    @Test(arguments: [["two", "three"], ["three", "two"]]) func failuresInAnyOrderGiveBack(_ order: [String]) throws {
+        func decide(_ command: LinkCommand, _ state: LinkState, _ id: CommandID) -> LinkState {
+            state.after(Fixture.decide(command, state, Fixture.context(id: id)))
+        }
+        var state = LinkState("one u1=anna")
+        for name in ["two", "three"] {
+            let establish = EstablishLink(
+                installId: InstallID(name), device: Fixture.phone, externalId: "anna", mode: .create)
+            state = decide(.establish(establish), state, CommandID(name))
+            #expect(state.installs.values.filter(\.isActive).map(\.id) == [InstallID(name)])
+        }
+        for (place, name) in order.enumerated() {
+            let failure = DetachInstall(installId: InstallID(name), cause: .creationFailed)
+            state = decide(.detachInstall(failure), state, CommandID("f\(name)"))
+            let expected = place == 1 ? "one" : order[1]
+            #expect(state.installs.values.filter(\.isActive).map(\.id) == [InstallID(expected)])
+        }
+    }
 
     @Test func nothingIsPromotedWhenTheActiveOneGoes() throws {
         let start = LinkState(
@@ -36,7 +79,7 @@ import Testing
                 Fixture.install("tablet", .tablet, of: UserID(Fixture.userID.text), .standby),
             ], persons: [Fixture.person(UserID(Fixture.userID.text), "anna")])
         let commands: [LinkCommand] = [
-            .detachInstall(DetachInstall(installId: "phone")),
+            .detachInstall(DetachInstall(installId: "phone", cause: .reset)),
             .setInstallStatus(SetInstallStatus(installId: "phone", status: .deleted)),
             .setInstallStatus(SetInstallStatus(installId: "phone", status: .disabled)),
         ]

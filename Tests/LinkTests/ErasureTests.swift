@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Storage
 import Testing
@@ -16,6 +17,9 @@ import Testing
             Fixture.install("i3", .tablet, of: me, .standby), Fixture.install("i4"),
         ], persons: [Fixture.person(me, "anna")])
 
+    private static let forgetProfiles = ForgetProfiles(
+        userId: me, externalId: "anna", erasedAt: Timestamp(milliseconds: 0))
+
     private func erase(
         _ user: UserID = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
     ) -> LinkDecider.Decision {
@@ -31,7 +35,7 @@ import Testing
             decision.sent == [
                 context.forwardID(0): AnyHashable(
                     ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])),
-                context.forwardID(1): AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna")),
+                context.forwardID(1): AnyHashable(Self.forgetProfiles),
             ])
         #expect(decision.forwards.allSatisfy { $0.expiry == nil })
         let after = Self.state.after(decision)
@@ -52,7 +56,7 @@ import Testing
     @Test func anErasedInstallIsRefusedForEver() throws {
         let after = Self.state.after(erase())
         let commands: [LinkCommand] = [
-            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1")),
+            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
             .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
             .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
             .setInstallStatus(SetInstallStatus(installId: "i1", status: .enabled)),
@@ -78,7 +82,8 @@ import Testing
     // MARK: Until the others have done it
 
     private func answer(
-        _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done, to id: CommandID = "erase"
+        _ number: Int, _ state: inout LinkState, _ outcome: ForgetAnswer.Outcome = .done(.part()),
+        to id: CommandID = "erase"
     ) -> [CommandID: Answer] {
         let answer = ForgetAnswer(forward: Fixture.context(id: id).forwardID(number), outcome: outcome)
         let decision = Fixture.decide(
@@ -88,20 +93,20 @@ import Testing
         return decision.settled
     }
 
-    private static let result = Answer.erasure(ErasureResult(userId: me, installsRemoved: 3))
-    private static let again = Answer.erasure(ErasureResult(userId: me, installsRemoved: 0))
+    private static let result = Answer.certificate(Gone([me], persons: 1, installs: 3, isWhole: true))
+    private static let forgotten = Answer.certificate(Gone([me], persons: 1, installs: 3, isWhole: false))
 
     @Test(arguments: [[0, 1], [1, 0]]) func theFinalAnswerComesWhenBothHaveAnswered(_ order: [Int]) throws {
         var state = Self.state.after(erase())
         #expect(answer(order[0], &state, .pending) == [:])
         #expect(answer(order[0], &state) == [:])
         #expect(answer(order[0], &state) == [:])
-        #expect(state.erasure(of: Self.me) != nil)
+        #expect(state.erasure(of: Self.me)?.isOver == false)
         #expect(answer(order[1], &state) == ["erase": Self.result])
-        #expect(state.erasures.isEmpty)
+        #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
         #expect(answer(order[1], &state) == [:])
         let decision = erase(Self.me, state)
-        #expect(decision.answer == Self.again)
+        #expect(decision.answer == Self.result)
         #expect(decision.changes.isEmpty && decision.events.isEmpty && decision.forwards.isEmpty)
     }
 
@@ -121,14 +126,59 @@ import Testing
             state = state.after(decision)
             #expect(decision.settled.isEmpty)
             decision = Fixture.decide(
-                .answered(ForgetAnswer(forward: forward.id, outcome: .done)), state,
+                .answered(ForgetAnswer(forward: forward.id, outcome: .done(.part()))), state,
                 Fixture.context(id: CommandID("answer \(parts)")))
         }
         #expect(told == ids)
         #expect(parts == 3)
         state = state.after(decision)
         let settled = answer(1, &state)
-        #expect(settled == ["erase": .erasure(ErasureResult(userId: Self.me, installsRemoved: 1001))])
+        #expect(settled == ["erase": .certificate(Gone([Self.me], persons: 1, installs: 1001, isWhole: true))])
+    }
+
+    // MARK: The certificate
+
+    /// L60: counts of all services, zeros included, and no value of the person; kept when all is over.
+    @Test func theCertificateSaysWhatEveryServiceDid() throws {
+        func query(_ state: LinkState, _ app: AppSettings = Fixture.app) -> LinkDecider.Decision {
+            Fixture.decide(.getErasure(GetUserErasure(userId: Self.me)), state, Fixture.context(app, id: "query"))
+        }
+        func certificate(_ decision: LinkDecider.Decision) -> ErasureCertificate? {
+            guard case .succeeded(let result as ErasureCertificate) = decision.outcome else { return nil }
+            return result
+        }
+        #expect(query(Self.state).answer == .rejected(.userNotFound))
+        var state = Self.state.after(erase())
+        #expect(certificate(query(state))?.completedAt == nil && certificate(query(state))?.done.link?.installs == 3)
+        _ = answer(0, &state, .done(.part(.init(user: .init(installs: 2, codes: 1)))))
+        var part = ErasureCertificate.part(.init(sync: .init(profiles: 1, identities: 4), verification: .init()))
+        part.subject.mpids = [try #require(MPID(7))]
+        _ = answer(1, &state, .done(part))
+        let whole = try #require(certificate(query(state)))
+        #expect(
+            whole.done
+                == .init(
+                    link: .init(persons: 1, installs: 3), user: .init(installs: 2, codes: 1),
+                    sync: .init(profiles: 1, identities: 4), verification: .init()))
+        #expect(whole.requestId == "erase" && whole.completedAt != nil && whole.subject.mpids == part.subject.mpids)
+        #expect(whole.remains.map(\.place) == ErasureCertificate.Remainder.Place.allCases)
+        #expect(certificate(erase(Self.me, state, Fixture.context(id: "again"))) == whole)
+        #expect(query(state, Fixture.otherApp).answer == .rejected(.userNotFound))
+        let row = try #require(state.erasure(of: Self.me))
+        #expect(row.externalID == nil && row.installIDs.isEmpty && row.waiting.isEmpty)
+    }
+
+    /// Whoever went with a profile is erased here as a whole when somebody asks for it.
+    @Test func whoWasForgottenIsErasedToTheEnd() throws {
+        var state = Self.state.after(forget(Self.me, nil))
+        _ = answer(0, &state, to: "forget")
+        let late = erase(Self.me, state)
+        #expect(
+            late.sent.values.map { $0 } == [
+                AnyHashable(ForgetProfiles(userId: Self.me, erasedAt: Timestamp(milliseconds: 0)))
+            ])
+        state = state.after(late)
+        #expect(answer(1, &state) == ["erase": Self.result])
     }
 
     @Test func erasingAgainWaitsAlong() throws {
@@ -138,7 +188,7 @@ import Testing
         #expect(second.events.isEmpty && second.forwards.isEmpty)
         state = state.after(second)
         #expect(answer(0, &state) == [:])
-        #expect(answer(1, &state) == ["erase": Self.result, "second": Self.again])
+        #expect(answer(1, &state) == ["erase": Self.result, "second": Self.result])
     }
 
     @Test func notAnyNumberWaits() throws {
@@ -162,7 +212,7 @@ import Testing
         }
         #expect(state.erasure(of: Self.me)?.waiting.count == 1)
         #expect(answer(0, &state) == [:])
-        let last = ForgetAnswer(forward: Fixture.context(id: "erase").forwardID(1), outcome: .done)
+        let last = ForgetAnswer(forward: Fixture.context(id: "erase").forwardID(1), outcome: .done(.part()))
         let decision = Fixture.decide(.answered(last), state, Fixture.context(id: "last"))
         #expect(decision.settlements.map { Answer($0.outcome) } == [Self.result])
     }
@@ -173,7 +223,7 @@ import Testing
         #expect(again.answer == .pending)
         state = state.after(again)
         #expect(state.erasure(of: Self.me)?.waiting.count == 1)
-        #expect(answer(0, &state, to: "forget") == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+        #expect(answer(0, &state, to: "forget") == ["forget": Self.forgotten])
     }
 
     /// Whoever waits is told, and a repetition asks the one that refused once more, with all it needs.
@@ -184,10 +234,10 @@ import Testing
         let second = erase(Self.me, state, Fixture.context(id: "second"))
         #expect(second.answer == .pending)
         let forward = Fixture.context(id: "second").forwardID(1)
-        #expect(second.sent == [forward: AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        #expect(second.sent == [forward: AnyHashable(Self.forgetProfiles)])
         state = state.after(second)
-        #expect(answer(1, &state, to: "second") == ["second": Self.again])
-        #expect(state.erasures.isEmpty)
+        #expect(answer(1, &state, to: "second") == ["second": Self.result])
+        #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
     }
 
     // MARK: Whoever the sync service erases
@@ -209,20 +259,20 @@ import Testing
             var state = Self.state.after(decision)
             #expect(state.person(userID: Self.me)?.isErased == true)
             let done = answer(0, &state, to: "forget")
-            #expect(done == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
-            #expect(state.erasures.isEmpty)
+            #expect(done == ["forget": Self.forgotten])
+            #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
         }
     }
 
     @Test func nobodyToForgetIsSuccess() throws {
         let foreign = forget(Self.me, "anna", Self.state, Fixture.context(Fixture.otherApp))
         for decision in [forget("nobody", "nobody"), foreign] {
-            #expect(decision.answer == .forgotten(ForgottenPersonResult(userId: nil)))
+            #expect(decision.answer == .certificate(Gone([], persons: 0, installs: 0, isWhole: false)))
             #expect(decision.changes.isEmpty)
         }
         var erased = Self.state.after(erase())
         _ = answer(0, &erased)
-        #expect(forget(Self.me, nil, erased).answer == .forgotten(ForgottenPersonResult(userId: Self.me)))
+        #expect(forget(Self.me, nil, erased).answer == Self.forgotten)
     }
 
     /// The sync service asks while it is asked itself: neither waits for the other.
@@ -232,16 +282,16 @@ import Testing
         #expect(second.answer == .pending)
         #expect(second.forwards.isEmpty)
         state = state.after(second)
-        #expect(answer(0, &state) == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
+        #expect(answer(0, &state) == ["forget": Self.forgotten])
         #expect(answer(1, &state) == ["erase": Self.result])
         // The other way round: who erases the person here has the sync service told too.
         state = Self.state.after(forget(Self.me, nil))
         let late = erase(Self.me, state)
-        #expect(late.sent.values.map { $0 } == [AnyHashable(ForgetProfiles(userId: Self.me, externalId: "anna"))])
+        #expect(late.sent.values.map { $0 } == [AnyHashable(Self.forgetProfiles)])
         state = state.after(late)
         #expect(answer(1, &state) == [:])
         #expect(answer(0, &state, to: "forget").keys.sorted() == ["erase", "forget"])
-        #expect(state.erasures.isEmpty)
+        #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
     }
 
     private static let twoPeople: LinkState = {
@@ -257,8 +307,9 @@ import Testing
         #expect(state.persons.values.map(\.isErased) == [true, true])
         #expect(answer(1, &state, to: "forget") == [:])
         let done = answer(0, &state, to: "forget")
-        #expect(done == ["forget": .forgotten(ForgottenPersonResult(userId: Self.me))])
-        #expect(state.erasures.isEmpty)
+        let both = [Self.me, "0123456789abcdef01234567"]
+        #expect(done == ["forget": .certificate(Gone(both, persons: 2, installs: 2, isWhole: false))])
+        #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
     }
 
     /// The answers for both come at the same moment, in two replicas: one of these must see the other's, or nobody is
@@ -266,7 +317,7 @@ import Testing
     @Test func theAnswersForTwoPeopleMeet() throws {
         let state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
         let written = [0, 1].map { number in
-            let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done)
+            let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done(.part()))
             let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: CommandID("answer \(number)")))
             return decision.changes.compactMap { if case .person(let person) = $0 { person.userID } else { nil } }
         }

@@ -26,15 +26,14 @@ import Testing
         L3                 | -               | link-existing-user i1 null -> INVALID_REQUEST
         L4                 | -               | create i1 anna in unlinked -> USERLINKING_NOT_CONFIGURED
         L4                 | -               | link-existing-user i1 anna in unlinked -> USERLINKING_NOT_CONFIGURED
-        L6                 | i1 of other     | create i1 anna -> INSTALL_DOES_NOT_BELONG_TO_APP
-        L6                 | i1 of other     | link-existing-user i1 anna -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L47                | i1 of other     | create i1 anna -> i1 active first new=anna; registered i1, linked i1
+        L47                | i1 of other     | link-existing-user i1 anna -> USER_NOT_FOUND
         L7                 | i1 disabled     | create i1 anna -> INSTALL_DISABLED
         L7                 | i1 disabled     | link-existing-user i1 anna -> INSTALL_DISABLED
         L7                 | i1 deleted      | create i1 anna -> INSTALL_DELETED
         L7                 | i1 deleted      | link-existing-user i1 anna -> INSTALL_DELETED
         L8                 | i1 u1=bert      | create i1 anna -> INSTALL_LINKED_TO_OTHER_USER
         L8                 | i1 u1=bert      | link-existing-user i1 anna -> INSTALL_LINKED_TO_OTHER_USER
-        L10                | i1 deactivated u1=anna | create i1 anna -> INSTALL_DEACTIVATED
         L10                | i1 deactivated u1=anna | link-existing-user i1 anna -> INSTALL_DEACTIVATED
         """)
 

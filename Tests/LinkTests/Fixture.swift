@@ -18,10 +18,14 @@ enum Fixture {
     static let tablet = Device(kind: .tablet, platform: "android", model: "Tab", osVersion: "14")
     static let userID: UserID = "5a18fc4b0962209e0000000d"
 
-    static func context(_ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test") -> DecisionContext {
+    static func context(
+        _ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test", moment: Moment? = nil,
+        as kind: Principal.Kind = .service
+    ) -> DecisionContext {
         DecisionContext(
             command: CommandKey(app: app.id, source: source, id: id), app: app,
-            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0))
+            principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0),
+            moment: moment)
     }
 
     static func device(_ kind: Device.Kind) -> Device { Device(kind: kind, platform: "test") }
@@ -50,12 +54,37 @@ enum Fixture {
     }
 }
 
+/// What a certificate says, but for times.
+struct Gone: Hashable {
+    var users: Set<UserID>
+    var done: ErasureCertificate.Counts
+
+    init(_ certificate: ErasureCertificate) {
+        users = Set(certificate.subject.userIds)
+        done = certificate.done
+    }
+
+    /// - Parameter isWhole: whether all services are answered for.
+    init(_ users: [UserID], persons: Int, installs: Int, isWhole: Bool) {
+        self.users = Set(users)
+        done = .init(link: .init(persons: persons, installs: installs), user: .init())
+        if isWhole { done.answerForAll() }
+    }
+}
+
+extension ErasureCertificate {
+    /// As another service answers.
+    static func part(_ done: Counts = .init()) -> ErasureCertificate {
+        ErasureCertificate(
+            requestId: "f", erasedAt: Timestamp(milliseconds: 0), completedAt: Timestamp(milliseconds: 0), done: done)
+    }
+}
+
 /// An outcome that can be compared.
 enum Answer: Hashable, CustomStringConvertible {
     case link(LinkResult)
     case install(InstallResult)
-    case erasure(ErasureResult)
-    case forgotten(ForgottenPersonResult)
+    case certificate(Gone)
     case pending
     case noted
     case rejected(ReasonCode)
@@ -68,8 +97,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .rejected(let rejection): self = .rejected(rejection.reason)
         case .succeeded(let result as LinkResult): self = .link(result)
         case .succeeded(let result as InstallResult): self = .install(result)
-        case .succeeded(let result as ErasureResult): self = .erasure(result)
-        case .succeeded(let result as ForgottenPersonResult): self = .forgotten(result)
+        case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(.none): self = .pending
         case .noted: self = .noted
         case .succeeded, .pending, .begun: self = .another
@@ -80,8 +108,7 @@ enum Answer: Hashable, CustomStringConvertible {
         switch self {
         case .link(let result): "\(result)"
         case .install(let result): "\(result)"
-        case .erasure(let result): "\(result)"
-        case .forgotten(let result): "\(result)"
+        case .certificate(let gone): "\(gone)"
         case .pending: "pending"
         case .noted: "noted"
         case .rejected(let reason): reason.rawValue
@@ -109,6 +136,9 @@ extension LinkDecider.Decision {
 }
 
 extension LinkState {
+    /// The install of app demo, or of another one where that has none.
+    func install(_ id: InstallID) -> Install? { install("demo", id) ?? installs.values.first { $0.id == id } }
+
     /// The state after the decision.
     func after(_ decision: LinkDecider.Decision) -> LinkState {
         var state = self

@@ -16,10 +16,13 @@ import Testing
         a user            | i1                    | register i1 new -> i1 active first new; registered i1
         again             | i1                    | register i1 none -> unchanged
         again             | i1 u1                 | register i1 none -> unchanged
-        again             | i1 u1                 | register i1 new -> unchanged
+        L54                | i1 u1                 | register i1 new -> USER_ALREADY_EXISTS
+        L54                | i1 u1=anna            | register i1 new -> USER_ALREADY_EXISTS
+        L54                | i1 u1                 | create i1 anna -> CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON
         another device    | i1 u1=anna            | register i1 tablet none -> i1 tablet active u1=anna; registered i1
         L7a opens it again | i1 closed             | register i1 none -> i1
-        L6                 | i1 of other           | register i1 new -> INSTALL_DOES_NOT_BELONG_TO_APP
+        L47                | i1 u1 of other        | register i1 new -> i1 active first new; registered i1
+        L47                | i1 u1=anna of other   | create i1 anna -> i1 active first new=anna; registered i1, linked i1
         L7                 | i1 disabled           | register i1 new -> INSTALL_DISABLED
         L7                 | i1 deleted            | register i1 new -> INSTALL_DELETED
         query             | i1 u1=anna            | query i1 -> unchanged
@@ -33,6 +36,7 @@ import Testing
         L5                 | -                     | detach i1 -> INSTALL_NOT_FOUND
         L6                 | i1 of other           | detach i1 -> INSTALL_DOES_NOT_BELONG_TO_APP
         L7                 | i1 deleted            | detach i1 -> INSTALL_DELETED
+        L26                | i1 deleted deactivated u1=anna | detach i1 -> i1 deleted closed; detached i1
         disable           | i1 u1=anna            | set i1 disabled -> i1 disabled suspended u1=anna; status i1
         delete            | i1 u1=anna            | set i1 deleted -> i1 deleted deactivated u1=anna; status i1
         enable            | i1 disabled suspended u1=anna | set i1 enabled -> i1 active u1=anna; status i1
@@ -52,7 +56,7 @@ import Testing
     /// begins anew.
     @Test func aDetachedInstallIsLinkedWhenTheDeviceBeginsAnew() throws {
         let state = LinkState("i1 u1=anna")
-        let after = state.after(decide(.detachInstall(DetachInstall(installId: "i1")), state))
+        let after = state.after(decide(.detachInstall(DetachInstall(installId: "i1", cause: .reset)), state))
         #expect(after.person(app: "demo", externalID: "anna")?.userID == "u1")
         let late = decide(Fixture.request("i1", "anna"), after)
         #expect(late.answer == .rejected(.noLinkingInProgress))
@@ -68,7 +72,7 @@ import Testing
     /// install, and no other install of that person may lose it.
     @Test func aLinkThatComesBehindTheDetachChangesNothing() throws {
         let state = LinkState("i1, real u1=anna")
-        let detached = state.after(decide(.detachInstall(DetachInstall(installId: "i1")), state))
+        let detached = state.after(decide(.detachInstall(DetachInstall(installId: "i1", cause: .reset)), state))
         let late = decide(Fixture.request("i1", "anna"), detached)
         #expect(late.answer == .rejected(.noLinkingInProgress))
         #expect(late.changes.isEmpty)
@@ -95,7 +99,7 @@ import Testing
         let person = Fixture.person(Fixture.userID, "anna")
         let state = LinkState(installs: [Fixture.install("i1", of: Fixture.userID)], persons: [person])
         let commands: [LinkCommand] = [
-            .detachInstall(DetachInstall(installId: "i1")),
+            .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
             .setInstallStatus(SetInstallStatus(installId: "i1", status: .disabled)),
         ]
         for command in commands {

@@ -14,7 +14,7 @@ import WireJSON
     @Test(arguments: SQLEngine.allCases) func rowsComeBackAsTheyWereSaved(_ engine: SQLEngine) throws {
         let store = try LinkTestStore(engine)
         var state = LinkState()
-        let installs = [
+        var installs = [
             Install(
                 id: "i1", app: "demo", device: Fixture.tablet, status: .disabled, userID: "u1", activity: .standby,
                 isUsersFirst: true, version: 1 << 40),
@@ -23,17 +23,26 @@ import WireJSON
                 id: "i3", app: "demo", device: Fixture.device(.other), status: .deleted, userID: "u1",
                 activity: .deactivated),
             Fixture.install("i4", of: "u1", .suspended, status: .disabled),
+            Fixture.install("i1", app: "a'b"),
         ]
+        installs[0].superseded = [
+            .init(installID: "i'3", version: 7, wasSuspended: true),
+            .init(installID: "i4", version: 0, wasSuspended: false),
+        ]
+        installs[1].turn = Moment(milliseconds: 1 << 40, isBrokers: true)
+        installs[4].turn = Moment(milliseconds: -5)
         let persons = [
             Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
             Person(userID: "u3", app: "demo", isErased: true),
         ]
-        var erasure = Erasure(app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"])
+        var erasure = Erasure(
+            app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"],
+            certificate: .part(.init(link: .init(persons: 1, installs: 2))))
         erasure.user = .asked(forward: "f1")
         erasure.sync = .asked(forward: "f2")
         erasure.waiting = [
-            .init(Fixture.context().command, .erased(installs: 2)),
-            .init(Fixture.context(id: "c2").command, .forgotten(userID: "u3", also: "u4")),
+            .init(Fixture.context().command, .erased),
+            .init(Fixture.context(id: "c2").command, .forgotten(also: "u4")),
         ]
         state.apply(.erasure(erasure))
         installs.forEach { state.apply(.install($0)) }
@@ -43,6 +52,8 @@ import WireJSON
         try store.database.transaction { (transaction) throws in
             let reader = LinkStore(transaction: transaction)
             #expect(Set(try reader.installs(ids: Set(installs.map { $0.id } + ["no"]))) == Set(installs))
+            let keys = Set(installs.map(\.key)).union([Install.Key(app: "other", id: "i1")])
+            #expect(Set(try reader.installs(keys)) == Set(installs))
             #expect(Set(try reader.persons(userIDs: ["u1", "u2", "u3", "no"])) == Set(persons))
             let key = Scoped<ExternalID>(app: "demo", id: "Ren\u{e9} %_'")
             #expect(try reader.persons([key]) == [persons[0]])
@@ -52,13 +63,6 @@ import WireJSON
             #expect(try reader.erasures(of: ["u3", "u1"]) == [erasure])
             #expect(try reader.erasures(awaiting: ["f1", "f9"]) == [erasure])
             #expect(try reader.erasures(awaiting: ["f2"]) == [erasure])
-        }
-        var over = LinkState()
-        over.apply(.erasureOver(userID: "u3"))
-        let after = over
-        try store.database.transaction { try LinkStore(transaction: $0).save(after) }
-        try store.database.transaction { (transaction) throws in
-            #expect(try LinkStore(transaction: transaction).erasures(of: ["u3"]).isEmpty)
         }
     }
 
@@ -162,20 +166,25 @@ import WireJSON
             "identity.link.establish.v1": .internal, "identity.link.query.v1": .internal,
             "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
             "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
+            "identity.link.get-erasure.v1": .userDelete,
         ]
         #expect(LinkService.inputs.scopes() == scopes)
     }
 
     @Test func readsTheOthersAnswers() throws {
-        func read(_ status: JSONValue) throws -> LinkCommand {
+        func read(_ status: JSONValue, _ result: JSONValue = .null) throws -> LinkCommand {
             try LinkService.inputs.read(
                 "identity.reply.v1",
                 [
                     "commandId": "f", "commandType": .string(ForgetProfiles.type), "status": status,
-                    "reason": "BRAND_NEW", "message": "m",
+                    "reason": "BRAND_NEW", "message": "m", "result": result,
                 ])
         }
-        #expect(try read("succeeded") == .answered(ForgetAnswer(forward: "f", outcome: .done)))
+        let part = ErasureCertificate.part(.init(sync: .init(profiles: 1)))
+        let result = try JSONValue(parsing: WireJSONEncoder().encode(part))
+        #expect(try read("succeeded", result) == .answered(ForgetAnswer(forward: "f", outcome: .done(part))))
+        let silent = "The sync service did not say what it erased."
+        #expect(try read("succeeded", [:]) == .answered(ForgetAnswer(forward: "f", outcome: .refused(silent))))
         #expect(try read("pending") == .answered(ForgetAnswer(forward: "f", outcome: .pending)))
         let why = "The sync service answered BRAND_NEW: m"
         for status in ["rejected", "expired", "postponed"] as [JSONValue] {

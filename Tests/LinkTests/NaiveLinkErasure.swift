@@ -8,18 +8,15 @@ import Contracts
 extension NaiveLinkModel {
     mutating func erase(_ user: UserID, app: AppID, _ id: CommandID, _ forwardID: (Int) -> CommandID) -> Told {
         guard let person = persons[user], person.app == app else { return (.rejected(.userNotFound), []) }
-        if person.isErased, !unfinished.contains(user) {
-            return (.erasure(ErasureResult(userId: user, installsRemoved: 0)), [])
-        }
+        let tasks = Set(["user", "sync"].map { Task(user: user, service: $0) })
+        if person.isErased, tasks.isSubset(of: finished) { return (certificate([user], isWhole: true), []) }
         let waits = waits(id, for: user)
         if !waits, count(user) >= 16 { return (.rejected(.throttled), []) }
         let events = person.isErased ? [] : remove(user)
-        let result = ErasureResult(
-            userId: user, installsRemoved: person.isErased ? 0 : erasedInstalls[user]?.count ?? 0)
+        whole.insert(user)
         begin(Task(user: user, service: "user"), forwardID(0))
         begin(Task(user: user, service: "sync"), forwardID(1))
-        let tasks = Set([Task(user: user, service: "user"), Task(user: user, service: "sync")])
-        if !waits { waiting.append((id, [user], tasks.subtracting(finished), .erasure(result))) }
+        if !waits { waiting.append((id, [user], tasks.subtracting(finished), true)) }
         return (.pending, events)
     }
 
@@ -35,22 +32,41 @@ extension NaiveLinkModel {
         var isNew = false
         for (number, user) in users.enumerated() {
             let task = Task(user: user, service: "user")
-            let isErased = persons[user]?.isErased == true
-            if isErased, !unfinished.contains(user) || finished.contains(task) { continue }
+            if finished.contains(task) { continue }
             let waits = waits(id, for: user)
             if !waits, count(user) >= 16 {
                 self = before
                 return (.rejected(.throttled), [])
             }
-            if !isErased { events += remove(user) }
+            if persons[user]?.isErased == false { events += remove(user) }
             begin(task, forwardID(number))
             tasks.insert(task)
             isNew = isNew || !waits
         }
-        if tasks.isEmpty { return (.forgotten(ForgottenPersonResult(userId: users.first)), []) }
-        let first = users.first { tasks.contains(Task(user: $0, service: "user")) }
-        if isNew { waiting.append((id, Set(users), tasks, .forgotten(ForgottenPersonResult(userId: first)))) }
+        if tasks.isEmpty { return (certificate(users, isWhole: false), []) }
+        if isNew { waiting.append((id, Set(users), tasks, false)) }
         return (.pending, events)
+    }
+
+    func erasure(_ user: UserID, app: AppID) -> Answer {
+        guard let person = persons[user], person.app == app, person.isErased else { return .rejected(.userNotFound) }
+        // Somebody answered for the sync service, or it was asked.
+        let hasSync = parts[user]?.contains { $0.sync != nil } == true
+        return certificate([user], isWhole: whole.contains(user) || hasSync)
+    }
+
+    /// What of the persons is gone by now.
+    private func certificate(_ users: [UserID], isWhole: Bool) -> Answer {
+        var gone = Gone(
+            users, persons: users.count, installs: users.map { removed[$0] ?? 0 }.reduce(0, +), isWhole: isWhole)
+        for part in users.flatMap({ parts[$0] ?? [] }) {
+            gone.done.user?.installs += part.user?.installs ?? 0
+            gone.done.user?.codes += part.user?.codes ?? 0
+            guard isWhole else { continue }
+            gone.done.sync?.profiles += part.sync?.profiles ?? 0
+            gone.done.verification?.sessions += part.verification?.sessions ?? 0
+        }
+        return .certificate(gone)
     }
 
     /// Whether the command waits for the user's erasure already.
@@ -65,6 +81,7 @@ extension NaiveLinkModel {
         persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys.sorted()
         erasedInstalls[user] = mine
+        removed[user] = mine.count
         for id in mine {
             guard let row = installs[id] else { continue }
             installs[id] = InstallRow(
@@ -80,7 +97,9 @@ extension NaiveLinkModel {
         let externalID = externalIDs[task.user]
         sent[forward] =
             task.service == "sync"
-            ? AnyHashable(ForgetProfiles(userId: task.user, externalId: externalID))
+            ? AnyHashable(
+                ForgetProfiles(
+                    userId: task.user, externalId: externalID, erasedAt: Timestamp(milliseconds: 0)))
             : AnyHashable(
                 ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
     }
@@ -96,14 +115,20 @@ extension NaiveLinkModel {
                 settled[CommandID(one.id.text)] = .rejected(.serverError)
             }
             waiting.removeAll { $0.tasks.contains(task) }
-        case .done:
+        case .done(let certificate):
             begun[task] = nil
             finished.insert(task)
+            parts[task.user, default: []].append(certificate.done)
             for place in waiting.indices { waiting[place].tasks.remove(task) }
-            for one in waiting where one.tasks.isEmpty { settled[CommandID(one.id.text)] = one.answer }
+            for one in waiting where one.tasks.isEmpty {
+                settled[CommandID(one.id.text)] = self.certificate(Array(one.users), isWhole: one.isWhole)
+            }
             waiting.removeAll { $0.tasks.isEmpty }
-            // All is done: the person is as any that was erased long ago.
-            if !unfinished.contains(task.user) { finished = finished.filter { $0.user != task.user } }
+            // All is done: nothing is kept but ids and counts.
+            if !unfinished.contains(task.user) {
+                externalIDs[task.user] = nil
+                erasedInstalls[task.user] = []
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ struct NaiveLinkModel {
         var activity: Install.Activity = .none
         var isUsersFirst = false
         var isOpen = false
+        /// When the person without an external id came, or the linker began.
+        var since: Int64?
         var version: Int64 = 0
     }
 
@@ -24,7 +26,25 @@ struct NaiveLinkModel {
         var isErased = false
     }
 
-    var installs: [InstallID: InstallRow] = [:]
+    /// Every app has installs of its own.
+    var apps: [AppID: [InstallID: InstallRow]] = [:]
+    private var app: AppID = "demo"
+    /// Those of the app whose command it is.
+    var installs: [InstallID: InstallRow] {
+        get { apps[app] ?? [:] }
+        set { apps[app] = newValue }
+    }
+
+    /// One install took the person from another, whose row was then at this version.
+    struct Takeover: Hashable {
+        var winner: InstallID
+        var loser: InstallID
+        var version: Int64
+        var before: Install.Activity
+    }
+
+    /// By person, in the order in which they would be undone.
+    var takeovers: [UserID: [Takeover]] = [:]
     var persons: [UserID: PersonRow] = [:]
 
     /// What a service has to do with an erased person.
@@ -38,8 +58,14 @@ struct NaiveLinkModel {
     var finished: Set<Task> = []
     var externalIDs: [UserID: ExternalID] = [:]
     var erasedInstalls: [UserID: [InstallID]] = [:]
-    /// The commands that wait, for what, and what they are told then.
-    var waiting: [(id: CommandID, users: Set<UserID>, tasks: Set<Task>, answer: Answer)] = []
+    /// How many installs went with an erased person.
+    var removed: [UserID: Int] = [:]
+    /// What the others answered that they erased of a person.
+    var parts: [UserID: [ErasureCertificate.Counts]] = [:]
+    /// Of whom all services are asked, and not only the user service.
+    var whole: Set<UserID> = []
+    /// The commands that wait, for what, and whether they are told what all services did.
+    var waiting: [(id: CommandID, users: Set<UserID>, tasks: Set<Task>, isWhole: Bool)] = []
 
     /// What the last command led to, beside events.
     var sent: [CommandID: AnyHashable] = [:]
@@ -51,9 +77,10 @@ struct NaiveLinkModel {
     typealias Told = (Answer, [AnyHashable])
 
     mutating func run(
-        _ command: LinkCommand, id: CommandID, app: AppID, linkingIsOn: Bool, newUser: UserID,
+        _ command: LinkCommand, id: CommandID, app: AppID, linkingIsOn: Bool, newUser: UserID, moment: Int64,
         forwardID: (Int) -> CommandID
     ) -> Told {
+        self.app = app
         sent = [:]
         settled = [:]
         switch command {
@@ -61,26 +88,29 @@ struct NaiveLinkModel {
             return linking(request.installId) { model in
                 if Self.isBad(request.externalId) { return .refuse(.invalidRequest) }  // L3
                 if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }  // L4
-                guard let row = model.installs[request.installId] else { return .refuse(.installNotFound) }  // L5
-                if row.app != app { return .refuse(.installDoesNotBelongToApp) }  // L6
+                guard let row = model.installs[request.installId] else {
+                    return .refuse(model.unknown(request.installId))  // L5, L6
+                }
                 if row.status == .deleted { return .refuse(.installDeleted) }  // L7
                 if row.status == .disabled { return .refuse(.installDisabled) }
                 if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // L7a
-                return model.rows8To15(request.installId, row, request.externalId, app, newUser)
+                let isLinked = row.user.map { model.persons[$0]?.externalID != nil } ?? false
+                if !isLinked, let since = row.since, moment + 5000 < since { return .refuse(.noLinkingInProgress) }
+                return model.rows8To15(request.installId, row, request.externalId, app, newUser, isCreation: false)
             }
         case .establish(let command):
             return linking(command.installId) { model in
                 model.establish(command, app: app, linkingIsOn: linkingIsOn, newUser: newUser)
             }
-        case .registerInstall(let command): return register(command, app: app, newUser: newUser)
+        case .registerInstall(let command): return register(command, app: app, newUser: newUser, moment)
         case .query(let query):
-            guard let row = installs[query.installId] else { return (.rejected(.installNotFound), []) }
-            if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+            if installs[query.installId] == nil { return (.rejected(unknown(query.installId)), []) }
             return (.install(result(query.installId)), [])
-        case .detachInstall(let command): return detach(command.installId, app: app)
-        case .setInstallStatus(let command): return setStatus(command, app: app)
+        case .detachInstall(let command): return detach(command)
+        case .setInstallStatus(let command): return setStatus(command)
         case .eraseUser(let command): return erase(command.userId, app: app, id, forwardID)
         case .forget(let command): return forget(command, app: app, id, forwardID)
+        case .getErasure(let query): return (erasure(query.userId, app: app), [])
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])
@@ -105,6 +135,12 @@ struct NaiveLinkModel {
         }
     }
 
+    /// 403 where another app knows the id; what was erased is known to nobody.
+    private func unknown(_ id: InstallID) -> ReasonCode {
+        let isElsewhere = apps.values.contains { $0[id].map { $0.device.platform != "erased" } ?? false }
+        return isElsewhere ? .installDoesNotBelongToApp : .installNotFound
+    }
+
     private static func isBad(_ external: ExternalID) -> Bool {
         let externalID = external.text
         let blocked = ["null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", ""]
@@ -120,8 +156,13 @@ struct NaiveLinkModel {
         installs.filter { $0.value.user == user && $0.value.activity == .active && $0.key != id }.map(\.key).sorted()
     }
 
+    private func losers(of user: UserID, except id: InstallID) -> [InstallID] {
+        installs.filter { $0.value.user == user && [.active, .suspended].contains($0.value.activity) && $0.key != id }
+            .map(\.key).sorted()
+    }
+
     private mutating func rows8To15(
-        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID
+        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID, isCreation: Bool
     ) -> Step {
         let owner = owner(of: externalID, app)
         if let user = row.user, let mine = persons[user]?.externalID {
@@ -129,14 +170,18 @@ struct NaiveLinkModel {
             let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
             let mayWait = row.device.kind == .tablet && !phones.isEmpty
             if row.activity == .standby, !mayWait { return give(id, row, to: user, externalID, isNew: false) }
-            if row.activity == .deactivated { return .refuse(.installDeactivated) }  // L10
+            if row.activity == .deactivated {
+                if isCreation { return give(id, row, to: user, externalID, isNew: false) }
+                return .refuse(.installDeactivated)  // L10
+            }
             return .done(  // L9
                 LinkResult(
                     userId: user, installId: id, isActive: row.activity == .active, personCreated: false,
                     version: row.version), [])
         }
         if let user = row.user {
-            if owner != nil { return .refuse(.cannotLinkExistingPersonToOtherPerson) }  // L15
+            // L15, and who is no child of this creation.
+            if owner != nil || isCreation { return .refuse(.cannotLinkExistingPersonToOtherPerson) }
             persons[user]?.externalID = externalID  // L14
             return give(id, row, to: user, externalID, isNew: false)
         }
@@ -156,21 +201,28 @@ struct NaiveLinkModel {
         installs[id]?.user = user
         installs[id]?.activity = phoneStays ? .standby : .active
         installs[id]?.isOpen = false
+        installs[id]?.since = nil
+        takeovers[user]?.removeAll { $0.winner == id }
         installs[id]?.isUsersFirst = isNew || row.user == user && row.isUsersFirst
         installs[id]?.version = row.version + 1
         var events: [AnyHashable] = [
             Linked(
                 installId: id, externalId: externalID, userId: user, personCreated: isNew,
-                activeInstallId: phoneStays ? active[0] : id, deactivatedInstallIds: phoneStays ? [] : active,
+                activeInstallId: phoneStays ? active[0] : id,
+                deactivatedInstallIds: phoneStays ? [] : losers(of: user, except: id),
                 version: row.version + 1)
         ]
-        for loser in active where !phoneStays {
+        for loser in losers(of: user, except: id) where !phoneStays {
+            let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
             installs[loser]?.version += 1
+            takeovers[user, default: []].append(
+                Takeover(winner: id, loser: loser, version: installs[loser]?.version ?? -1, before: before))
             events.append(
                 InstallStatusChanged(
                     installId: loser, status: installs[loser]?.status ?? .enabled, isActive: false, userId: user,
-                    isLinked: true, cause: .superseded, version: installs[loser]?.version ?? -1))
+                    isLinked: true, cause: .superseded, inactiveBecause: reason(loser),
+                    version: installs[loser]?.version ?? -1))
         }
         return .done(
             LinkResult(
@@ -185,14 +237,14 @@ struct NaiveLinkModel {
         if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }
         let known = installs[command.installId]
         if let known {
-            if known.app != app { return .refuse(.installDoesNotBelongToApp) }
             if known.status == .deleted { return .refuse(.installDeleted) }
             if known.status == .disabled { return .refuse(.installDisabled) }
         }
         if command.mode == .linkExistingUser, known?.user == nil { return .refuse(.userNotFound) }
         var row = known ?? InstallRow(app: app, device: command.device)
         row.device = command.device
-        switch rows8To15(command.installId, row, command.externalId, app, newUser) {
+        let isCreation = command.mode == .create
+        switch rows8To15(command.installId, row, command.externalId, app, newUser, isCreation: isCreation) {
         case .refuse(let reason): return .refuse(reason)
         case .done(let result, var events):
             if installs[command.installId]?.device != command.device { installs[command.installId] = row }
@@ -210,17 +262,25 @@ struct NaiveLinkModel {
         guard let row = installs[id] else { preconditionFailure("no install \(id)") }
         return InstallResult(
             installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
-            status: row.status, isActive: row.activity == .active, isUsersFirst: row.isUsersFirst, version: row.version)
+            status: row.status, isActive: row.activity == .active, inactiveBecause: reason(id),
+            isUsersFirst: row.isUsersFirst, version: row.version)
     }
 
-    private mutating func register(_ command: RegisterInstall, app: AppID, newUser: UserID) -> Told {
+    private func reason(_ id: InstallID) -> InactiveBecause? {
+        guard let row = installs[id], row.user != nil, row.activity != .active else { return nil }
+        return row.status != .enabled ? .disabled : row.activity == .standby ? .waitsForPhone : .superseded
+    }
+
+    private mutating func register(
+        _ command: RegisterInstall, app: AppID, newUser: UserID, _ moment: Int64
+    ) -> Told {
         let known = installs[command.installId]
         if let known {
-            if known.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
             if known.status == .deleted { return (.rejected(.installDeleted), []) }
             if known.status == .disabled { return (.rejected(.installDisabled), []) }
         }
         let getsUser = command.user == .new && known?.user == nil
+        if command.user == .new, let user = known?.user, user != newUser { return (.rejected(.userAlreadyExists), []) }
         if getsUser, let taken = persons[newUser] {
             return (.rejected(taken.isErased ? .userErased : .idReused), [])
         }
@@ -232,7 +292,10 @@ struct NaiveLinkModel {
             row.activity = .active
             row.isUsersFirst = true
             row.version += 1
+            row.since = moment
         }
+        // A linker's turn begins, but never earlier than it did.
+        if command.user == .none, row.user == nil { row.since = row.isOpen ? max(row.since ?? moment, moment) : moment }
         row.isOpen = row.user == nil
         installs[command.installId] = row
         let isNews = known?.device != command.device || getsUser
@@ -240,22 +303,52 @@ struct NaiveLinkModel {
         return (.install(result(command.installId)), isNews ? [event] : [])
     }
 
-    private mutating func detach(_ id: InstallID, app: AppID) -> Told {
-        guard let row = installs[id] else { return (.rejected(.installNotFound), []) }
-        if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
-        if row.status == .deleted { return (.rejected(.installDeleted), []) }
-        installs[id]?.isOpen = false
-        guard let user = row.user else { return (.install(result(id)), []) }
+    private mutating func detach(_ command: DetachInstall) -> Told {
+        let id = command.installId
+        guard let row = installs[id] else { return (.rejected(unknown(id)), []) }
+        guard let user = row.user else {
+            if row.status == .deleted { return (.rejected(.installDeleted), []) }
+            if row.isOpen { installs[id]?.since = nil }
+            installs[id]?.isOpen = false
+            return (.install(result(id)), [])
+        }
         installs[id]?.user = nil
         installs[id]?.activity = .none
         installs[id]?.isUsersFirst = false
+        installs[id]?.isOpen = false
+        installs[id]?.since = nil
         installs[id]?.version += 1
-        return (.install(result(id)), [InstallDetached(installId: id, userId: user, version: row.version + 1)])
+        let told: AnyHashable = InstallDetached(installId: id, userId: user, version: row.version + 1)
+        let undone = command.cause == .creationFailed ? undo(id, row, of: user) : []
+        takeovers[user]?.removeAll { $0.winner == id }
+        return (.install(result(id)), [told] + undone)
     }
 
-    private mutating func setStatus(_ command: SetInstallStatus, app: AppID) -> Told {
-        guard let row = installs[command.installId] else { return (.rejected(.installNotFound), []) }
-        if row.app != app { return (.rejected(.installDoesNotBelongToApp), []) }
+    /// What the install took from others goes to whoever took it from this one, or back.
+    private mutating func undo(_ id: InstallID, _ row: InstallRow, of user: UserID) -> [AnyHashable] {
+        let mine = takeovers[user, default: []].filter { $0.winner == id }
+        takeovers[user] = takeovers[user]?.flatMap { other in
+            guard other.loser == id, other.version == row.version else { return [other] }
+            return mine.map { Takeover(winner: other.winner, loser: $0.loser, version: $0.version, before: $0.before) }
+        }
+        var events: [AnyHashable] = []
+        guard losers(of: user, except: id).isEmpty else { return events }
+        for one in mine {
+            guard let left = installs[one.loser], left.user == user, left.version == one.version else { continue }
+            installs[one.loser]?.activity = one.before
+            installs[one.loser]?.version += 1
+            events.append(
+                InstallStatusChanged(
+                    installId: one.loser, status: left.status, isActive: one.before == .active, userId: user,
+                    isLinked: persons[user]?.externalID != nil, cause: .restored, inactiveBecause: reason(one.loser),
+                    version: left.version + 1))
+            if one.before == .active { break }
+        }
+        return events
+    }
+
+    private mutating func setStatus(_ command: SetInstallStatus) -> Told {
+        guard let row = installs[command.installId] else { return (.rejected(unknown(command.installId)), []) }
         if row.status == command.status { return (.install(result(command.installId)), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
         installs[command.installId]?.status = command.status
@@ -274,7 +367,8 @@ struct NaiveLinkModel {
             [
                 InstallStatusChanged(
                     installId: command.installId, status: command.status, isActive: result.isActive, userId: row.user,
-                    isLinked: result.externalId != nil, cause: .command, version: row.version + 1)
+                    isLinked: result.externalId != nil, cause: .command,
+                    inactiveBecause: reason(command.installId), version: row.version + 1)
             ]
         )
     }

@@ -41,7 +41,10 @@ struct RandomCommands: RandomSource {
         let command = command(users, forwards)
         let isOld = Int.random(in: 0..<4, using: &random) == 0 && !command.erases
         let number = isOld ? Int.random(in: 1...count, using: &random) : count
-        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)")))
+        // Some come late.
+        let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60]))
+        let moment = Moment(milliseconds: (Int64(count) * 2 - lag) * 1000)
+        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)"), moment: moment))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step
@@ -53,7 +56,7 @@ struct RandomCommands: RandomSource {
         let device = Device(
             kind: pick(Device.Kind.allCases), platform: "p",
             model: Bool.random(using: &random) ? "m" : nil)
-        switch Int.random(in: 0..<72, using: &random) {
+        switch Int.random(in: 0..<73, using: &random) {
         case 0..<24: return .request(LinkRequest(installId: install, externalId: externalID))
         case 24..<34:
             return .registerInstall(
@@ -64,7 +67,9 @@ struct RandomCommands: RandomSource {
                     installId: install, device: device, externalId: externalID,
                     mode: Bool.random(using: &random) ? .create : .linkExistingUser))
         case 46, 47: return .query(QueryInstall(installId: install))
-        case 48..<54: return .detachInstall(DetachInstall(installId: install))
+        case 48..<54:
+            let causes: [DetachInstall.Cause] = [.creationFailed, .creationFailed, .reset, .leftover]
+            return .detachInstall(DetachInstall(installId: install, cause: pick(causes)))
         case 54..<58:
             let statuses: [InstallStatus] = [.enabled, .enabled, .enabled, .disabled, .disabled, .deleted]
             return .setInstallStatus(
@@ -79,8 +84,13 @@ struct RandomCommands: RandomSource {
         case 60..<69:
             // The newest are the likeliest: most of the others are answered.
             let forward = forwards.suffix(4).randomElement(using: &random) ?? "unknown"
-            let outcomes: [ForgetAnswer.Outcome] = [.done, .done, .done, .done, .refused("why"), .pending]
+            let parts: [ErasureCertificate.Counts] = [
+                .init(user: .init(installs: 2, codes: 1)),
+                .init(sync: .init(profiles: 1), verification: .init(sessions: 3)), .init(), .init(),
+            ]
+            let outcomes = parts.map { ForgetAnswer.Outcome.done(.part($0)) } + [.refused("why"), .pending]
             return .answered(ForgetAnswer(forward: forward, outcome: pick(outcomes)))
+        case 69: return .getErasure(GetUserErasure(userId: users.randomElement(using: &random) ?? "nobody"))
         default:
             return .eraseUser(EraseUser(userId: users.randomElement(using: &random) ?? "nobody"))
         }

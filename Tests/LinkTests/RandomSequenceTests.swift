@@ -16,21 +16,26 @@ import Testing
 
     @Test func deciderAndModelAgree() throws {
         var answers: [ReasonCode: Int] = [:]
+        var (late, restored) = (0, 0)
         for number in 0..<UInt64(Self.sequences) {
             var commands = RandomCommands(seed: testSeed &+ number)
-            try run(&commands, breaking: number % 4 == 3, &answers)
+            try run(&commands, breaking: number % 4 == 3, &answers, &late, &restored)
         }
+        #expect(late > 50 && restored > 10, "\(late) late, \(restored) restored")
         // A test that never reaches a row proves nothing about it.
         let reasons: Set<ReasonCode> = [
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
-            .noLinkingInProgress,
+            .noLinkingInProgress, .userAlreadyExists,
         ]
         #expect(reasons.subtracting(answers.keys) == [], "\(answers)")
     }
 
-    private func run(_ commands: inout RandomCommands, breaking: Bool, _ answers: inout [ReasonCode: Int]) throws {
+    private func run(
+        _ commands: inout RandomCommands, breaking: Bool, _ answers: inout [ReasonCode: Int], _ late: inout Int,
+        _ restored: inout Int
+    ) throws {
         var state = LinkState()
         var model = NaiveLinkModel()
         var history = History()
@@ -56,19 +61,22 @@ import Testing
             let (answer, events) = model.run(
                 step.command, id: step.context.command.id, app: step.context.app.id,
                 linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,
-                forwardID: { step.context.forwardID($0) })
+                moment: step.context.moment.milliseconds, forwardID: { step.context.forwardID($0) })
             let trace = Comment(rawValue: "seed \(testSeed), step \(place): \(step.command)")
             try #require(decision.answer == answer, trace)
             try #require(decision.told == events, trace)
+            restored += decision.events.count { ($0 as? InstallStatusChanged)?.cause == .restored }
             try #require(decision.sent == model.sent, trace)
             try #require(news == model.settled, trace)
-            try #require(Set(state.erasures.keys) == model.unfinished, trace)
-            try #require(rows(state) == model.installs, trace)
+            try #require(Set(state.erasures.values.filter { !$0.isOver }.map(\.userID)) == model.unfinished, trace)
+            try #require(rows(state) == model.apps, trace)
             try #require(people(state) == model.persons, trace)
             try history.check(model, answer, isBroken: breaking && place >= Self.length / 2, trace)
             if case .rejected(let reason) = answer {
                 answers[reason, default: 0] += 1
-                #expect(decision.changes.isEmpty, trace)
+                let isLate = if case .late? = decision.changes.first { true } else { false }
+                #expect(decision.changes.count == (isLate ? 1 : 0), trace)
+                if isLate { late += 1 }
             }
         }
     }
@@ -76,7 +84,7 @@ import Testing
     /// What is told of an install can be ordered: its version grows with each change of what is told, and only then.
     private func checkVersions(_ before: LinkState, _ after: LinkState) throws {
         for install in after.installs.values {
-            guard let old = before.install(install.id) else { continue }
+            guard let old = before.installs[install.key] else { continue }
             let isSame =
                 old.userID == install.userID && old.activity == install.activity && old.status == install.status
                 && isLinked(old, before) == isLinked(install, after)
@@ -89,19 +97,25 @@ import Testing
     }
 
     private func breakActivity(_ state: inout LinkState, _ model: inout NaiveLinkModel) {
-        for (id, row) in model.installs where row.user != nil {
-            model.installs[id]?.activity = .active
-            model.installs[id]?.version += 1
-            if let install = state.install(id) { state.apply(.install(install.with(row.user, .active))) }
+        for (app, rows) in model.apps {
+            for (id, row) in rows where row.user != nil {
+                model.apps[app]?[id]?.activity = .active
+                model.apps[app]?[id]?.version += 1
+                guard let install = state.install(app, id) else { continue }
+                var broken = install
+                broken.activity = .active
+                broken.version += 1
+                state.apply(.install(broken))
+            }
         }
     }
 
-    private func rows(_ state: LinkState) -> [InstallID: NaiveLinkModel.InstallRow] {
+    private func rows(_ state: LinkState) -> [AppID: [InstallID: NaiveLinkModel.InstallRow]] {
         state.installs.values.reduce(into: [:]) { rows, install in
-            rows[install.id] = NaiveLinkModel.InstallRow(
+            rows[install.app, default: [:]][install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
                 activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
-                version: install.version)
+                since: install.turn?.milliseconds, version: install.version)
         }
     }
 
@@ -116,26 +130,30 @@ import Testing
     private struct History {
         var everGiven: Set<UserID> = []
         var erased: Set<UserID> = []
-        var tombstones: Set<InstallID> = []
+        var tombstones: Set<Install.Key> = []
 
         mutating func check(_ model: NaiveLinkModel, _ answer: Answer, isBroken: Bool, _ trace: Comment) throws {
-            let active = Dictionary(grouping: model.installs.values.filter { $0.activity == .active }, by: \.user)
+            let rows = model.apps.values.flatMap(\.values)
+            let active = Dictionary(grouping: rows.filter { $0.activity == .active }, by: \.user)
             if !isBroken { try #require(active.values.allSatisfy { $0.count == 1 }, trace) }
             let names = model.persons.values.compactMap { person in
                 person.externalID.map { Scoped(app: person.app, id: $0) }
             }
             try #require(Set(names).count == names.count, trace)
             for user in erased { try #require(model.persons[user]?.isErased == true, trace) }
-            for id in tombstones {
-                try #require(model.installs[id]?.status == .deleted, trace)
-                try #require(model.installs[id]?.user == nil, trace)
+            for key in tombstones {
+                try #require(model.apps[key.app]?[key.id]?.status == .deleted, trace)
+                try #require(model.apps[key.app]?[key.id]?.user == nil, trace)
             }
             if case .link(let result) = answer, result.personCreated {
                 try #require(everGiven.insert(result.userId).inserted, trace)
             }
             everGiven.formUnion(model.persons.keys)
             erased.formUnion(model.persons.filter(\.value.isErased).keys)
-            tombstones.formUnion(model.installs.filter { $0.value.device.platform == "erased" }.keys)
+            for (app, rows) in model.apps {
+                let erased = rows.filter { $0.value.device.platform == "erased" }.keys
+                tombstones.formUnion(erased.map { Install.Key(app: app, id: $0) })
+            }
         }
     }
 }

@@ -17,8 +17,10 @@ import Testing
 ///
 /// An install is `i1`, then whatever is not usual about it: `tablet` or `other` (a phone), `disabled` or `deleted`
 /// (enabled), `active`, `standby`, `deactivated`, `suspended` (active with a person), `first` (its person came to life
-/// here), `closed` (without a person: no linker is awaited), `u1` or `u1=anna` (its person), `of other` (of app demo). A
-/// person without an install is `u1=anna`; one that the command brings to life is `new`.
+/// here), `closed` (without a person: no linker is awaited), `u1` or `u1=anna` (its person), `over:i2` (it took the person
+/// over from i2 as that stands; `over:i2/9`, as it stood in version 9; `over:i2*`, when that was suspended), `of other`
+/// (of app demo). A person without an install is `u1=anna`; one that the command brings to life is `new`. What is left
+/// of `over` is not written down.
 struct Row: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var given: String
@@ -55,7 +57,7 @@ struct Row: Sendable, CustomTestStringConvertible {
         let told = parts.dropFirst().flatMap { $0.split(separator: ",").map(\.trimmed) }
         #expect(try decision.told == told.map { try event($0, command, before, after) })
         for install in after.installs.values {
-            let old = before.install(install.id)
+            let old = before.installs[install.key]
             let isSame =
                 old?.userID == install.userID && old?.status ?? .enabled == install.status
                 && old?.activity ?? .none == install.activity
@@ -66,7 +68,7 @@ struct Row: Sendable, CustomTestStringConvertible {
 
     /// The installs that are different, the command's first.
     private static func changes(_ before: LinkState, _ after: LinkState, _ command: LinkCommand) -> String {
-        let changed = after.installs.values.filter { $0 != before.install($0.id) }.sorted {
+        let changed = after.installs.values.filter { $0 != before.installs[$0.key] }.sorted {
             ($0.id == command.installID ? 0 : 1, $0.id) < ($1.id == command.installID ? 0 : 1, $1.id)
         }
         let texts = changed.map { after.text($0, before) }
@@ -81,7 +83,7 @@ struct Row: Sendable, CustomTestStringConvertible {
             let result = InstallResult(
                 installId: install.id, appId: install.app, userId: install.userID,
                 externalId: after.externalID(install), status: install.status, isActive: install.activity == .active,
-                isUsersFirst: install.isUsersFirst, version: install.version)
+                inactiveBecause: Self.reason(install), isUsersFirst: install.isUsersFirst, version: install.version)
             #expect(answer == .install(result))
             return
         }
@@ -100,7 +102,7 @@ struct Row: Sendable, CustomTestStringConvertible {
     ) throws -> AnyHashable {
         let parts = words.split(separator: " ").map { String($0) }
         let install = try #require(after.install(InstallID(parts[1])))
-        let was = before.install(install.id)
+        let was = before.installs[install.key]
         switch parts[0] {
         case "registered":
             return InstallRegistered(
@@ -108,23 +110,35 @@ struct Row: Sendable, CustomTestStringConvertible {
         case "linked":
             let userID = try #require(install.userID)
             let mine = after.installs(of: userID)
-            let deactivated = mine.filter {
-                $0.activity == .deactivated && before.install($0.id)?.activity == .active
+            let deactivated = mine.filter { install in
+                install.activity == .deactivated
+                    && before.install(install.id).map { $0.activity != .deactivated } ?? false
             }
             return Linked(
                 installId: install.id, externalId: try #require(command.externalID), userId: userID,
                 personCreated: before.person(userID: userID) == nil,
                 activeInstallId: try #require(mine.first { $0.activity == .active }).id,
                 deactivatedInstallIds: deactivated.map(\.id), version: install.version)
-        case "superseded", "status":
+        case "superseded", "status", "restored":
             return InstallStatusChanged(
                 installId: install.id, status: install.status, isActive: install.activity == .active,
                 userId: install.userID, isLinked: after.externalID(install) != nil,
-                cause: parts[0] == "status" ? .command : .superseded, version: install.version)
+                cause: try #require(.init(rawValue: parts[0] == "status" ? "command" : parts[0])),
+                inactiveBecause: Self.reason(install), version: install.version)
         case "detached":
             return InstallDetached(
                 installId: install.id, userId: try #require(was?.userID), version: install.version)
         default: preconditionFailure("no event: \(words)")
+        }
+    }
+
+    /// L52.
+    private static func reason(_ install: Install) -> InactiveBecause? {
+        switch (install.status, install.activity) {
+        case (_, .none), (_, .active): nil
+        case (.disabled, _), (.deleted, _): .disabled
+        case (.enabled, .standby): .waitsForPhone
+        case (.enabled, _): .superseded
         }
     }
 }
@@ -150,11 +164,20 @@ extension LinkState {
                 (install.userID, install.activity, install.isOpen) = (UserID(names[0]), .active, false)
             }
             guard !words[0].hasPrefix("u") else { continue }
+            let isLinked = install.userID != nil && item.contains("=")
+            install.turn = isLinked ? nil : Moment(milliseconds: 0)
+            for word in words where word.hasPrefix("over:") {
+                let parts = word.dropFirst("over:".count).split(whereSeparator: { "/*".contains($0) })
+                install.superseded.append(
+                    Install.Superseded(
+                        installID: InstallID(String(parts[0])), version: parts.count == 2 ? Int64(parts[1]) ?? 0 : 0,
+                        wasSuspended: word.hasSuffix("*")))
+            }
             for word in words.dropFirst() where !word.hasPrefix("u") {
                 if let kind = Device.Kind(rawValue: word) { install.device = Fixture.device(kind) }
                 if let status = InstallStatus(rawValue: word) { install.status = status }
                 if let activity = Install.Activity(rawValue: word) { install.activity = activity }
-                if word == "closed" { install.isOpen = false }
+                if word == "closed" { (install.isOpen, install.turn) = (false, nil) }
             }
             apply(.install(install))
         }
@@ -181,7 +204,7 @@ extension LinkState {
 
 extension LinkCommand {
     /// Reads a command: `request i1 anna`, `create i1 tablet anna`, `link-existing-user i1 anna`, `register i1 tablet
-    /// none`, `query i1`, `detach i1`, `set i1 disabled`; `in APP` at the end, of another app than demo. An external id
+    /// none`, `query i1`, `detach i1`, `fail i1` (a creation did), `set i1 disabled`; `in APP` at the end, of another app than demo. An external id
     /// with white space stands in quotes.
     fileprivate static func read(_ text: String) -> (LinkCommand, AppSettings) {
         var text = text
@@ -213,7 +236,8 @@ extension LinkCommand {
                     .registerInstall(RegisterInstall(installId: install, device: device, user: $0))
                 }
             case "query": .query(QueryInstall(installId: install))
-            case "detach": .detachInstall(DetachInstall(installId: install))
+            case "detach": .detachInstall(DetachInstall(installId: install, cause: .reset))
+            case "fail": .detachInstall(DetachInstall(installId: install, cause: .creationFailed))
             case "set":
                 InstallStatus(rawValue: rest).map {
                     .setInstallStatus(SetInstallStatus(installId: install, status: $0))

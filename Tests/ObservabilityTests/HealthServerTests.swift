@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 import Glibc
 import Logging
@@ -144,6 +145,84 @@ import Testing
             _ = await started.first { _ in true }
         }
         #expect(await reply.withLock { $0 }?.value?.body == #"{"status":"ok"}"#)
+    }
+
+    // MARK: Connections
+
+    /// Blocking work runs on a Dispatch thread: the server needs those of Swift.
+    /// - Returns: all that comes until the server closes; `nil` when it does not.
+    private func answer(_ head: String, port: Int) async -> String? {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: exchange(head, port)) }
+        }
+    }
+
+    private func exchange(_ head: String, _ port: Int) -> String? {
+        guard let socket = HTTPProbe.connect(port: port) else { return nil }
+        defer { close(socket) }
+        var patience = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let bytes = Array(head.utf8)
+        guard write(socket, bytes, bytes.count) == bytes.count else { return nil }
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = read(socket, &buffer, buffer.count)
+            if count == 0 { return String(decoding: answer, as: UTF8.self) }
+            if count < 0 { return nil }
+            answer += buffer.prefix(count)
+        }
+    }
+
+    @Test(arguments: [
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: close", "200"),
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: Close", "200"),
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: keep-alive, CLOSE", "200"),
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: close, TE", "200"),
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c", "200"),
+        ("GET /livez HTTP/1.1", "Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket", "200"),
+        ("CONNECT a:443 HTTP/1.1", "Host: a", "404"), ("GET /livez HTTP/1.0", "Host: a", "200"),
+        ("GET /livez HTTP/1.0", "X: y", "200"),
+        ("GET /livez HTTP/1.0", "Connection: keep-alive\r\nTransfer-Encoding: chunked", "200"),
+        ("GET /livez HTTP/1.1", "X: y", "400"), ("GET /livez HTTP/1.1", "Host: a\r\nHost: a", "400"),
+        ("GET /livez HTTP/1.0", "Host: a\r\nHOST: b", "400"),
+    ])
+    func theLastRequestOfAConnection(_ line: String, _ headers: String, _ status: String) async throws {
+        try await withServer { port in
+            let body = headers.contains("chunked") ? "0\r\n\r\n" : ""
+            let one = try #require(await answer("\(line)\r\n\(headers)\r\n\r\n\(body)", port: port))
+            #expect(one.hasPrefix("HTTP/1.1 \(status) ") && one.lowercased().contains("connection: close"))
+            // What stands behind it is not read as a request.
+            let two = String(repeating: "\(line)\r\n\(headers)\r\n\r\n\(body)", count: 2)
+            let first = try #require(await answer(two, port: port))
+            #expect(first.components(separatedBy: "HTTP/1.1 ").count == 2)
+        }
+    }
+
+    @Test func aConnectionGoesOnOtherwise() async throws {
+        try await withServer { port in
+            let heads =
+                "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: TE, not-close\r\n\r\n"
+                + "GET /livez HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"
+                + "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            let all = try #require(await answer(heads, port: port))
+            #expect(all.components(separatedBy: "HTTP/1.1 200 ").count == 4)
+            #expect(all.lowercased().components(separatedBy: "connection: keep-alive").count == 2)
+        }
+    }
+
+    @Test func probesAreAnsweredWhateverElseIsConnected() async throws {
+        try await withServer { port in
+            var sockets: [Int32] = []
+            defer { for socket in sockets { close(socket) } }
+            let start = Array("GET /livez HTT".utf8)
+            for number in 0..<200 {
+                let socket = try #require(HTTPProbe.connect(port: port))
+                sockets.append(socket)
+                if number % 2 == 0 { _ = write(socket, start, start.count) }
+            }
+            #expect(await HTTPProbe.send("/livez", port: port)?.status == "200")
+        }
     }
 
     @Test func shutdownBeforeTheServerRuns() async throws {

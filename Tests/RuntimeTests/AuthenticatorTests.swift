@@ -281,6 +281,8 @@ import Testing
         #expect(try principal(speaking("api_key", "demo-sdk"), cluster, signedBy: nil).kind == .apiKey("demo-sdk"))
         #expect(try principal(speaking("app_user", "u1"), cluster, signedBy: nil).kind == .user("u1"))
         #expect(try principal(speaking("app_install", "c1"), cluster, signedBy: nil).kind == .install("c1"))
+        let expired = try principal(speaking("app_install_expired", "c1"), cluster, signedBy: nil)
+        #expect(expired.kind == .expiredInstall("c1") && expired.scopes == [.sdk])
         let unknown = Fixture.attributes(app: "unknown")
         #expect(reason(try Fixture.record(unknown, signedBy: nil), unknown, cluster) == .appUnknown)
     }

@@ -362,4 +362,47 @@ import Testing
         #expect(publisher.handed(Self.lane, publishedThrough: 3) == 3)
         publisher.close(timeout: .seconds(1))
     }
+
+    // MARK: Topics that outsiders name
+
+    /// Anybody with a key may name as many as they like.
+    @Test func onlySoManyTopicsOfOutsidersAreInUseAtOnce() throws {
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        let limit = Publisher.maxOutsidersTopics
+        for number in 0..<(2 * limit) {
+            let reply = messages(0..<1, topic: "identity.replies.y-\(number)", role: .reply, isOutside: true)
+            publisher.publish(reply, in: Self.lane, through: Int64(number))
+        }
+        #expect(notes.gaveUp.load(ordering: .relaxed) == limit)
+        #expect(settle(publisher)[Self.lane] == Int64(2 * limit - 1))
+        let letters = try broker.read("identity.fake.dlq.v1", limit)
+        #expect(letters.count == limit)
+        // What is delivered makes room, and what goes to topics of ours needs none.
+        publisher.publish(
+            messages(0..<1, topic: "identity.replies.z", role: .reply, isOutside: true), in: Self.lane, through: 1000)
+        publisher.publish(messages(1..<3), in: Self.lane, through: 1001)
+        #expect(settle(publisher)[Self.lane] == 1001)
+        #expect(notes.gaveUp.load(ordering: .relaxed) == limit)
+    }
+
+    /// A client forgets no topic, so another one takes its place; nothing is lost or sent twice by that.
+    @Test func aProducerThatKnowsManyTopicsIsReplaced() throws {
+        let notes = Notes()
+        let publisher = try publisher(notes)
+        let limit = Publisher.maxKnownOutsidersTopics
+        for number in 0...limit {
+            publisher.publish(
+                messages(0..<1, topic: "identity.replies.y-\(number % 50)", role: .reply, isOutside: true)
+                    + messages(number..<(number + 1)),
+                in: Self.lane, through: Int64(number))
+            // As if each had been another one.
+            publisher.knownOutsidersTopics.insert("\(number)")
+            _ = publisher.poll(timeout: .zero)
+        }
+        _ = settle(publisher, until: { publisher.pending == 0 && publisher.knownOutsidersTopics.count < limit })
+        #expect(publisher.pending == 0 && publisher.knownOutsidersTopics.count < limit)
+        #expect(notes.producers.load(ordering: .relaxed) == 2)
+        #expect(texts(try broker.read(Self.events, limit + 1)) == (0...limit).map(String.init))
+    }
 }

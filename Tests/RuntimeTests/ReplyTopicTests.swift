@@ -83,6 +83,22 @@ import WireJSON
         #expect(try direct(nil, signedBy: "demo-nobody") == ("identity.replies.demo", .unauthenticated))
     }
 
+    /// Anybody can make up topics: none of theirs is written to.
+    @Test func strangersAreAnsweredOnTopicsThatThereAre() throws {
+        for named in ["identity.replies.x-1", "identity.replies.x-1.v1", "identity.replies.demo2"] {
+            #expect(try direct(named, signedBy: "demo-nobody") == ("identity.replies.v1", .unauthenticated), "\(named)")
+            let unsigned = try direct(named, app: "nobody", signedBy: "demo-backend")
+            #expect(unsigned == ("identity.replies.v1", .unauthenticated), "\(named)")
+        }
+        for named in ["identity.replies.v1", "identity.replies.gateway.v1", "identity.replies.user.v1"] {
+            #expect(try direct(named, signedBy: "demo-nobody") == (named, .unauthenticated), "\(named)")
+        }
+        let own = try direct("identity.replies.demo", signedBy: "demo-nobody")
+        #expect(own == ("identity.replies.demo", .unauthenticated))
+        // What is not even a name of a reply topic is said to be so nowhere.
+        #expect(try direct("nonsense", signedBy: "demo-nobody").reason == .unauthenticated)
+    }
+
     /// The deployment made an app's topic, so nothing for it is given up.
     @Test func anAppsTopicIsWaitedFor() throws {
         var attributes = Fixture.attributes()

@@ -38,20 +38,20 @@ import WireJSON
         guard case .sync(let result) = world.run(.move(.login, request)) else { return #expect(Bool(false)) }
         let mpid = result.mpid
         #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
-        let profile = try #require(world.profile(mpid))
+        let (profile, move) = (try #require(world.profile(mpid)), try #require(result.move) + 1000)
         #expect(profile.isErased && profile.isOrphaned && profile.identities.isEmpty)
-        #expect(profile.name == nil && profile.userID == nil)
+        #expect(profile.name == nil && profile.mark == nil)
         #expect(world.state.identities.values.allSatisfy { $0 == IdentityEntry(key: $0.key) })
         #expect(world.current("stamp-1") == nil && world.state.device("demo", "stamp-1").isUnused)
         #expect(
             world.events == [
                 AnyHashable(ProfileErased(mpid: mpid, cause: .erase)),
-                AnyHashable(CurrentUserErased(deviceId: "stamp-1", mpid: mpid, cause: .erase)),
+                AnyHashable(CurrentUserErased(deviceId: "stamp-1", mpid: mpid, cause: .erase, move: move)),
             ])
         #expect(
             forwards(world) == [
                 AnyHashable(ForgetSessions(mpids: [mpid], userIds: ["anna"], emails: ["a@mail"])),
-                AnyHashable(ForgetPerson(userId: "user-1", externalId: "anna")),
+                AnyHashable(ForgetPerson(userId: "user-1")),
             ])
         // A new person may come by the same name, and starts with nothing.
         let next = try #require(world.login(["customerid": "anna"], on: "d2"))
@@ -59,14 +59,14 @@ import WireJSON
         #expect(world.identities(next.mpid) == [Identity(.customerID, "anna")])
         // The link service's word of before comes too late (S58).
         world.run(link("user-1", "anna"))
-        #expect(world.profile(next.mpid)?.userID == nil)
+        #expect(world.profile(next.mpid)?.mark == nil)
     }
 
     @Test func theCommandThatMadeItDoesNotBringItBack() throws {
         let world = world()
         let login = SyncCommand.move(.login, SyncRequest(deviceId: "d1", knownIdentities: ["customerid": "anna"]))
         guard case .sync(let result) = world.run(login) else { return #expect(Bool(false)) }
-        world.run(.erase(EraseProfile(identity: Identity(.customerID, "anna"))))
+        world.run(.erase(EraseProfile(identities: ["customerid": "anna"])))
         #expect(world.profile(result.mpid)?.isErased == true)
         world.count = 0
         #expect(world.run(login) == .rejected(.profileErased))
@@ -76,8 +76,8 @@ import WireJSON
 
     @Test func whoIsUnknownIsNotFoundAndWhoIsErasedIsErasedAgain() throws {
         let world = world()
-        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "nobody@mail")))) == .rejected(.notFoundError))
-        #expect(world.run(.erase(EraseProfile(identity: Identity(.email, "null")))) == .rejected(.validationError))
+        #expect(world.run(.erase(EraseProfile(identities: ["email": "nobody@mail"]))) == .rejected(.notFoundError))
+        #expect(world.run(.erase(EraseProfile(identities: ["email": "null"]))) == .rejected(.validationError))
         let nobody = try #require(MPID(5))
         #expect(world.run(.erase(EraseProfile(mpid: nobody))) == .rejected(.notFoundError))
         let mpid = try #require(world.identify(["ios_idfv": "1"])?.mpid)
@@ -86,49 +86,39 @@ import WireJSON
         #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [mpid], userIds: [], emails: []))])
     }
 
-    /// An anonymous profile has no person to forget.
-    @Test func forgettingFindsByTheLinkAndByTheCustomerID() throws {
-        let world = world()
-        world.run(link("user-1", "anna"))
-        let linked = try #require(world.login(["customerid": "anna"])?.mpid)
-        try world.modify(linked, "customerid", from: nil, to: "renamed")
-        let named = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
-        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna"))) == .pending)
-        #expect(world.profile(linked)?.isErased == true && world.profile(named)?.isErased == true)
-        #expect(
-            forwards(world) == [
-                AnyHashable(
-                    ForgetSessions(mpids: [linked, named].sorted(), userIds: ["anna", "renamed"], emails: []))
-            ], "the link service does its part itself")
-        // Nobody there is no error, and a session may be there all the same.
-        #expect(world.run(.forget(ForgetProfiles(externalId: "stranger"))) == .pending)
-        #expect(forwards(world) == [AnyHashable(ForgetSessions(mpids: [], userIds: ["stranger"], emails: []))])
-    }
-
     @Test(arguments: [true, false]) func theAnswerComesWhenAllHaveAnswered(_ isDone: Bool) throws {
         let world = world()
-        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let mpid = try #require(world.login(["customerid": "anna", "email": "a@x.io"])?.mpid)
+        world.run(link("user-1", "anna"))
+        let query = SyncCommand.getErasure(GetProfileErasure(mpid: mpid))
+        #expect(world.run(query) == .rejected(.notFoundError))
         world.run(.erase(EraseProfile(mpid: mpid)))
         let asked = try #require(world.last)
         let command = world.context.command
         let ids = asked.forwards.map(\.id)
         #expect(ids.count == 2 && asked.forwards.allSatisfy { $0.expiry == nil })
-        func answer(_ id: CommandID, _ isPending: Bool, _ hasSucceeded: Bool) -> [Settlement] {
-            world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, hasSucceeded: hasSucceeded)))
+        func answer(_ id: CommandID, _ isPending: Bool, _ part: ErasureCertificate?) -> [Settlement] {
+            world.run(.answered(ForwardAnswer(forwardID: id, isPending: isPending, part: part)))
             return world.last?.settlements ?? []
         }
-        #expect(answer(ids[1], true, false).isEmpty)
-        #expect(answer(ids[1], false, isDone).isEmpty)
-        #expect(answer("another", false, true).isEmpty)
-        #expect(answer(ids[1], false, true).isEmpty, "the same again")
-        let settled = try #require(answer(ids[0], false, true).first)
+        let links = ErasureCertificate.part(
+            .init(link: .init(persons: 1, installs: 2), user: .init(installs: 2)), users: ["user-1"])
+        #expect(answer(ids[1], true, nil).isEmpty)
+        #expect(answer(ids[1], false, isDone ? links : nil).isEmpty)
+        #expect(answer("another", false, links).isEmpty)
+        #expect(answer(ids[1], false, links).isEmpty, "the same again")
+        let settled = try #require(answer(ids[0], false, .part(.init(verification: .init(sessions: 3)))).first)
         #expect(settled.command == command)
-        switch settled.outcome {
-        case .succeeded(let result as ErasedProfilesResult): #expect(isDone && result.mpids == [mpid])
-        case .rejected(let rejection): #expect(!isDone && rejection.reason == .serverError)
-        default: #expect(Bool(false))
-        }
-        #expect(world.state.erasures.isEmpty && answer(ids[0], false, true).isEmpty)
+        // S97: counts of all services, zeros included.
+        let done = ErasureCertificate.Counts(
+            link: isDone ? .init(persons: 1, installs: 2) : .init(), user: isDone ? .init(installs: 2) : .init(),
+            sync: .init(profiles: 1, identities: 2, devices: 1), verification: .init(sessions: 3))
+        let gone = Gone(users: ["user-1"], mpids: [mpid], done: done, others: 0, isComplete: isDone)
+        #expect(Answer(settled.outcome) == (isDone ? .certificate(gone) : .rejected(.serverError)))
+        #expect(world.run(query) == .certificate(gone), "kept")
+        #expect(world.state.erasures.isEmpty && answer(ids[0], false, .part()).isEmpty)
+        // What is over is not asked for again; what failed is.
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == (isDone ? .certificate(gone) : .pending))
     }
 
     /// A value that others share is theirs, and stays.
@@ -142,21 +132,10 @@ import WireJSON
         #expect(world.identify(["ios_idfv": "1"])?.mpid == first)
     }
 
-    @Test func anAliasOfAnErasedProfileIsDropped() throws {
-        let world = World(.worked(.link))
-        let source = try #require(world.identify(["ios_idfv": "1"])?.mpid)
-        let person = try #require(world.login(["customerid": "a"])?.mpid)
-        let alias = AliasUsers(sourceMPID: source, destinationMPID: person, deviceApplicationStamp: "stamp")
-        guard case .alias(let result) = world.run(.alias(alias)) else { return #expect(Bool(false)) }
-        world.run(.erase(EraseProfile(mpid: source)))
-        #expect(world.state.aliases.isEmpty)
-        #expect(world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: person))) == .noted)
-        #expect(world.run(.alias(alias)) == .rejected(.aliasError))
-    }
-
     // MARK: Tables
 
-    /// After any commands: no text of anybody stands in any table that no profile has, a removed value's included.
+    /// After any commands: no text of anybody stands in any table that no profile has, a removed value's included. A
+    /// certificate names the user, by an id that the platform made (S97).
     @Test(arguments: SQLEngine.allCases) func tablesHaveNoTextThatNobodyHas(_ engine: SQLEngine) throws {
         let universe =
             RandomCommands.values.values.joined().map { $0.lowercased() } + RandomCommands.names.map { $0.lowercased() }
@@ -174,7 +153,8 @@ import WireJSON
                 let texts = try store.rows().flatMap { row in
                     row.compactMap { value in if case .text(let text) = value { text.lowercased() } else { nil } }
                 }
-                for text in Set(universe).subtracting(live) {
+                let certified = Set(try store.certifiedUsers())
+                for text in Set(universe).subtracting(live).subtracting(certified) {
                     try #require(
                         !texts.contains { $0.contains(text) },
                         "seed \(testSeed), round \(round), step \(place): \(text) after \(step.command)")

@@ -42,7 +42,8 @@ extension NaiveSyncModel {
         return result(profile, ids, current, request, found.1, isSearch: true)
     }
 
-    func users(_ id: DeviceID) -> DeviceUsersResult {
+    func users(_ id: DeviceID) throws(Refusal) -> DeviceUsersResult {
+        if !isBelieved { throw Refusal(reason: .verificationRequired) }
         let users = (devices[id]?.users ?? []).compactMap { seen -> DeviceUsersResult.User? in
             guard let person = person(seen.mpid), !person.isErased else { return nil }
             var identities: [String: [String]] = [:]

@@ -12,15 +12,21 @@ extension NaiveSyncModel {
         let logins = command.changes.filter { change in
             settings.loginIdentities.contains { $0.rawValue == change.identityType }
         }
-        if enforces, !isService, !vouches, !logins.isEmpty { throw Refusal(reason: .verificationRequired) }
+        try believe(command.changes.map(\.identityType))
         guard let start = person(command.mpid), !start.isOrphan else { throw Refusal(reason: .notFoundError) }
+        if isKnown(start), !isBelieved { throw Refusal(reason: .verificationRequired) }
         if logins.contains(where: { $0.newValue.map(isNobodys) == true }) { throw Refusal(reason: .validationError) }
         let (before, commonBefore, askedBefore) = (people, common, asked)
         try takeTokens(command.deviceId, newValues(command), now: now)
         var results: [SyncResult.ChangeResult] = []
         do throws(Refusal) {
             for change in command.changes where change.newValue.map(isNobodys) != true {
+                let known = people.filter(isKnown)
                 results += try set(change, command.mpid)
+                // Whatever the way: a device's word changes nobody who is somebody.
+                if !isBelieved, known.contains(where: { person($0.mpid)?.ids != $0.ids }) {
+                    throw Refusal(reason: .verificationRequired)
+                }
             }
         } catch {
             (people, common, asked) = (before, commonBefore, askedBefore)
@@ -102,7 +108,7 @@ extension NaiveSyncModel {
             start <= now + hour, let source = person(command.sourceMPID),
             let destination = person(command.destinationMPID), !source.isErased, !destination.isErased
         else { throw Refusal(reason: .aliasError) }
-        if enforces, !isService, !vouches, isKnown(source) || isKnown(destination) {
+        if !isBelieved, !(source.ids + destination.ids).allSatisfy(Self.isOfDevice) {
             throw Refusal(reason: .verificationRequired)
         }
         let window = [start, max(start, min(end, now))]
@@ -121,6 +127,7 @@ extension NaiveSyncModel {
         change(source.mpid) { $0.windows = open + [window] }
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
+        pairs.append([source.mpid, destination.mpid])
         times[id] = now + 1000
         coming[id] = Aliased(
             aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, startUnixtimeMs: window[0],
@@ -146,6 +153,9 @@ extension NaiveSyncModel {
             people.append(Person(mpid: newMPID, first: now, last: now))
             give(id, to: newMPID, .attached)
         }
-        change(owners.first?.mpid ?? newMPID) { $0.user = event.userId }
+        change(owners.first?.mpid ?? newMPID) {
+            $0.user = event.userId
+            $0.customer = event.externalId
+        }
     }
 }

@@ -10,7 +10,7 @@ import Contracts
 extension NaiveSyncModel {
     /// An erasure that waits for the others.
     struct Erasing: Hashable {
-        var mpids: [MPID]
+        var gone: Gone
         /// Who has not answered, by the ids of the commands that were sent to them.
         var open: Set<CommandID>
         var hasFailed = false
@@ -22,35 +22,86 @@ extension NaiveSyncModel {
         var answer: Answer
     }
 
-    mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) {
-        if erasing[context.command] != nil { return }
-        var found = [person(command.mpid)].compactMap { $0 }
-        if let identity = command.identity {
-            if isNobodys(identity.value.text) { throw Refusal(reason: .validationError) }
-            found = holders(identity)
+    /// - Returns: the certificate of somebody who was erased to the end before.
+    mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) -> Gone? {
+        if erasing[context.command] != nil { return nil }
+        let isForAll = command.everyHolder == true
+        if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
+        let ids = IdentityType.allCases.compactMap { type in
+            command.identities[type.rawValue].map { Identity(type, IdentityValue($0)) }
         }
+        if ids.contains(where: { isNobodys($0.value.text) }) { throw Refusal(reason: .validationError) }
+        let found = command.mpid == nil ? meant(ids) : [person(command.mpid)].compactMap { $0 }
         if found.isEmpty { throw Refusal(reason: .notFoundError) }
-        askOthers(found, persons: true)
-        erase(found, context)
+        if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
+        if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
+        let which = command.persons ?? (enforces ? .byCustomerId : .marked)
+        askOthers(found, which)
+        let users = which == .none ? [] : found.compactMap(\.user)
+        erase(found, named: ids, users: users, isWhole: true, context)
+        gone.formUnion(users)
+        return nil
+    }
+
+    /// S90: whom all identities find that find anybody; and where there is no such person, whoever is found by one.
+    func meant(_ ids: [Identity]) -> [Person] {
+        let ofDevices = [
+            "device_application_stamp", "ios_idfa", "ios_idfv", "android_aaid", "android_uuid", "fire_aid",
+            "push_token",
+            "roku_aid", "roku_publisher_id", "amp_id", "microsoft_aid", "microsoft_publisher_id",
+        ]
+        func finds(_ id: Identity, _ person: Person) -> Bool {
+            guard settings.priority.contains(id.type), person.ids.contains(where: { same($0, id) }) else {
+                return false
+            }
+            return mayBeFound(person, by: ids) && !(isKnown(person) && ofDevices.contains(id.type.rawValue))
+        }
+        let working = ids.filter { id in people.contains { finds(id, $0) } }
+        let agreed = people.filter { person in working.allSatisfy { finds($0, person) } }
+        guard !working.isEmpty else { return [] }
+        return agreed.isEmpty ? people.filter { person in working.contains { finds($0, person) } } : agreed
     }
 
     mutating func forget(_ command: ForgetProfiles, _ context: DecisionContext) {
         if erasing[context.command] != nil { return }
+        let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
+        let end = (command.erasedAt ?? context.now).milliseconds
         let found = people.filter { person in
-            let isCustomer = person.ids.contains { id in
-                command.externalId.map { same(id, Identity(.customerID, IdentityValue($0.text))) } == true
-            }
-            return isCustomer || person.user != nil && person.user == command.userId
+            if let user = person.user { return user == command.userId }
+            let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
+            return isCustomer && person.first <= end
         }
-        askOthers(found, persons: false, command.externalId)
-        erase(found, context)
-        if let user = command.userId { gone.insert(user) }
+        askOthers(found, .none, command.externalId)
+        let users = command.userId.map { [$0] } ?? []
+        erase(found, named: customer.map { [$0] } ?? [], users: users, isWhole: false, context)
+        gone.formUnion(users)
     }
 
-    private mutating func erase(_ persons: [Person], _ context: DecisionContext) {
+    /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
+    /// somebody else.
+    private func companions(of persons: [Person]) -> [Person] {
+        let going = Set(persons.map(\.mpid))
+        return people.filter { source in
+            let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
+            guard !source.isErased, !going.contains(source.mpid), into.contains(where: going.contains) else {
+                return false
+            }
+            let isLeft = into.allSatisfy { going.contains($0) || person($0)?.isErased == true }
+            return isLeft && (source.user == nil || persons.contains { $0.user == source.user })
+        }
+    }
+
+    private mutating func erase(
+        _ found: [Person], named ids: [Identity], users: [UserID], isWhole: Bool, _ context: DecisionContext
+    ) {
+        let (devicesBefore, aliasesBefore) = (devices, aliases.count)
+        let persons = found + companions(of: found)
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
-        gone.formUnion(persons.compactMap(\.user))
+        let others = people.filter { person in
+            person.ids.contains { mine in ids.contains { same($0, mine) } }
+                && !mpids.contains(person.mpid)
+        }
         for person in persons where !person.isErased {
             change(person.mpid) {
                 $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
@@ -65,19 +116,45 @@ extension NaiveSyncModel {
             if let current = device.current, mpids.contains(current) { left.current = nil }
             if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
             left.users.removeAll { ghosts.contains($0.mpid) }
+            if device.current != left.current { left.turn(now) }
+            deeds.turns[name] = left.moved
             devices[name] = left
-            if left == Device() {
+            if left.isNobodys {
                 devices[name] = nil
                 asked[.device(name)] = nil
             }
         }
-        aliases = aliases.filter { !mpids.contains($0.value[0]) && !mpids.contains($0.value[1]) }
+        for (id, pair) in aliases.sorted(by: { $0.key < $1.key }) where pair.contains(where: mpids.contains) {
+            deeds.dropped.append(
+                AliasDropped(aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .erased))
+            aliases[id] = nil
+        }
         let ids = deeds.asked.indices.map { context.forwardID($0) }
-        erasing[context.command] = Erasing(mpids: mpids.sorted(), open: Set(ids))
+        let lost = devicesBefore.values.filter { device in
+            [device.current, device.anonymous].contains { $0.map(mpids.contains) == true }
+        }
+        let alive = persons.filter { !$0.isErased }
+        var gone = Gone(
+            users: Set(users), mpids: mpids.sorted(),
+            done: .init(
+                sync: .init(
+                    profiles: alive.count, identities: alive.flatMap(\.ids).count, devices: lost.count,
+                    aliases: aliasesBefore - aliases.count), verification: .init()), others: others.count)
+        if isWhole { gone.done.answerForAll() }
+        // What an erasure that failed had done before counts.
+        if found.count == 1, found[0].isErased, let old = certificates[found[0].mpid] {
+            gone = old.joined(gone)
+            if isWhole { gone.done.answerForAll() }
+        }
+        erasing[context.command] = Erasing(gone: gone, open: Set(ids))
+        for mpid in gone.mpids { certificates[mpid] = gone }
     }
 
-    /// S53, S55: the link service has persons by their external ids, the verification service sessions.
-    private mutating func askOthers(_ people: [Person], persons: Bool, _ externalID: ExternalID? = nil) {
+    /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
+    private mutating func askOthers(
+        _ named: [Person], _ which: EraseProfile.Persons, _ externalID: ExternalID? = nil
+    ) {
+        let people = named + companions(of: named)
         func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
             let own = people.flatMap(\.ids).filter { $0.type == type }.map(\.value.text)
             return Set(own + more).map { IdentityValue($0) }.sorted()
@@ -88,9 +165,10 @@ extension NaiveSyncModel {
                     mpids: people.map(\.mpid).sorted(),
                     userIds: values(.customerID, externalID.map { [$0.text] } ?? []), emails: values(.email)))
         ]
-        guard persons else { return }
-        for person in people.sorted(by: { $0.mpid < $1.mpid }) {
-            let ids = person.ids.filter { $0.type == .customerID }.map { ExternalID($0.value.text) }
+        guard which != .none else { return }
+        for person in named.sorted(by: { $0.mpid < $1.mpid }) {
+            let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }
+            let ids = names.map { ExternalID($0.value.text) }
             if ids.isEmpty, let user = person.user { deeds.asked.append(AnyHashable(ForgetPerson(userId: user))) }
             for (place, id) in ids.enumerated() {
                 deeds.asked.append(
@@ -106,11 +184,48 @@ extension NaiveSyncModel {
         else { return }
         var erasing = waiting
         erasing.open.remove(answer.forwardID)
-        if !answer.hasSucceeded { erasing.hasFailed = true }
-        self.erasing[command] = erasing.open.isEmpty ? nil : erasing
-        guard erasing.open.isEmpty else { return }
-        let end: Answer =
-            erasing.hasFailed ? .rejected(.serverError) : .erased(ErasedProfilesResult(mpids: erasing.mpids))
-        deeds.settled = [Settled(command: command, answer: end)]
+        if let part = answer.part {
+            erasing.gone = erasing.gone.joined(Gone(part))
+            gone.formUnion(part.subject.userIds)
+        } else {
+            erasing.hasFailed = true
+        }
+        let isOver = erasing.open.isEmpty
+        erasing.gone.isComplete = isOver && !erasing.hasFailed
+        for mpid in erasing.gone.mpids { certificates[mpid] = erasing.gone }
+        self.erasing[command] = isOver ? nil : erasing
+        guard isOver else { return }
+        deeds.settled = [
+            Settled(command: command, answer: erasing.hasFailed ? .rejected(.serverError) : .certificate(erasing.gone))
+        ]
+    }
+}
+
+extension Gone {
+    /// Both together; an end is not taken over.
+    fileprivate func joined(_ other: Gone) -> Gone {
+        var sum = self
+        sum.users.formUnion(other.users)
+        sum.mpids = Set(mpids + other.mpids).sorted()
+        sum.others += other.others
+        if let link = other.done.link {
+            sum.done.link = .init(
+                persons: link.persons + (done.link?.persons ?? 0), installs: link.installs + (done.link?.installs ?? 0))
+        }
+        if let user = other.done.user {
+            sum.done.user = .init(
+                installs: user.installs + (done.user?.installs ?? 0), codes: user.codes + (done.user?.codes ?? 0))
+        }
+        if let sync = other.done.sync {
+            let own = done.sync ?? .init()
+            sum.done.sync = .init(
+                profiles: sync.profiles + own.profiles, identities: sync.identities + own.identities,
+                devices: sync.devices + own.devices, aliases: sync.aliases + own.aliases)
+        }
+        if let verification = other.done.verification {
+            sum.done.verification = .init(sessions: verification.sessions + (done.verification?.sessions ?? 0))
+        }
+        sum.isComplete = false
+        return sum
     }
 }

@@ -22,10 +22,14 @@ extension NaiveSyncModel {
         var emptied: [(mpid: MPID, heir: MPID?)] = []
         var warnings: [ValueTooCommon] = []
         var alias: (any EventMessage)?
+        /// Aliases that waited for somebody who was erased.
+        var dropped: [AliasDropped] = []
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
         /// Erasures that ended.
         var settled: [Settled] = []
+        /// The numbers of the moves that the command was to devices.
+        var turns: [DeviceID: Int64] = [:]
 
         mutating func note(
             _ mpid: MPID, _ reason: IdentitiesChanged.Reason, added: [Identity] = [], removed: [Identity] = []
@@ -66,6 +70,7 @@ extension NaiveSyncModel {
             told.append(ProfileOrphaned(mpid: mpid, cause: cause, takenBy: heir))
         }
         told += deeds.warnings
+        told += deeds.dropped as [any EventMessage]
         told += erased(since: before, cause)
         return told + devices(since: before, by: command, cause, rule)
     }
@@ -79,17 +84,29 @@ extension NaiveSyncModel {
         since before: NaiveSyncModel, by command: SyncCommand, _ cause: SyncCause, _ rule: SyncRule?
     ) -> [any EventMessage] {
         var asked = Array(Set(devices.keys).union(before.devices.keys)).sorted()
-        // A move tells its own device only; a modify all whose user it makes known or anonymous (S38).
-        if case .move(_, let request) = command { asked = [request.deviceId] }
+        // All whose user it makes known or anonymous (S38), the own one first.
+        if case .move(_, let request) = command {
+            asked = asked.filter { $0 == request.deviceId } + asked.filter { $0 != request.deviceId }
+        }
         return asked.compactMap { id -> (any EventMessage)? in
             let (old, now) = (before.devices[id]?.current, devices[id]?.current)
             guard let now, let person = person(now) else {
-                return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause) }
+                return old.map { CurrentUserErased(deviceId: id, mpid: $0, cause: cause, move: deeds.turns[id] ?? 0) }
             }
             guard old != now || before.person(now).map(before.isKnown) != isKnown(person) else { return nil }
             return CurrentUserChanged(
                 deviceId: id, previousMPID: old, mpid: now, cause: cause, rule: rule ?? .named,
-                isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person))
+                isLoggedIn: isKnown(person), isEphemeral: isEphemeral(person), move: deeds.turns[id] ?? 0)
+        }
+    }
+
+    /// S86: what a command was to the devices that it does not name.
+    mutating func turnOthers(since before: NaiveSyncModel, now: Int64) {
+        for (id, device) in devices where deeds.turns[id] == nil {
+            guard let user = person(device.current), before.person(user.mpid).map(before.isKnown) != isKnown(user)
+            else { continue }
+            devices[id]?.turn(now)
+            deeds.turns[id] = devices[id]?.moved
         }
     }
 }
@@ -105,7 +122,18 @@ extension SyncCommand {
         case .erase: .erase
         case .forget: .forget
         case .linked: .link
-        case .search, .alias, .applyAlias, .getUsers, .answered: nil
+        case .search, .alias, .applyAlias, .getUsers, .getErasure, .answered: nil
         }
+    }
+}
+
+extension NaiveSyncModel.Device {
+    /// - Parameter isMeant: whoever says nothing of the device means what it said last (S88).
+    /// - Returns: what else is meant.
+    mutating func speak(_ named: [Identity], _ isMeant: Bool) -> [Identity] {
+        let news = named.filter { NaiveSyncModel.isOfDevice($0) }
+        if news.isEmpty { return isMeant ? own : [] }
+        own = news
+        return []
     }
 }

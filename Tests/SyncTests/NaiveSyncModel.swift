@@ -18,6 +18,8 @@ struct NaiveSyncModel {
         var isErased = false
         var name: String?
         var user: UserID?
+        /// As whom the user is marked.
+        var customer: ExternalID?
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
@@ -33,6 +35,13 @@ struct NaiveSyncModel {
         var current: MPID?
         var anonymous: MPID?
         var users: [Seen] = []
+        /// What the device last said of itself.
+        var own: [Identity] = []
+        var moved: Int64 = 0
+
+        var isNobodys: Bool { current == nil && anonymous == nil && users.isEmpty }
+
+        mutating func turn(_ now: Int64) { moved = moved < now ? now : moved + 1 }
     }
 
     struct Refusal: Error { var reason: ReasonCode }
@@ -42,6 +51,8 @@ struct NaiveSyncModel {
     var devices: [DeviceID: Device] = [:]
     /// By id: source, destination.
     var aliases: [AliasID: [MPID]] = [:]
+    /// Source and destination of every alias that was accepted.
+    var pairs: [[MPID]] = []
     /// When they are applied.
     var times: [AliasID: Int64] = [:]
     /// What is told when they are applied, but for since when the destination counts then.
@@ -50,6 +61,8 @@ struct NaiveSyncModel {
     var common: Set<Identity> = []
     /// Erasures that wait for the others, by the command that began them.
     var erasing: [CommandKey: Erasing] = [:]
+    /// What is kept of each erased profile.
+    var certificates: [MPID: Gone] = [:]
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
     /// When each asked, from the beginning.
@@ -60,6 +73,7 @@ struct NaiveSyncModel {
     var deeds = Deeds()
     var isService = false
     var vouches = false
+    var isAdmin = false
     /// It made somebody who was erased.
     var isOld = false
 
@@ -68,13 +82,27 @@ struct NaiveSyncModel {
         self.enforces = enforces
     }
 
-    mutating func sender(isService: Bool, vouches: Bool, isOld: Bool) {
+    mutating func sender(isService: Bool, vouches: Bool, isAdmin: Bool, isOld: Bool) {
         deeds = Deeds()
         common = common.filter { !holders($0).isEmpty }
         forgetAskers()
         self.isService = isService
         self.vouches = vouches
+        self.isAdmin = isAdmin
         self.isOld = isOld
+    }
+
+    /// S94: nobody keeps a mark who is not the customer that the mark is about.
+    mutating func dropMarks() {
+        for person in people {
+            guard let customer = person.customer else { continue }
+            let id = Identity(.customerID, IdentityValue(customer.text))
+            if person.ids.contains(where: { same($0, id) }) { continue }
+            change(person.mpid) {
+                $0.user = nil
+                $0.customer = nil
+            }
+        }
     }
 
     // MARK: Deeds
@@ -159,16 +187,21 @@ struct NaiveSyncModel {
         _ operation: SyncCommand.Operation, _ request: SyncRequest, newMPID: MPID, now: Int64
     ) throws(Refusal) -> SyncResult {
         let leaving = operation == .logout && settings.strategy != .bestMatch
-        let ids = try usable(request, leaving: leaving)
-        let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
+        let named = try usable(request, operation)
         let (before, commonBefore, askedBefore) = (people, common, asked)
-        try takeTokens(request.deviceId, ids, now: now)
+        try takeTokens(request.deviceId, named, now: now)
         var device = devices[DeviceID(request.deviceId.text)] ?? Device()
+        let isSilent = isService && sent(request).isEmpty
+        let ids = named + device.speak(named, isService && (isSilent || operation != .identify))
+        let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }
         let previous = device.current
 
         var found: (MPID, SyncRule)?
         var rule = SyncRule.created
-        if leaving {
+        if isSilent, let staying = person(previous), !staying.isOrphan, !(leaving && isKnown(staying)) {
+            found = (staying.mpid, .kept)
+            rule = .kept
+        } else if leaving {
             rule = .createdForLogout
             switch settings.strategy.name {
             case "isolation": found = find(ids, current: previous)
@@ -194,6 +227,11 @@ struct NaiveSyncModel {
                 rule = meetsStranger(ids) ? .createdForOtherLogin : .createdForLogin
             }
         }
+        if enforces, let match = person(found?.0), !isKnown(match), !ids.allSatisfy(Self.isOfDevice),
+            isShared(match, with: DeviceID(request.deviceId.text), ids)
+        {
+            (found, rule) = (nil, .createdBesideUnvouched)
+        }
         let mpid = found?.0 ?? newMPID
         let wasKnown = person(mpid).map(isKnown)
         if found == nil { people.append(Person(mpid: mpid, first: now, last: now)) }
@@ -204,15 +242,18 @@ struct NaiveSyncModel {
             (people, common, asked) = (before, commonBefore, askedBefore)
             throw Refusal(reason: .limitExceeded)
         }
-        if operation == .login, request.clearAnonymousUser == true, let dropped = device.anonymous, dropped != mpid {
+        if operation == .login, isService || vouches, request.clearAnonymousUser == true,
+            let dropped = device.anonymous, dropped != mpid
+        {
             device.anonymous = nil
             device.users.removeAll { $0.mpid == dropped }
             if let profile = person(dropped), !isKnown(profile) { take(profile.ids, from: dropped, .cleared) }
         }
         orphan(those: before)
+        let mayName = operation == .login && (isService || vouches)
         change(mpid) { person in
             person.last = now
-            if operation == .login, let name = request.name { person.name = name }
+            if mayName, let name = request.name { person.name = name }
         }
         guard let profile = person(mpid) else { throw Refusal(reason: .internalError) }
         let nowKnown = isKnown(profile)
@@ -224,7 +265,11 @@ struct NaiveSyncModel {
         device.users = [Seen(mpid: mpid, first: since, last: now)] + device.users.filter { $0.mpid != mpid }
         device.users = Array(device.users.prefix(settings.limits.usersPerDevice))
         device.current = mpid
+        device.turn(now)
         devices[DeviceID(request.deviceId.text)] = device
-        return result(profile, found == nil ? [] : ids, previous, request, rule)
+        deeds.turns[DeviceID(request.deviceId.text)] = device.moved
+        var answer = result(profile, found == nil ? [] : named, previous, request, rule)
+        answer.move = device.moved
+        return answer
     }
 }

@@ -25,30 +25,62 @@ extension NaiveSyncModel {
 
     func same(_ a: Identity, _ b: Identity) -> Bool { folded(a) == folded(b) }
 
+    /// S70. By what stands first in the vendor's words: whatever belongs to a piece of hardware, or to an app on it.
+    static func isOfDevice(_ id: Identity) -> Bool { isOfDevice(id.type.rawValue) }
+
+    static func isOfDevice(_ type: String) -> Bool {
+        ["device_", "ios_", "android_", "fire_", "push_", "roku_", "amp_", "microsoft_"].contains { type.hasPrefix($0) }
+    }
+
+    /// Whether the sender's word about people counts.
+    var isBelieved: Bool { isService || vouches || !enforces }
+
+    func believe(_ types: [String]) throws(Refusal) {
+        if !isBelieved, !types.allSatisfy(Self.isOfDevice) { throw Refusal(reason: .verificationRequired) }
+    }
+
+    /// Where verification is enforced, what an anonymous person says of themselves is overheard, but for their devices.
+    func heard(_ person: Person) -> Person {
+        guard enforces, !isKnown(person) else { return person }
+        var person = person
+        person.ids.removeAll { !Self.isOfDevice($0) }
+        return person
+    }
+
+    /// Whether anybody else can have to do with an anonymous person: another device has them, this one never had, or there
+    /// is a word about them that is not this login's.
+    func isShared(_ person: Person, with id: DeviceID, _ ids: [Identity]) -> Bool {
+        if devices.contains(where: { $0.key != id && $0.value.current == person.mpid }) { return true }
+        guard let device = devices[id], device.current == person.mpid || device.anonymous == person.mpid else {
+            return true
+        }
+        return person.ids.contains { mine in !Self.isOfDevice(mine) && !ids.contains { same($0, mine) } }
+    }
+
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
 
     func isNobodys(_ value: String) -> Bool { RandomCommands.nobodies.contains(value) }
 
     /// What of a request counts.
-    func usable(_ request: SyncRequest, leaving: Bool) throws(Refusal) -> [Identity] {
+    func usable(_ request: SyncRequest, _ operation: SyncCommand.Operation) throws(Refusal) -> [Identity] {
+        let leaving = operation == .logout && settings.strategy != .bestMatch
+        let mayBeSilent = [.logout: true, .identify: isService][operation] ?? false
         let all = sent(request)
-        if all.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
+        if all.isEmpty, !mayBeSilent { throw Refusal(reason: .lookupError) }
         if isOld { throw Refusal(reason: .profileErased) }
-        return try usable(all, leaving: leaving)
+        return try usable(all, leaving: leaving, mayBeSilent: mayBeSilent)
     }
 
-    func usable(_ all: [Identity], leaving: Bool) throws(Refusal) -> [Identity] {
+    func usable(_ all: [Identity], leaving: Bool, mayBeSilent: Bool = false) throws(Refusal) -> [Identity] {
         if !leaving {
-            if enforces, !isService, !vouches, all.contains(where: isLogin) {
-                throw Refusal(reason: .verificationRequired)
-            }
+            try believe(all.map(\.type.rawValue))
             if all.contains(where: { isLogin($0) && isNobodys($0.value.text) }) {
                 throw Refusal(reason: .validationError)
             }
         }
         let left = all.filter { isLogin($0) || !isNobodys($0.value.text) }
-        if left.isEmpty, !(leaving && isService) { throw Refusal(reason: .lookupError) }
-        return left.filter { !leaving || !isLogin($0) }
+        if left.isEmpty, !mayBeSilent { throw Refusal(reason: .lookupError) }
+        return left.filter { !leaving || !isLogin($0) && (isBelieved || Self.isOfDevice($0)) }
     }
 
     func person(_ mpid: MPID?) -> Person? { people.first { $0.mpid == mpid } }
@@ -91,11 +123,13 @@ extension NaiveSyncModel {
 
     /// Keeps only what the best ranked types leave; a type that would leave nobody does not count.
     func find(_ ids: [Identity], current: MPID?) -> (MPID, SyncRule)? {
-        var left = people.filter { person in
+        var left = people.map(heard).filter { person in
             mayBeFound(person, by: ids)
                 && ids.contains { id in settings.priority.contains(id.type) && person.ids.contains { same($0, id) } }
         }
-        for type in settings.priority {
+        let byWords = settings.priority.filter { !Self.isOfDevice($0.rawValue) }
+        let byDevices = settings.priority.filter { Self.isOfDevice($0.rawValue) }
+        for type in enforces ? byWords + byDevices : settings.priority {
             guard let id = ids.first(where: { $0.type == type }) else { continue }
             let kept = left.filter { $0.ids.contains { same($0, id) } }
             if !kept.isEmpty { left = kept }

@@ -81,8 +81,9 @@ struct RandomCommands: RandomSource {
         random = SplitMix64(seed: seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
         let round = seed / UInt64(Self.settings.count)
-        mode = round % 4 == 0 ? .enforce : .off
-        guard round % 3 == 1 else { return }
+        // Best match has nobody who could be verified, and the loader refuses it.
+        mode = round % 3 == 0 && settings.strategy != .bestMatch ? .enforce : .off
+        guard round % 4 == 1 else { return }
         settings.throttle.devicePerSecond = 2
         settings.throttle.deviceBurst = 3
         settings.throttle.loginPerSecond = 1
@@ -101,7 +102,7 @@ struct RandomCommands: RandomSource {
         // Now and then a command that the inbox has forgotten comes again under its old id.
         let number = chance(10) ? Int.random(in: 1...count, using: &random) : count
         let isService = chance(20)
-        let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch] : [.identitySync]
+        let scopes: Set<Scope> = chance(50) ? [.identitySync, .identityVouch, .admin] : [.identitySync]
         let context = DecisionContext(
             command: CommandKey(app: "demo", source: "test", id: CommandID("c\(number)")),
             app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
@@ -109,7 +110,12 @@ struct RandomCommands: RandomSource {
             now: Timestamp(milliseconds: now))
         if !forwards.isEmpty, chance(15) {
             let answer = ForwardAnswer(
-                forwardID: pick(forwards + ["none"]), isPending: chance(20), hasSucceeded: chance(80))
+                forwardID: pick(forwards + ["none"]), isPending: chance(20),
+                part: chance(80)
+                    ? .part(
+                        chance(50)
+                            ? .init(verification: .init(sessions: 2)) : .init(link: .init(persons: 1, installs: 3)),
+                        users: chance(20) ? [pick(Self.users)] : []) : nil)
             return Step(command: .answered(answer), context: context)
         }
         return Step(command: command(profiles, aliases), context: context)
@@ -139,23 +145,36 @@ struct RandomCommands: RandomSource {
             let alias = aliases.sorted { $0.key < $1.key }.randomElement(using: &random)
             return .applyAlias(
                 ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? Self.nobody))
-        case 90..<94: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 90..<93: return .getUsers(GetDeviceUsers(deviceId: device()))
+        case 93: return .getErasure(GetProfileErasure(mpid: mpid(&random)))
         case 94..<96:
-            if chance(60) { return .erase(EraseProfile(mpid: mpid(&random))) }
-            let type = pick(Self.values.keys.sorted())
-            let value = chance(10) ? pick(Self.nobodies) : pick(Self.values[type] ?? [])
-            return .erase(EraseProfile(identity: Identity(type, IdentityValue(value))))
+            let persons = chance(50) ? nil : pick(EraseProfile.Persons.allCases)
+            if chance(40) { return .erase(EraseProfile(mpid: mpid(&random), persons: persons)) }
+            return .erase(
+                EraseProfile(identities: named(), everyHolder: chance(30) ? chance(80) : nil, persons: persons))
         case 96..<97:
             let externalID: ExternalID? = chance(60) ? pick(["anna", "bob"]) : nil
             return .forget(
                 ForgetProfiles(
-                    userId: externalID == nil || chance(50) ? pick(Self.users) : nil, externalId: externalID))
+                    userId: externalID == nil || chance(50) ? pick(Self.users) : nil, externalId: externalID,
+                    erasedAt: chance(50)
+                        ? Timestamp(milliseconds: now - Int64.random(in: 0...500_000, using: &random)) : nil))
         default:
             return .linked(
                 Linked(
                     installId: "i", externalId: pick(["anna", "bob", "new-1", "NULL"]), userId: pick(Self.users),
                     personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
         }
+    }
+
+    /// Whom somebody wants to be erased: one value mostly, more of them now and then.
+    private mutating func named() -> [String: String] {
+        var identities: [String: String] = [:]
+        repeat {
+            let type = pick(Self.values.keys.sorted())
+            identities[type.rawValue] = chance(5) ? pick(Self.nobodies) : pick(Self.values[type] ?? [])
+        } while chance(40)
+        return identities
     }
 
     private mutating func request(_ profiles: [MPID]) -> SyncRequest {

@@ -73,6 +73,7 @@ import Testing
         let all: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
             .verificationRequired, .profileErased, .throttled,
+            .ambiguousIdentity, .insufficientScope,
         ]
         #expect(Set(reasons.keys) == all, "\(reasons)")
         #expect(ends.count == 2, "erasures end both ways")
@@ -98,7 +99,13 @@ import Testing
         let newMPID = context.newMPID(counter)
         model.sender(
             isService: context.principal.kind == .service,
-            vouches: context.principal.scopes.contains(.identityVouch), isOld: isOld)
+            vouches: context.principal.scopes.contains(.identityVouch),
+            isAdmin: context.principal.scopes.contains(.admin), isOld: isOld)
+        let before = model
+        defer {
+            model.dropMarks()
+            model.turnOthers(since: before, now: now)
+        }
         do throws(NaiveSyncModel.Refusal) {
             switch step.command {
             case .move(let operation, let request):
@@ -118,12 +125,14 @@ import Testing
                 model.linked(event, newMPID: newMPID, now: now)
                 return .noted
             case .erase(let command):
-                try model.erase(command, context)
-                return .pending
+                return try model.erase(command, context).map { .certificate($0) } ?? .pending
             case .forget(let command):
                 model.forget(command, context)
                 return .pending
-            case .getUsers(let command): return .users(model.users(command.deviceId))
+            case .getErasure(let query):
+                guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
+                return .certificate(gone)
+            case .getUsers(let command): return .users(try model.users(command.deviceId))
             case .answered(let answer):
                 model.take(answer)
                 return .noted
@@ -152,7 +161,8 @@ import Testing
         let people = state.profiles.values.map { profile in
             NaiveSyncModel.Person(
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
-                isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name, user: profile.userID,
+                isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
+                user: profile.mark?.userID, customer: profile.mark?.externalID,
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
@@ -161,7 +171,8 @@ import Testing
         let devices = state.devices.rows.reduce(into: [DeviceID: NaiveSyncModel.Device]()) { devices, entry in
             devices[entry.key.id] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
-                users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) })
+                users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) },
+                own: entry.value.identities, moved: entry.value.lastMove)
         }
         // A modify or a search that names a device writes its row, though nothing is known about it.
         try #require(devices.filter { $0.value != .init() } == model.devices, trace)
@@ -175,7 +186,8 @@ import Testing
             (
                 erasure.command,
                 NaiveSyncModel.Erasing(
-                    mpids: erasure.mpids, open: Set(erasure.waiting), hasFailed: erasure.hasFailed)
+                    gone: Gone(erasure.certificate), open: Set(erasure.waiting),
+                    hasFailed: erasure.hasFailed)
             )
         }
         try #require(Dictionary(uniqueKeysWithValues: erasures) == model.erasing, trace)
@@ -209,19 +221,46 @@ import Testing
             try #require(given.insert(created.id).inserted, trace)
             try #require(state.profiles.count == before.profiles.count + 1, trace)
         }
+        if case .erase(let command) = step.command, case .pending = answer, command.everyHolder != true {
+            try onlyWhoIsFoundIsErased(command, state, model, step.context, before, trace)
+        }
         guard case .sync(let result) = answer, let profile = state.profile("demo", result.mpid) else { return }
         try #require(!profile.isOrphaned || step.command.mpids.contains(result.mpid), trace)
         if case .move(let operation, let request) = step.command {
             try #require(before.profile("demo", result.mpid)?.isOrphaned != true, trace)
             try #require(state.device("demo", request.deviceId).current == result.mpid, trace)
             // A known profile is never returned without a matching login identity.
-            if let was = before.profile("demo", result.mpid), was.isKnown(settings) {
+            if let was = before.profile("demo", result.mpid), was.isKnown(settings), result.rule != .kept {
                 try #require(
                     request.identities.contains {
                         settings.loginIdentities.contains($0.type) && was.holds($0, settings)
                     }, trace)
                 try #require(operation != .logout || settings.strategy == .bestMatch, trace)
             }
+        }
+    }
+
+    /// Who asks for an erasure by identities may see by a search whom it is going to erase; beside this one only profiles
+    /// go that were aliased.
+    private func onlyWhoIsFoundIsErased(
+        _ command: EraseProfile, _ state: SyncState, _ model: NaiveSyncModel, _ context: DecisionContext,
+        _ before: SyncState, _ trace: Comment
+    ) throws {
+        let gone = state.profiles.values.filter { $0.isErased && before.profiles[$0.key]?.isErased == false }
+        let named = gone.filter { profile in !model.pairs.contains { $0[0] == profile.mpid } }
+        try #require(named.count <= 1, trace)
+        guard let mpid = named.first?.mpid, command.mpid == nil else { return }
+        var world = context
+        var settings = context.app.sync
+        settings.searchByAnyIdentity = true
+        settings.throttle.devicePerSecond = 0
+        settings.throttle.loginPerSecond = 0
+        world.app = AppSettings(id: context.app.id, sync: settings)
+        let request = SyncRequest(deviceId: "nobody's", knownIdentities: command.identities.mapValues { .some($0) })
+        let found = Answer(SyncDecider(before, world, aliasDelay: 1000).decide(.search(request)).outcome)
+        guard case .sync(let result) = found, result.mpid == mpid else {
+            Issue.record("\(trace): a search finds \(found), and \(mpid) was erased")
+            return
         }
     }
 }

@@ -149,6 +149,7 @@ import WireJSON
             "identity.sync.modify.v1": .identitySync, "identity.sync.alias.v1": .identitySync,
             "identity.sync.apply-alias.v1": .internal, "identity.sync.get-users.v1": .identitySync,
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
+            "identity.sync.get-erasure.v1": .userDelete,
         ]
         #expect(SyncService.inputs.scopes() == scopes)
     }
@@ -156,14 +157,19 @@ import WireJSON
     /// A later version of the others may have words that this one does not know: an erasure ends all the same.
     @Test(arguments: [
         (#""rejected","reason":"A_LATER_REASON""#, false, false), (#""postponed""#, false, false),
-        (#""pending""#, true, false), (#""succeeded","result":{"later":1}"#, false, true),
-    ]) func readsAnyAnswer(_ status: String, isPending: Bool, hasSucceeded: Bool) throws {
+        (#""pending""#, true, false), (#""succeeded","result":{"later":1}"#, false, false),
+        (
+            #""succeeded","result":{"requestId":"f","erasedAt":"1970-01-01T00:00:00.000Z","#
+                + #""completedAt":"1970-01-01T00:00:00.000Z","subject":{"userIds":[],"mpids":[]},"#
+                + #""done":{"later":{"rows":1}},"heldByOthers":0,"remains":[],"later":1}"#, false, true
+        ),
+    ]) func readsAnyAnswer(_ status: String, isPending: Bool, saysWhat: Bool) throws {
         let data = try JSONValue(parsing: Array(#"{"commandId":"f","commandType":"t","status":\#(status)}"#.utf8))
         guard case .answered(let answer) = try SyncService.inputs.read("identity.reply.v1", data) else {
             Issue.record("no answer")
             return
         }
-        #expect(answer == ForwardAnswer(forwardID: "f", isPending: isPending, hasSucceeded: hasSucceeded))
+        #expect(answer == ForwardAnswer(forwardID: "f", isPending: isPending, part: saysWhat ? .part() : nil))
     }
 
     @Test(arguments: ["-1", "1h", "0.5", "31536001", " 1"]) func badAliasDelays(_ text: String) {

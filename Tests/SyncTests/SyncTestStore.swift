@@ -18,6 +18,7 @@ extension ServiceStore where Service == SyncService {
             "devices ORDER BY app, device_id",
             "aliases ORDER BY app, alias_id", "linked_users ORDER BY app, user_key",
             "erasures ORDER BY app, source, command_id", "erasure_forwards ORDER BY app, forward_id",
+            "certificates ORDER BY app, mpid",
         ])
     }
 
@@ -38,9 +39,22 @@ extension ServiceStore where Service == SyncService {
     /// What profiles say of themselves: identities, names, the link service's users.
     func liveTexts() throws -> [String] {
         try database.transaction { transaction in
-            try transaction.query("SELECT identities, name, user_id FROM profiles").flatMap { row in
+            try transaction.query("SELECT identities, name, user_id, link_external_id FROM profiles").flatMap { row in
                 let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(0).utf8))
-                return try identities.map(\.value.text) + [row.optionalText(1), row.optionalText(2)].compactMap { $0 }
+                return try identities.map(\.value.text) + (1...3).compactMap { try row.optionalText($0) }
+            }
+        }
+    }
+
+    /// The users that certificates name.
+    func certifiedUsers() throws -> [String] {
+        try database.transaction { transaction in
+            try ["erasures", "certificates"].flatMap { table in
+                try transaction.query("SELECT certificate FROM \(table)").flatMap { row in
+                    let certificate = try WireJSONDecoder().decode(
+                        ErasureCertificate.self, from: Array(row.text(0).utf8))
+                    return certificate.subject.userIds.map(\.text)
+                }
             }
         }
     }

@@ -8,12 +8,48 @@ import Testing
 @testable import Runtime
 @testable import Sync
 
+/// What a certificate says, but for times.
+struct Gone: Hashable {
+    var users: Set<UserID>
+    var mpids: [MPID]
+    var done: ErasureCertificate.Counts
+    var others: Int
+    var isComplete: Bool
+
+    init(_ certificate: ErasureCertificate) {
+        users = Set(certificate.subject.userIds)
+        mpids = certificate.subject.mpids
+        done = certificate.done
+        others = certificate.heldByOthers
+        isComplete = certificate.completedAt != nil
+    }
+
+    init(
+        users: Set<UserID> = [], mpids: [MPID], done: ErasureCertificate.Counts, others: Int, isComplete: Bool = false
+    ) {
+        self.users = users
+        self.mpids = mpids
+        self.done = done
+        self.others = others
+        self.isComplete = isComplete
+    }
+}
+
+extension ErasureCertificate {
+    /// As another service answers.
+    static func part(_ done: Counts = .init(), users: [UserID] = []) -> ErasureCertificate {
+        ErasureCertificate(
+            requestId: "f", erasedAt: Timestamp(milliseconds: 0), completedAt: Timestamp(milliseconds: 0),
+            subject: .init(userIds: users), done: done)
+    }
+}
+
 /// An outcome that can be compared.
 enum Answer: Hashable {
     case sync(SyncResult)
     case alias(AliasResult)
     case users(DeviceUsersResult)
-    case erased(ErasedProfilesResult)
+    case certificate(Gone)
     case rejected(ReasonCode)
     case pending
     case noted
@@ -26,7 +62,7 @@ enum Answer: Hashable {
         case .succeeded(let result as SyncResult): self = .sync(result)
         case .succeeded(let result as AliasResult): self = .alias(result)
         case .succeeded(let result as DeviceUsersResult): self = .users(result)
-        case .succeeded(let result as ErasedProfilesResult): self = .erased(result)
+        case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(nil): self = .pending
         case .succeeded, .pending, .begun, .expired: self = .another
         }

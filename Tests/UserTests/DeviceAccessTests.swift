@@ -56,6 +56,33 @@ import Testing
         #expect(UserCommand.requestAuthCode(code).installID == nil)
     }
 
+    /// U75.
+    @Test func anExpiredTokenReadsAndResetsItsInstallInThisLife() {
+        for command in Self.commands {
+            let isAllowed =
+                switch command {
+                case .get, .reset: true
+                default: false
+                }
+            let turn = Creation.Step.awaitingLinker(deadline: Fixture.start)
+            for state in [state(), creating(turn)] {
+                #expect(
+                    isRefused(command, .expiredInstall("life-1"), in: state) == (isAllowed ? nil : .userTokenNotAllowed)
+                )
+                #expect(isRefused(command, .expiredInstall("life-2"), in: state) == .userTokenNotAllowed)
+            }
+            #expect(isRefused(command, .expiredInstall(""), in: state(creation: nil)) == .userTokenNotAllowed)
+            #expect(isRefused(command, .expiredInstall("life-1"), in: UserState()) == .userTokenNotAllowed)
+            for status in [InstallStatus.disabled, .deleted] {
+                let account = Fixture.account(isLinked: false, status: status, creation: "life-1")
+                #expect(
+                    isRefused(command, .expiredInstall("life-1"), in: state(.present(account))) == .userTokenNotAllowed)
+            }
+        }
+        let superseded = state(.present(Fixture.account(isActive: false, creation: "life-1")))
+        #expect(isRefused(.get(GetUser(installId: "i1")), .expiredInstall("life-1"), in: superseded) == nil)
+    }
+
     @Test func aUserTokenOpensTheInstallsOfItsUser() {
         for command in Self.commands {
             #expect(isRefused(command, .user(Fixture.userID), in: state()) == nil)

@@ -135,7 +135,7 @@ import Testing
         let begun = run(Command.createByLinker.value, "create")
         let cleaning = try answer(begun, Fixture.facts(4, isLinked: isLinked))
         #expect(cleaning.settled == [:])
-        #expect(cleaning.forwards.first?.command as? DetachInstall == DetachInstall(installId: "i1"))
+        #expect(cleaning.forwards.first?.command as? DetachInstall == DetachInstall(installId: "i1", cause: .leftover))
         let clean = try answer(cleaning, Fixture.facts(5, user: nil, isLinked: false, isActive: false))
         #expect((clean.forwards.first?.command as? RegisterInstall)?.user == RegisterInstall.User.none)
         #expect(clean.settled == [:])

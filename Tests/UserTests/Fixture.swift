@@ -44,26 +44,27 @@ enum Fixture {
 
     static func facts(
         _ version: Int64 = 1, user: UserID? = userID, isLinked: Bool = true, isActive: Bool = true,
-        isUsersFirst: Bool = true, status: InstallStatus = .enabled
+        isUsersFirst: Bool = true, waitsForPhone: Bool = false, status: InstallStatus = .enabled
     ) -> LinkFacts {
         LinkFacts(
             version: version, userID: user, isLinked: isLinked, isActive: isActive, isUsersFirst: isUsersFirst,
-            status: status)
+            waitsForPhone: waitsForPhone, status: status)
     }
 
     static let registration = Registration(device: phone)
 
     static func account(
         _ version: Int64 = 1, user: UserID = userID, isLinked: Bool = true, isActive: Bool = true,
-        status: InstallStatus = .enabled, redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil,
-        creation: String? = nil
+        waitsForPhone: Bool = false, status: InstallStatus = .enabled,
+        redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil, creation: String? = nil
     ) -> Account {
         var registration = registration
         registration.creation = creation
         registration.redeemed = redeemed.map { .init(digest: CodeDigest(of: $0.code), purpose: $0.purpose) }
         return Account(
             registration: registration, version: version, status: status,
-            user: .init(id: user, isLinked: isLinked, isActive: isActive, isUsersFirst: true))
+            user: .init(
+                id: user, isLinked: isLinked, isActive: isActive, isUsersFirst: true, waitsForPhone: waitsForPhone))
     }
 
     static func present(_ account: Account, app: AppID = "demo", id: InstallID = "i1") -> Installation {
@@ -97,7 +98,7 @@ enum Answer: Hashable, CustomStringConvertible {
             self = .user(result.userId.text, isLinked: result.isLinked, isRemoteEnabled: result.isRemoteEnabled)
         case .succeeded(let result as AuthCodeResult): self = .code(result.authenticationCode)
         case .succeeded(is ResetResult): self = .reset
-        case .succeeded(let result as ForgottenUserResult): self = .forgotten(result.installsRemoved)
+        case .succeeded(let result as ErasureCertificate): self = .forgotten(result.done.user?.installs ?? -1)
         case .pending(let result as PendingUser): self = .pending(result.awaiting)
         case .pending(.none): self = .begun
         case .succeeded, .pending: self = .another

@@ -16,6 +16,18 @@ struct NaiveLinks {
         var user: UserID?
         var activity: Install.Activity = .none
         var isOpen = false
+        /// When the linker began, or the person came that has no external id.
+        var since: Int64?
+        /// Grows with each change of what the install is to its person.
+        var changes = 0
+        /// From whom this install took its person over.
+        var took: [Taken] = []
+    }
+
+    struct Taken {
+        var id: InstallID
+        var changes: Int
+        var before: Install.Activity
     }
 
     struct PersonRow {
@@ -25,44 +37,52 @@ struct NaiveLinks {
         var birthplace: InstallID?
     }
 
-    private(set) var installs: [InstallID: InstallRow] = [:]
+    /// Every app has installs of its own.
+    private(set) var apps: [AppID: [InstallID: InstallRow]] = [:]
+    private var app: AppID = "demo"
+    /// Those of the app whose command it was.
+    private(set) var installs: [InstallID: InstallRow] {
+        get { apps[app] ?? [:] }
+        set { apps[app] = newValue }
+    }
+    mutating func look(at app: AppID) { self.app = app }
+
     private(set) var persons: [UserID: PersonRow] = [:]
     private var count = 1000
 
     /// - Returns: why it was refused; nil when it was done.
-    mutating func run(_ command: LinkCommand, _ app: AppSettings) -> ReasonCode? {
+    mutating func run(_ command: LinkCommand, _ app: AppSettings, now: Int64, made moment: Int64) -> ReasonCode? {
+        self.app = app.id
         switch command {
         case .request(let request):
             if let refusal = Self.refusal(of: request.externalId, app) { return refusal }  // L3, L4
-            guard let row = installs[request.installId] else { return .installNotFound }  // L5
-            if let refusal = refusal(of: row, app) { return refusal }  // L6, L7
+            guard let row = installs[request.installId] else { return unknown(request.installId) }  // L5, L6
+            if let refusal = refusal(of: row) { return refusal }  // L7
             if row.user == nil, !row.isOpen { return .noLinkingInProgress }  // L7a
-            return link(request.installId, row, request.externalId)
+            let isLinked = row.user.flatMap { persons[$0]?.externalID } != nil
+            if !isLinked, let since = row.since, moment < since - 5000 { return .noLinkingInProgress }
+            return link(request.installId, row, request.externalId, isCreation: false)
         case .establish(let command):
             if let refusal = Self.refusal(of: command.externalId, app) { return refusal }
             let known = installs[command.installId]
-            if let refusal = known.flatMap({ refusal(of: $0, app) }) { return refusal }
+            if let refusal = known.flatMap({ refusal(of: $0) }) { return refusal }
             if command.mode == .linkExistingUser, known?.user == nil { return .userNotFound }
             var row = known ?? InstallRow(app: app.id, device: command.device)
             row.device = command.device
-            return link(command.installId, row, command.externalId)
-        case .registerInstall(let command): return register(command, app)
-        case .detachInstall(let command):
-            guard let row = installs[command.installId] else { return .installNotFound }
-            if row.app != app.id { return .installDoesNotBelongToApp }
-            if row.status == .deleted { return .installDeleted }
-            if let user = row.user, persons[user]?.birthplace == command.installId { persons[user]?.birthplace = nil }
-            installs[command.installId] = InstallRow(app: row.app, device: row.device, status: row.status)
-            return nil
+            return link(command.installId, row, command.externalId, isCreation: command.mode == .create)
+        case .registerInstall(let command): return register(command, app, now)
+        case .detachInstall(let command): return detach(command)
         case .setInstallStatus(let command): return set(command.status, of: command.installId, app)
         case .eraseUser(let command):
             guard persons[command.userId]?.app == app.id else { return .userNotFound }
             persons[command.userId]?.externalID = nil
             for (id, row) in installs where row.user == command.userId {
-                installs[id] = InstallRow(app: row.app, device: row.device, status: .deleted)
+                // What is left of it is known to nobody.
+                installs[id] = InstallRow(
+                    app: row.app, device: Device(kind: .other, platform: ""), status: .deleted)
             }
             return nil
-        case .query, .forget, .answered: preconditionFailure("no model of \(command)")
+        case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
         }
     }
 
@@ -72,8 +92,12 @@ struct NaiveLinks {
         return app.linking.isEnabled ? nil : .userLinkingNotConfigured
     }
 
-    private func refusal(of row: InstallRow, _ app: AppSettings) -> ReasonCode? {
-        if row.app != app.id { return .installDoesNotBelongToApp }
+    private func unknown(_ id: InstallID) -> ReasonCode {
+        let isElsewhere = apps.values.contains { $0[id].map { !$0.device.platform.isEmpty } ?? false }
+        return isElsewhere ? .installDoesNotBelongToApp : .installNotFound
+    }
+
+    private func refusal(of row: InstallRow) -> ReasonCode? {
         switch row.status {
         case .deleted: return .installDeleted
         case .disabled: return .installDisabled
@@ -96,20 +120,23 @@ struct NaiveLinks {
 
     // MARK: L8 to L15
 
-    private mutating func link(_ id: InstallID, _ row: InstallRow, _ externalID: ExternalID) -> ReasonCode? {
+    private mutating func link(
+        _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, isCreation: Bool
+    ) -> ReasonCode? {
         let owner = persons.first { $0.value.app == row.app && $0.value.externalID == externalID }?.key
         guard let user = row.user else {
             give(id, row, to: owner ?? newPerson(row.app, on: id, externalID))  // L11, L12, L13
             return nil
         }
         guard let mine = persons[user]?.externalID else {
-            if owner != nil { return .cannotLinkExistingPersonToOtherPerson }  // L15
+            if owner != nil || isCreation { return .cannotLinkExistingPersonToOtherPerson }  // L15, L54
             persons[user]?.externalID = externalID  // L14
             give(id, row, to: user)
             return nil
         }
         if mine != externalID { return .installLinkedToOtherUser }  // L8
         switch row.activity {
+        case .deactivated where isCreation: give(id, row, to: user)
         case .deactivated: return .installDeactivated  // L10
         case .standby: give(id, row, to: user)
         default: installs[id] = row  // L9
@@ -119,37 +146,83 @@ struct NaiveLinks {
 
     /// The newest install is the active one, but for a tablet beside a phone.
     private mutating func give(_ id: InstallID, _ row: InstallRow, to user: UserID) {
-        let losers = active(of: user, except: id)
-        let staysBehind = row.device.kind == .tablet && losers.contains { installs[$0]?.device.kind == .phone }
+        let staysBehind =
+            row.device.kind == .tablet
+            && active(of: user, except: id).contains { installs[$0]?.device.kind == .phone }
         installs[id] = row
         installs[id]?.user = user
         installs[id]?.isOpen = false
+        installs[id]?.since = nil
+        installs[id]?.took = []
+        installs[id]?.changes += 1
         installs[id]?.activity = staysBehind ? .standby : .active
-        for loser in losers where !staysBehind { installs[loser]?.activity = .deactivated }
+        for loser in holders(of: user, except: id) where !staysBehind {
+            let before = installs[loser]?.activity ?? .none
+            installs[loser]?.activity = .deactivated
+            installs[loser]?.changes += 1
+            let changes = installs[loser]?.changes ?? 0
+            installs[id]?.took.append(Taken(id: loser, changes: changes, before: before))
+        }
+    }
+
+    /// Those that are active, or would be when they are enabled.
+    private func holders(of user: UserID, except id: InstallID) -> [InstallID] {
+        installs.filter { $0.value.user == user && [.active, .suspended].contains($0.value.activity) && $0.key != id }
+            .map(\.key).sorted()
+    }
+
+    /// Off the install, and after a failed creation as if it had never been on it.
+    private mutating func detach(_ command: DetachInstall) -> ReasonCode? {
+        let id = command.installId
+        guard let row = installs[id] else { return unknown(id) }
+        guard let user = row.user else {
+            if row.status == .deleted { return .installDeleted }
+            installs[id]?.isOpen = false
+            return nil
+        }
+        if persons[user]?.birthplace == id { persons[user]?.birthplace = nil }
+        installs[id] = InstallRow(app: row.app, device: row.device, status: row.status, changes: row.changes + 1)
+        guard command.cause == .creationFailed else { return nil }
+        for (other, taker) in installs {
+            guard let place = taker.took.firstIndex(where: { $0.id == id && $0.changes == row.changes }) else {
+                continue
+            }
+            installs[other]?.took.replaceSubrange(place...place, with: row.took)
+        }
+        guard holders(of: user, except: id).isEmpty else { return nil }
+        for taken in row.took where installs[taken.id]?.user == user && installs[taken.id]?.changes == taken.changes {
+            installs[taken.id]?.activity = taken.before
+            installs[taken.id]?.changes += 1
+            if taken.before == .active { break }
+        }
+        return nil
     }
 
     // MARK: The rest
 
-    private mutating func register(_ command: RegisterInstall, _ app: AppSettings) -> ReasonCode? {
+    private mutating func register(_ command: RegisterInstall, _ app: AppSettings, _ now: Int64) -> ReasonCode? {
         let known = installs[command.installId]
-        if let refusal = known.flatMap({ refusal(of: $0, app) }) { return refusal }
+        if let refusal = known.flatMap({ refusal(of: $0) }) { return refusal }
+        if command.user == .new, known?.user != nil { return .userAlreadyExists }
         var row = known ?? InstallRow(app: app.id, device: command.device)
         row.device = command.device
         if command.user == .new, row.user == nil {
             row.user = newPerson(app.id, on: command.installId)
             row.activity = .active
+            row.changes += 1
         }
+        if command.user == .new || row.user == nil { row.since = now }
         row.isOpen = row.user == nil
         installs[command.installId] = row
         return nil
     }
 
     private mutating func set(_ status: InstallStatus, of id: InstallID, _ app: AppSettings) -> ReasonCode? {
-        guard let row = installs[id] else { return .installNotFound }
-        if row.app != app.id { return .installDoesNotBelongToApp }
+        guard let row = installs[id] else { return unknown(id) }
         if row.status == status { return nil }
         if row.status == .deleted { return .installDeleted }
         installs[id]?.status = status
+        installs[id]?.changes += 1
         switch (row.activity, status) {
         case (.active, .disabled): installs[id]?.activity = .suspended
         case (.active, .deleted), (.suspended, .deleted): installs[id]?.activity = .deactivated

@@ -13,10 +13,12 @@ extension NaiveUserModel {
     /// What became of the users that had come to their installs before and are there still (U15, U28, U31).
     private func news(since before: NaiveUserModel, by command: LinkCommand?) -> [any EventMessage] {
         var news: [any EventMessage] = []
-        for id in before.atHome.intersection(atHome) {
-            guard let user = install(id)?.user else { continue }
-            if isLinked(id), !before.isLinked(id) { news.append(UserLinked(installId: id, userId: user)) }
-            switch (before.isRemoteEnabled(id), isRemoteEnabled(id)) {
+        for home in before.atHome.intersection(atHome) {
+            let (before, after) = (before.seen(in: home.app), seen(in: home.app))
+            let id = home.id
+            guard let user = after.install(id)?.user else { continue }
+            if after.isLinked(id), !before.isLinked(id) { news.append(UserLinked(installId: id, userId: user)) }
+            switch (before.isRemoteEnabled(id), after.isRemoteEnabled(id)) {
             case (true, false):
                 news.append(UserDeactivated(installId: id, userId: user, cause: Self.cause(command)))
             case (false, true): news.append(UserActivated(installId: id, userId: user))
@@ -27,11 +29,15 @@ extension NaiveUserModel {
     }
 
     /// The installs that have a user for the SDK to use.
-    private var atHome: Set<InstallID> {
+    private var atHome: Set<Scoped<InstallID>> {
         let devices = devices.filter { device in
             if case .awaiting(_, let isCreation, _) = device.value { !isCreation } else { device.value == .present }
         }
-        return Set(devices.keys.compactMap { $0.split(separator: "/").last.map { InstallID(String($0)) } })
+        return Set(
+            devices.keys.compactMap { key in
+                let parts = key.split(separator: "/").map(String.init)
+                return parts.count == 2 ? Scoped(app: AppID(parts[0]), id: InstallID(parts[1])) : nil
+            })
     }
 
     /// Who is not disabled or deleted has lost the user to another install.

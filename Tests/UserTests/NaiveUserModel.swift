@@ -47,12 +47,27 @@ struct NaiveUserModel {
 
     /// - Returns: why the platform refused it.
     @discardableResult
-    mutating func ask(_ command: LinkCommand, _ app: AppSettings) -> ReasonCode? { platform.run(command, app) }
+    mutating func ask(_ command: LinkCommand, _ app: AppSettings) -> ReasonCode? {
+        platform.run(command, app, now: now, made: made)
+    }
+
+    /// When the present command was decided, and when it was made, if that was earlier.
+    var now: Int64 = 0
+    var made: Int64 = 0
 
     func install(_ id: InstallID) -> NaiveLinks.InstallRow? { platform.installs[id] }
 
-    func isLinked(_ id: InstallID) -> Bool {
-        install(id)?.user.flatMap { platform.persons[$0]?.externalID } != nil
+    func isLinked(_ id: InstallID) -> Bool { externalID(id) != nil }
+
+    private func externalID(_ id: InstallID) -> ExternalID? {
+        install(id)?.user.flatMap { platform.persons[$0]?.externalID }
+    }
+
+    /// The same, looked at for one app.
+    func seen(in app: AppID) -> NaiveUserModel {
+        var model = self
+        model.platform.look(at: app)
+        return model
     }
 
     func isRemoteEnabled(_ id: InstallID) -> Bool {
@@ -67,6 +82,8 @@ struct NaiveUserModel {
     // MARK: Commands
 
     mutating func run(_ command: UserCommand, _ id: CommandID, _ app: AppSettings, now: Int64, code: String?) -> Told {
+        (self.now, made) = (now, now)
+        platform.look(at: app.id)
         guard let installID = command.installID else { return issue(command, app, now, code) }
         let device = "\(app.id)/\(installID)"
         forgetLost(device, installID)
@@ -79,6 +96,10 @@ struct NaiveUserModel {
         where command.authCode != nil && redeemed["\(device) create"] == command.authCode
             && codes[command.authCode ?? ""].map { $0.expires > now } == true:
             return Told(user(installID))
+        case (.create(let command), .present)
+        where command.authCode != nil && isLinked(installID) && install(installID)?.status == .enabled
+            && !isRemoteEnabled(installID):
+            return electAnew(command, device, app, now)
         case (.create, .present), (.create, .awaiting(_, false, _)): return .no(.userAlreadyExists)
         case (.create, .awaiting): return .no(.userCreationInProgress)
 
@@ -90,9 +111,10 @@ struct NaiveUserModel {
         case (.confirmLink(let command), .present):
             return command.success && isLinked(installID) ? Told(user(installID)) : .no(.noLinkingInProgress)
         case (.confirmLink(let command), .awaiting(let waiting, let isCreation, _)):
-            guard command.success, isLinked(installID) else {
+            let isSomebodyElse = command.externalId.map { $0 != externalID(installID) } ?? false
+            guard command.success, isLinked(installID), !isSomebodyElse else {
                 if isCreation {
-                    ask(.detachInstall(DetachInstall(installId: installID)), app)
+                    ask(.detachInstall(DetachInstall(installId: installID, cause: .creationFailed)), app)
                     devices[device] = nil
                     self.failed(installID, .appSideLinkingFailed)
                 } else {
@@ -145,7 +167,7 @@ struct NaiveUserModel {
     private mutating func create(
         _ command: CreateUser, _ id: CommandID, _ device: String, _ app: AppSettings, _ now: Int64
     ) -> Told {
-        let detach = LinkCommand.detachInstall(DetachInstall(installId: command.installId))
+        let detach = LinkCommand.detachInstall(DetachInstall(installId: command.installId, cause: .leftover))
         if let text = command.authCode {
             if let refusal = self.refusal(text, app, now) { return .no(refusal) }
             let establish = LinkCommand.establish(
@@ -153,10 +175,7 @@ struct NaiveUserModel {
                     installId: command.installId, device: command.device, externalId: codes[text]?.externalID ?? "",
                     mode: .create))
             var refusal = ask(establish, app)
-            let leftovers: [ReasonCode] = [
-                .installLinkedToOtherUser, .installDeactivated, .cannotLinkExistingPersonToOtherPerson,
-            ]
-            if let first = refusal, leftovers.contains(first) {
+            if refusal == .installLinkedToOtherUser || refusal == .cannotLinkExistingPersonToOtherPerson {
                 ask(detach, app)
                 refusal = ask(establish, app)
             }
@@ -170,26 +189,44 @@ struct NaiveUserModel {
                 RegisterInstall(
                     installId: command.installId, device: command.device,
                     user: command.linking == .linker ? .none : .new))
-            if let refusal = ask(register, app) { return .no(refusal) }
+            // Nobody takes over whom an earlier life left here.
+            let isTaken = install(command.installId)?.user != nil
+            let refusal = ask(register, app)
+            if let refusal, refusal != .userAlreadyExists { return .no(refusal) }
+            if isTaken {
+                ask(detach, app)
+                ask(register, app)
+            }
             if command.linking == .linker {
-                if install(command.installId)?.user != nil {
-                    ask(detach, app)
-                    ask(register, app)
-                }
                 devices[device] = .awaiting(command: id, isCreation: true, deadline: now + app.sdk.linkerTimeout)
                 redeemed["\(device) create"] = nil
                 redeemed["\(device) link"] = nil
                 return Told(.pending(.linker))
-            }
-            if isLinked(command.installId) {
-                ask(detach, app)
-                ask(register, app)
             }
             redeemed["\(device) create"] = nil
         }
         redeemed["\(device) link"] = nil
         devices[device] = .present
         arrived(command.installId)
+        return Told(user(command.installId))
+    }
+
+    /// The user's own external id brings it back to life on an install where it is already.
+    private mutating func electAnew(
+        _ command: CreateUser, _ device: String, _ app: AppSettings, _ now: Int64
+    ) -> Told {
+        guard let text = command.authCode, let install = install(command.installId) else { return Told(.noted) }
+        if let refusal = refusal(text, app, now) { return .no(refusal) }
+        guard let externalID = codes[text]?.externalID, externalID == self.externalID(command.installId) else {
+            return .no(.userAlreadyExists)
+        }
+        ask(
+            .establish(
+                EstablishLink(
+                    installId: command.installId, device: install.device, externalId: externalID, mode: .create)), app)
+        codes[text]?.isUsed = true
+        redeemed["\(device) create"] = text
+        redeemed["\(device) link"] = nil
         return Told(user(command.installId))
     }
 
@@ -224,13 +261,15 @@ struct NaiveUserModel {
         devices[device] = nil
         let user = state == .none ? nil : install(installID)?.user
         var settled: [CommandID: Answer] = [:]
+        var cause = DetachInstall.Cause.reset
         if case .awaiting(let waiting, let isCreation, _) = state {
             settled[waiting] = .rejected(.sdkResetInProgress)
-            if isCreation { failed(installID, .sdkResetInProgress) }
+            if isCreation {
+                cause = .creationFailed
+                failed(installID, .sdkResetInProgress)
+            }
         }
-        if ask(.detachInstall(DetachInstall(installId: installID)), app) == .installDoesNotBelongToApp {
-            return Told(.rejected(.installDoesNotBelongToApp), settled: settled)
-        }
+        ask(.detachInstall(DetachInstall(installId: installID, cause: cause)), app)
         told.append(UserReset(installId: installID, userId: user))
         return Told(.reset, settled: settled)
     }
@@ -245,7 +284,8 @@ struct NaiveUserModel {
             settled[command] = .expired
             let parts = device.split(separator: "/").map(String.init)
             if isCreation {
-                ask(.detachInstall(DetachInstall(installId: InstallID(parts[1]))), app(AppID(parts[0])))
+                let detach = DetachInstall(installId: InstallID(parts[1]), cause: .creationFailed)
+                ask(.detachInstall(detach), app(AppID(parts[0])))
                 devices[device] = nil
                 failed(InstallID(parts[1]), nil)
             } else {
@@ -257,6 +297,7 @@ struct NaiveUserModel {
 
     /// A user was erased: who waits with it is told.
     mutating func erase(_ user: UserID, _ app: AppSettings) -> [CommandID: Answer] {
+        platform.look(at: app.id)
         let installs = platform.installs.filter { $0.value.user == user }.keys
         let externalID = platform.persons[user]?.externalID
         if ask(.eraseUser(EraseUser(userId: user)), app) != nil { return [:] }

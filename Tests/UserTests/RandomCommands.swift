@@ -12,7 +12,8 @@ import TestKit
 struct RandomCommands: RandomSource {
     enum Command {
         case user(UserCommand)
-        case link(LinkCommand)
+        /// Made by so many milliseconds before it is decided.
+        case link(LinkCommand, late: Int64 = 0)
         /// A user, by its place among those there are.
         case erase(Int)
         /// The clock moves by seven minutes: past a code's or a linker's end at the second time.
@@ -47,12 +48,17 @@ struct RandomCommands: RandomSource {
         case 56..<66:
             return (
                 .user(
-                    .confirmLink(ConfirmLink(installId: install, success: Int.random(in: 0..<4, using: &random) > 0))),
+                    .confirmLink(
+                        ConfirmLink(
+                            installId: install, success: Int.random(in: 0..<4, using: &random) > 0,
+                            externalId: pick([nil, nil, ExternalID(external)])))),
                 app
             )
         case 66..<73: return (.user(.reset(ResetUser(installId: install))), app)
         case 73..<79: return (.user(.get(GetUser(installId: install))), app)
-        case 79..<90: return (.link(.request(LinkRequest(installId: install, externalId: ExternalID(external)))), app)
+        case 79..<90:
+            let late: Int64 = pick([0, 0, 0, 0, 4000, 6000, Self.wait + Fixture.minute])
+            return (.link(.request(LinkRequest(installId: install, externalId: ExternalID(external))), late: late), app)
         case 90..<94: return status(of: install, app)
         case 94..<97: return (.erase(Int.random(in: 0..<20, using: &random)), app)
         default: return (.wait, app)

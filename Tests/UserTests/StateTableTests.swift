@@ -7,7 +7,7 @@ import Testing
 @testable import Runtime
 @testable import User
 
-/// The table in docs/user.md "States" (U50 to U59, U69 to U71), every state and every command of it (U50 to U67).
+/// The table in docs/user.md "States" (U50 to U59, U69 to U71, U73, U74), every state and every command of it (U50 to U67).
 @Suite struct StateTableTests {
     /// The page's tables: the grid, and the words for reasons.
     struct Page {
@@ -97,7 +97,7 @@ import Testing
 
     /// The other dimension: everything that the link service may answer, in every state that waits for an answer.
     @Test(arguments: [
-        State.creatingByCode, .creatingUnlinked, .confirmingCreation, .linking, .confirmingLink, .resetting,
+        State.creatingByCode, .creatingUnlinked, .confirmingCreation, .electing, .linking, .confirmingLink, .resetting,
     ])
     func everyAnswerEndsOrContinues(_ state: State) throws {
         let outcomes: [LinkAnswer.Outcome] =

@@ -16,6 +16,8 @@ enum State: String, CaseIterable, Sendable {
     case presentLinked = "present, linked"
     case presentLinkedLater = "present, linked later"
     case presentDisabled = "present, disabled"
+    case presentNotActive = "present, not active"
+    case electing
     case linking
     case awaitingLink = "awaiting-link, link"
     case confirmingLink = "confirming, link"
@@ -42,6 +44,11 @@ enum State: String, CaseIterable, Sendable {
             case .presentLinked: [.present(Fixture.account(redeemed: ("held", .create)))]
             case .presentLinkedLater: [.present(Fixture.account(redeemed: ("held", .link)))]
             case .presentDisabled: [.present(Fixture.account(isLinked: false, status: .disabled))]
+            case .presentNotActive:
+                [false, true].map {
+                    .present(Fixture.account(isActive: false, waitsForPhone: $0, redeemed: ("held", .create)))
+                }
+            case .electing: [Self.beingElected]
             case .linking: [Self.linking(.asking(Self.held, forward: "f1"))]
             case .awaitingLink: [Self.linking(.awaitingLinker(deadline: Self.deadline))]
             case .confirmingLink: [Self.linking(.confirming(Self.confirmation))]
@@ -79,6 +86,10 @@ enum State: String, CaseIterable, Sendable {
             Fixture.account(isLinked: false),
             PendingLink(commands: Beginners(Waiting(Fixture.key("begun"))), step: step))
     }
+
+    private static let beingElected = Installation.State.electing(
+        Fixture.account(isActive: false),
+        Election(commands: Beginners(Waiting(Fixture.key("begun"))), code: held, forward: "f1"))
 
     private static func failed(_ failure: Failure) -> FailedCreation {
         FailedCreation(

@@ -214,7 +214,8 @@ import WireJSON
                 == .answered(
                     LinkAnswer(
                         forward: "f",
-                        outcome: .facts(Fixture.facts(4, user: "u1", isActive: false, isUsersFirst: false)))))
+                        outcome: .facts(
+                            Fixture.facts(4, user: "u1", isActive: false, isUsersFirst: false, waitsForPhone: true)))))
         // What it succeeded with cannot be read, or how it ended is not known.
         let unread = UserCommand.answered(LinkAnswer(forward: "f", outcome: .rejected(Rejection(.serverError))))
         #expect(try read(reply(("status", "succeeded"))) == unread)

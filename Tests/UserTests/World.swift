@@ -25,6 +25,8 @@ struct World {
         var app: AppSettings
         var body: Body
         var expiry: Timestamp?
+        /// By how much it was made before it is decided.
+        var late: Int64 = 0
     }
 
     var random: SplitMix64
@@ -42,6 +44,8 @@ struct World {
     private(set) var final: [CommandID: Answer] = [:]
     private(set) var problems: [String] = []
     private(set) var events: [any EventMessage] = []
+    /// Who was active, and must be still.
+    private(set) var holders = Holders()
     private(set) var crashes = 0
     /// How often news of an install came that were older than what was known of it.
     private(set) var overtaken = 0
@@ -71,12 +75,12 @@ struct World {
         }
     }
 
-    mutating func send(_ command: LinkCommand, _ id: CommandID, _ app: AppSettings) {
+    mutating func send(_ command: LinkCommand, _ id: CommandID, _ app: AppSettings, late: Int64 = 0) {
         let subject = command.externalID?.text ?? command.installID?.text ?? command.userID?.text ?? ""
         publish(
             Message(
                 key: CommandKey(app: app.id, source: "test", id: id), partition: "link/\(app.id)/\(subject)", app: app,
-                body: .link(command), expiry: nil))
+                body: .link(command), expiry: nil, late: late))
     }
 
     /// Sends what has become due, as the runtime does, some of it twice.
@@ -156,10 +160,13 @@ struct World {
             }
             let decision = isLate ? .init(.expired) : UserDecider.decide(command, users, context)
             decision.changes.forEach { users.apply($0) }
+            holders.note(decision, of: message.app.id)
             take(decision, message)
         case .link(let command):
             let decision = isLate ? .init(.expired) : LinkDecider(links, context).decide(command)
+            let before = links
             decision.changes.forEach { links.apply($0) }
+            holders.note(command, before, links)
             take(decision, command, message)
         }
     }
@@ -167,7 +174,8 @@ struct World {
     private func context(of message: Message) -> DecisionContext {
         DecisionContext(
             command: message.key, app: message.app,
-            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now, expiry: message.expiry)
+            principal: Principal(kind: .service, scopes: Set(Scope.allCases)), now: now,
+            moment: Moment(milliseconds: now.milliseconds - message.late), expiry: message.expiry)
     }
 
     /// What the user service may be reading now, each on a partition of its own.
@@ -204,13 +212,16 @@ struct World {
         }
     }
 
+    private static let part = ErasureCertificate(
+        requestId: "part", erasedAt: Timestamp(milliseconds: 0), done: .init())
+
     /// The answer to what the link service asked.
     private mutating func reply(to forward: CommandID, from service: String, _ message: Message) {
         outboxes[message.partition, default: []].append(
             Message(
                 key: CommandKey(app: message.app.id, source: SourceID("\(service)'s answer"), id: forward),
                 partition: "link replies/\(forward)", app: message.app,
-                body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done)))))
+                body: .link(.answered(ForgetAnswer(forward: forward, outcome: .done(Self.part))))))
     }
 
     private mutating func take(_ decision: LinkDecider.Decision, _ command: LinkCommand, _ message: Message) {
@@ -251,8 +262,10 @@ struct World {
             case .rejected(let rejection): .rejected(rejection)
             default: .expired
             }
+        var externalID: ExternalID?
+        if case .succeeded(let result as InstallResult) = decision.outcome { externalID = result.externalId }
         out(
-            .answered(LinkAnswer(forward: message.key.id, outcome: outcome)), "reply",
+            .answered(LinkAnswer(forward: message.key.id, outcome: outcome, externalID: externalID)), "reply",
             "replies/\(message.partition)")
     }
 

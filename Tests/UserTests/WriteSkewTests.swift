@@ -35,7 +35,7 @@ import Testing
                     world.now.milliseconds += RandomCommands.wait
                     world.sendDue()
                 case .user(let command): world.send(command, CommandID("c\(place)"), app)
-                case .link(let command): world.send(command, CommandID("c\(place)"), app)
+                case .link(let command, let late): world.send(command, CommandID("c\(place)"), app, late: late)
                 case .erase(let place):
                     let users = world.links.persons.keys.sorted()
                     guard !users.isEmpty else { continue }

@@ -133,7 +133,9 @@ import WireJSON
         }
         let there = try store.run([step(Self.login("d"), "c1")])
         _ = try store.run([
-            step(Fixture.answer(to: there[0].forwards[0].id, .succeeded, result: ["mpid": "1"]), "c2")
+            step(
+                Fixture.answer(to: there[0].forwards[0].id, .succeeded, result: ["mpid": "1", "isLoggedIn": true]), "c2"
+            )
         ])
         let onItsWay = try store.run([step(Self.login("e"), "c3")])
         #expect(try clearText() == [])
@@ -141,7 +143,9 @@ import WireJSON
         #expect(erased[0].answer == "removed 1")
         #expect(erased[0].settled == ["rejected PROFILE_ERASED"])
         let late = try store.run([
-            step(Fixture.answer(to: onItsWay[0].forwards[0].id, .succeeded, result: ["mpid": "1"]), "c5")
+            step(
+                Fixture.answer(to: onItsWay[0].forwards[0].id, .succeeded, result: ["mpid": "1", "isLoggedIn": true]),
+                "c5")
         ])
         #expect(late[0].answer == "noted" && late[0].changes.isEmpty)
         let rows = try store.database.transaction { transaction in
@@ -152,7 +156,9 @@ import WireJSON
         // A login that is answered with the erased user, whoever asked for it, is refused for ever.
         let again = try store.run([step(Self.login("f"), "c6")])
         let refused = try store.run([
-            step(Fixture.answer(to: again[0].forwards[0].id, .succeeded, result: ["mpid": "1"]), "c7")
+            step(
+                Fixture.answer(to: again[0].forwards[0].id, .succeeded, result: ["mpid": "1", "isLoggedIn": true]), "c7"
+            )
         ])
         #expect(refused[0].settled == ["rejected PROFILE_ERASED"])
     }
@@ -166,7 +172,8 @@ import WireJSON
         let login = try store.run([
             step(.login(VerificationLogin(deviceId: "d", userId: "somebody")), "c1")
         ])
-        let answer = step(Fixture.answer(to: login[0].forwards[0].id, .succeeded, result: ["mpid": "1"]), "c2")
+        let answer = step(
+            Fixture.answer(to: login[0].forwards[0].id, .succeeded, result: ["mpid": "1", "isLoggedIn": true]), "c2")
         let erasure = step(Self.erasure, "c3")
         let (first, second) = erasureIsFirst ? (erasure, answer) : (answer, erasure)
         let service = VerificationService(counterShard: 0)

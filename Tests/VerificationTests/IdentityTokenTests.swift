@@ -13,16 +13,22 @@ import Testing
 @Suite struct IdentityTokenTests {
     /// As the decider does it: form, signature and age, identities.
     private func read(
-        _ text: String, now: Timestamp = Fixture.now, secret: String = Fixture.secret, fullPrivacy: Bool = false
+        _ text: String, now: Timestamp = Fixture.now, secret: String = Fixture.secret, fullPrivacy: Bool = false,
+        settings: VerificationSettings = VerificationSettings()
     ) throws(Rejection) -> Claimant {
         let token = try IdentityToken(reading: text)
-        _ = try token.verify(secrets: [Fixture.key("", secret)], now: now)
+        var settings = settings
+        settings.identityTokenSecrets = [Fixture.key("", secret)]
+        _ = try token.verify(settings, now: now)
         return try token.claimant(fullPrivacy: fullPrivacy)
     }
 
-    private func problem(_ text: String, now: Timestamp = Fixture.now, fullPrivacy: Bool = false) -> Rejection? {
+    private func problem(
+        _ text: String, now: Timestamp = Fixture.now, fullPrivacy: Bool = false,
+        settings: VerificationSettings = VerificationSettings()
+    ) -> Rejection? {
         do throws(Rejection) {
-            _ = try read(text, now: now, fullPrivacy: fullPrivacy)
+            _ = try read(text, now: now, fullPrivacy: fullPrivacy, settings: settings)
             return nil
         } catch {
             return error
@@ -86,6 +92,34 @@ import Testing
     {
         let payload = #"{"identities":\#(Fixture.uid),"iat":1700000000,"exp":\#(exp)}"#
         #expect(problem(Fixture.jwt(payload))?.reason == reason)
+    }
+
+    /// V90.
+    @Test(
+        arguments: [
+            ("1700000000", nil), ("1700000300", nil), ("1", nil), ("1700000301", .invalidIdentityToken),
+            ("\"now\"", .invalidIdentityToken), ("null", .invalidIdentityToken),
+        ] as [(String, ReasonCode?)]) func notBefore(_ nbf: String, _ reason: ReasonCode?)
+    {
+        let payload = #"{"identities":\#(Fixture.uid),"iat":1700000000,"nbf":\#(nbf)}"#
+        #expect(problem(Fixture.jwt(payload))?.reason == reason)
+    }
+
+    /// V91 and V92: what an app does not name is not looked at.
+    @Test(
+        arguments: [
+            (#""aud":"shop","iss":"us""#, true), (#""aud":["other","shop"],"iss":"us""#, true),
+            (#""aud":"other","iss":"us""#, false), (#""aud":[],"iss":"us""#, false), (#""iss":"us""#, false),
+            (#""aud":"SHOP","iss":"us""#, false), (#""aud":{"shop":1},"iss":"us""#, false),
+            (#""aud":"shop","iss":"them""#, false), (#""aud":"shop""#, false), (#""aud":"shop","iss":["us"]"#, false),
+        ]) func parties(_ members: String, _ passes: Bool)
+    {
+        let token = Fixture.jwt(#"{"identities":\#(Fixture.uid),"iat":1700000000,\#(members)}"#)
+        var settings = VerificationSettings()
+        #expect(problem(token) == nil)
+        settings.identityTokenAudience = "shop"
+        settings.identityTokenIssuer = "us"
+        #expect(problem(token, settings: settings)?.reason == (passes ? nil : .invalidIdentityToken))
     }
 
     // MARK: Form and signature

@@ -15,20 +15,64 @@ extension NaiveSessions {
         case .pending: return .noted
         case .expired: settled[begun.command] = .expired
         case .rejected(let rejection): settled[begun.command] = .rejected(rejection.reason, with: nil)  // V32
-        case .found(let mpid): settled[begun.command] = finish(begun, mpid)
+        case .found(let user): settled[begun.command] = finish(begun, user)
         }
         waiting[answer.forward] = nil
+        catchUp(begun.device)
         return .noted
     }
 
-    private mutating func finish(_ begun: Waiting, _ mpid: MPID) -> Answer {
+    /// V71: only what is news counts, and only of devices that have a session.
+    mutating func hear(_ news: DeviceMove, of key: Session.Key) {
+        guard let device = devices[key], max(device.followed, device.news?.number ?? 0) < news.number else { return }
+        devices[key]?.news = news
+        catchUp(key)
+    }
+
+    /// V73: news waits for what is on its way.
+    private mutating func catchUp(_ key: Session.Key) {
+        guard var device = devices[key], let news = device.news, !waiting.values.contains(where: { $0.device == key })
+        else { return }
+        let user = device.user
+        device.news = nil
+        defer { devices[key] = device }
+        if news.number <= device.followed { return }
+        device.followed = news.number
+        switch news.user {
+        case .known: device.hasLogin = true
+        case .anonymous: device.hasLogin = false
+        // Their session is ended by whoever erases them.
+        case .erased: if user != news.mpid { device.hasLogin = false }
+        }
+        guard let user, news.user == .anonymous || news.mpid != user else { return }
+        // V72.
+        for place in device.turns.indices where device.turns[place].kind == .login {
+            device.turns[place] = Turn(number: device.turns[place].number, kind: .logout)
+        }
+        devices[key] = device
+        tell(key.id, .ended, .userChanged, user)
+    }
+
+    private mutating func finish(_ begun: Waiting, _ user: SyncAnswer.Found) -> Answer {
+        let mpid = user.mpid
         let isErased = erased.contains(Scoped(app: context.app.id, id: mpid))
         let id = begun.device.id
         let before = device(id)
-        let isOvertaken = (before.moved?.number ?? 0) > begun.turn.number
-        if begun.turn.kind == .logout {
+        let isLate = user.move.map { $0 < before.followed } == true
+        let isOvertaken = isLate || (before.moved?.number ?? 0) > begun.turn.number
+        if isErased, begun.turn.kind == .login { return .rejected(.profileErased, with: nil) }  // V54
+        devices[begun.device, default: Device()].followed = max(before.followed, user.move ?? 0)
+        if begun.turn.kind == .anonymous {
+            if user.isKnown, !isLate { devices[begun.device]?.hasLogin = true }
+            return .succeeded(
+                VerificationResult(
+                    state: .anonymous, mayFileIssues: true, mpid: isErased || user.isKnown ? nil : mpid,
+                    anonymousReason: begun.reason))
+        }
+        // V74: whoever is not known has not logged in.
+        if begun.turn.kind == .logout || !user.isKnown {
             if !isOvertaken {
-                devices[begun.device, default: Device()].turns.append(begun.turn)
+                devices[begun.device]?.turns.append(Turn(number: begun.turn.number, kind: .logout))
                 // Nothing came after it.
                 if before.sent == begun.turn.number { devices[begun.device]?.hasLogin = false }
                 if before.turns.isEmpty || before.user != nil || before.state != device(id).state {
@@ -39,7 +83,6 @@ extension NaiveSessions {
                 VerificationResult(
                     state: .anonymous, mayFileIssues: true, mpid: isErased ? nil : mpid, anonymousReason: begun.reason))
         }
-        if isErased { return .rejected(.profileErased, with: nil) }  // V54
         var turn = begun.turn
         turn.user = mpid
         var refusal: ReasonCode?
@@ -92,6 +135,7 @@ extension NaiveSessions {
                     turn.kind == .login ? Turn(number: turn.number, kind: .logout) : turn
                 }
                 devices[key]?.turns = turns
+                if device.news?.mpid == device.user { devices[key]?.news?.user = .erased }
             } else {
                 devices[key] = nil
             }
@@ -101,6 +145,10 @@ extension NaiveSessions {
             erased.formUnion(command.mpids.map { Scoped(app: app, id: $0) })
             told.append(SessionsErased(mpids: command.mpids))
         }
-        return .succeeded(ForgottenSessionsResult(sessionsRemoved: gone.count))
+        return .succeeded(
+            ErasureCertificate(
+                requestId: context.command.id, erasedAt: context.now, completedAt: context.now,
+                subject: .init(mpids: command.mpids), done: .init(verification: .init(sessions: gone.count)),
+                remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets)))
     }
 }

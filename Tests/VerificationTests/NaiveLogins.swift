@@ -45,7 +45,11 @@ extension NaiveSessions {
         case .anonymous(let reason) where device(login.device).hasLogin: return logOut(login.device, because: reason)
         case .anonymous(let reason):
             show(.anonymous, .anonymous, mayFileIssues: true, on: login.device, .login)
-            return .succeeded(VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason))
+            let turn = Turn(number: device(login.device).sent, kind: .anonymous)
+            forward(
+                SyncRequest(deviceId: login.device, knownIdentities: [:]),
+                Waiting(command: context.command, device: self.key(login.device), turn: turn, reason: reason))
+            return .pending
         case .unreadable: return .noted
         case .user(let id, let email, let name):
             devices[self.key(login.device), default: Device()].hasLogin = true
@@ -96,8 +100,14 @@ extension NaiveSessions {
     private mutating func forward(_ request: SyncRequest, _ begun: Waiting) {
         let id = context.forwardID(0)
         waiting[id] = begun
-        let isLogin = begun.turn.kind == .login
-        sent[id] = Sent(request: request, isLogin: isLogin, expiry: isLogin ? context.expiry : nil)  // V35
+        let type =
+            switch begun.turn.kind {
+            case .login: LogInUser.type
+            case .anonymous: IdentifyUser.type
+            default: LogOutUser.type
+            }
+        // V35.
+        sent[id] = Sent(request: request, type: type, expiry: type == LogOutUser.type ? nil : context.expiry)
     }
 
     /// V52.

@@ -49,6 +49,9 @@ struct NaiveSessions {
         /// Logins and logouts that were sent.
         var sent = 0
         var hasLogin = false
+        /// How far the sync service's moves were followed, and what was heard beyond.
+        var followed: Int64 = 0
+        var news: DeviceMove?
 
         var last: Turn? { turns.max { $0.number < $1.number } }
         /// The sync service has done it.
@@ -72,7 +75,7 @@ struct NaiveSessions {
 
     struct Sent: Hashable {
         var request: SyncRequest
-        var isLogin: Bool
+        var type: String
         var expiry: Timestamp?
     }
 
@@ -112,6 +115,9 @@ struct NaiveSessions {
             return .succeeded(VerificationUsageResult(counts: counts))
         case .forget(let command): return forget(command)
         case .synced(let answer): return take(answer)
+        case .moved(let id, let move):
+            hear(move, of: key(id))
+            return .noted
         }
     }
 
@@ -188,9 +194,9 @@ extension NaiveSessions.Answer {
 
 extension NaiveSessions.Sent {
     init(_ forward: Forward) {
-        let login = forward.command as? LogInUser
-        let logout = forward.command as? LogOutUser
-        let request = login?.request ?? logout?.request ?? SyncRequest(deviceId: "", knownIdentities: [:])
-        self.init(request: request, isLogin: login != nil, expiry: forward.expiry)
+        let command = forward.command as? any SyncRequestMessage
+        self.init(
+            request: command?.request ?? SyncRequest(deviceId: "", knownIdentities: [:]),
+            type: Swift.type(of: forward.command).type, expiry: forward.expiry)
     }
 }

@@ -55,10 +55,10 @@ import WireJSON
         off     | anna    | -       | -       | pending | - | login customerid=anna | unchecked 7
         off     | anna    | a@b.io  | rubbish | pending | - | login customerid=anna email=a@b.io | unchecked 7
         off     | anna    | -       | good    | pending | - | login customerid=anna | unchecked 7
-        enforce | -       | -       | -       | anonymous noIdentifier | session login anonymous | - | -
-        enforce | -       | -       | good    | anonymous noIdentifier | session login anonymous | - | -
-        enforce | " anna" | -       | good    | anonymous userIdOuterWhiteSpace | session login anonymous | - | -
-        enforce | anna    | rubbish | good    | anonymous userEmailInvalid | session login anonymous | - | -
+        enforce | -       | -       | -       | pending | session login anonymous | identify | anonymous 7 noIdentifier
+        enforce | -       | -       | good    | pending | session login anonymous | identify | anonymous 7 noIdentifier
+        enforce | " anna" | -       | good    | pending | session login anonymous | identify | anonymous 7 userIdOuterWhiteSpace
+        enforce | anna    | rubbish | good    | pending | session login anonymous | identify | anonymous 7 userEmailInvalid
         enforce | anna    | -       | good    | pending | verified k1 | login customerid=anna | verified k1 7
         enforce | anna    | -       | second  | pending | verified k2 | login customerid=anna | verified k2 7
         enforce | anna    | -       | -       | rejected AuthTokenNotProvided | failed AuthTokenNotProvided, session refusal unverified! | - | -
@@ -68,7 +68,7 @@ import WireJSON
         report  | anna    | -       | good    | pending | verified k1 | login customerid=anna | verified k1 7
         report  | anna    | -       | -       | pending | observed AuthTokenNotProvided | login customerid=anna | unverified 7
         report  | anna    | a@b.io  | foreign | pending | observed InvalidAuthToken | login customerid=anna email=a@b.io | unverified 7
-        report  | -       | -       | -       | anonymous noIdentifier | session login anonymous | - | -
+        report  | -       | -       | -       | pending | session login anonymous | identify | anonymous 7 noIdentifier
         """)
 
     @Test(arguments: rows) func matrix(_ row: Row) {
@@ -82,10 +82,14 @@ import WireJSON
             #expect(decision.forwards.isEmpty)
             return
         }
-        let final = world.answer(decision, mpid: 7)
+        let state = settled.split(separator: " ")[0]
+        let final = world.answer(decision, mpid: 7, isKnown: state != "anonymous")
         #expect(final.settled == [settled])
         #expect(final.settlements.first?.command.id == "c1")
-        let state = settled.split(separator: " ")[0]
+        guard state != "anonymous" else {
+            #expect(final.told == [] && world.session()?.mpid == nil)
+            return
+        }
         #expect(final.told == ["session login \(state) 7"])
         #expect(world.session()?.mpid?.value == 7)
     }

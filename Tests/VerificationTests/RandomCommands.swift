@@ -45,6 +45,7 @@ struct RandomCommands: RandomSource {
         var forwardID: CommandID
         /// Whom the sync service finds.
         var mpid: MPID?
+        var move: Int64
     }
 
     /// The anonymous user after a logout.
@@ -58,6 +59,8 @@ struct RandomCommands: RandomSource {
     ]
     private var waiting: [Waiting] = []
     private var logins: [Step] = []
+    /// Numbers of moves that the sync service has given out.
+    private var moves: Int64 = Fixture.now.milliseconds
     /// How often a user of an app was erased: whoever comes back is somebody new.
     private var lives: [String: Int64] = [:]
 
@@ -72,12 +75,13 @@ struct RandomCommands: RandomSource {
         let app: AppID = chance(50) ? "support" : "other"
         if chance(12) { settings[app] = newSettings() }
         let device = DeviceID("d\(Int.random(in: 0..<3, using: &random))")
-        switch Int.random(in: 0..<14, using: &random) {
+        switch Int.random(in: 0..<16, using: &random) {
         case 0: return kept(step(.logout(VerificationLogout(deviceId: device)), app))
         case 1: return step(.usage(VerificationUsage()), app)
         case 2: return step(.getSession(GetSession(deviceId: device)), app)
         case 3: return step(.review(ReviewSession(deviceId: device)), app)
         case 4: return step(forget(user(), app), app)
+        case 13, 12: return step(.moved(device, moved(app)), app)
         case 5:
             var login = login(device)
             (login.method, login.fullPrivacy) = (.authToken, nil)
@@ -212,8 +216,11 @@ struct RandomCommands: RandomSource {
             let identities = (forward.command as? LogInUser)?.request.knownIdentities ?? [:]
             let email = (identities["email"] ?? nil)?.lowercased().split(separator: "@").first.map(String.init)
             let user = (identities["customerid"] ?? nil) ?? email
+            moves += 1
             waiting.append(
-                Waiting(app: app, forwardID: forward.id, mpid: user.flatMap { MPID(mpid($0, app)) } ?? Self.nobody))
+                Waiting(
+                    app: app, forwardID: forward.id, mpid: user.flatMap { MPID(mpid($0, app)) } ?? Self.nobody,
+                    move: moves))
         }
     }
 
@@ -228,8 +235,24 @@ struct RandomCommands: RandomSource {
             case 1: Fixture.answer(to: one.forwardID, .expired)
             case 2: Fixture.answer(to: one.forwardID, .pending)
             default:
-                Fixture.answer(to: one.forwardID, .succeeded, result: ["mpid": .string(one.mpid?.description ?? "")])
+                Fixture.answer(
+                    to: one.forwardID, .succeeded,
+                    result: [
+                        "mpid": .string(one.mpid?.description ?? ""), "move": .number(JSONNumber(one.move)),
+                        "isLoggedIn": .bool((one.mpid != Self.nobody) != chance(5)),
+                    ])
             }
         return step(command, one.app)
+    }
+
+    /// What the sync service tells of a device: something new, or something that comes late.
+    private mutating func moved(_ app: AppID) -> DeviceMove {
+        moves += 1
+        let number = chance(80) ? moves : moves - Int64.random(in: 1...8, using: &random)
+        guard let user = MPID(mpid(user(), app)), let nobody = Self.nobody, !chance(25) else {
+            return DeviceMove(number: number, mpid: Self.nobody ?? .max, user: .anonymous)
+        }
+        return DeviceMove(
+            number: number, mpid: chance(5) ? nobody : user, user: pick([.known, .known, .anonymous, .erased]))
     }
 }

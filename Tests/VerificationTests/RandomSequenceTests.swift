@@ -58,7 +58,7 @@ import WireJSON
             VerificationVerified.self, VerificationFailed.self, UnverifiedObserved.self, SessionsErased.self,
         ]
         let changes = [
-            "login", "logout", "refusal", "keyGone", "verificationRequired", "sessionExpired", "erased",
+            "login", "logout", "refusal", "keyGone", "verificationRequired", "sessionExpired", "erased", "userChanged",
         ]
         let states = ["anonymous", "verified", "unverified", "unchecked", "expired", "pending"]
         let names = reasons.map(\.rawValue) + events.map { $0.type } + changes + states
@@ -73,6 +73,8 @@ import WireJSON
             try #require(session.mayFileIssues == device.mayFileIssues, trace)
             try #require(session.mpid == device.user, trace)
             try #require(session.hasLogin == device.hasLogin, trace)
+            try #require(session.move == device.followed, trace)
+            try #require(session.heard == device.news, trace)
         }
         try #require(Set(state.sagas.rows.keys) == Set(model.waiting.keys), trace)
     }
@@ -153,7 +155,8 @@ import WireJSON
         let sessions = [
             Session(
                 app: "a'b", deviceID: "\u{e9}'\"\\ \u{1F44B}", state: .unverified, mayFileIssues: false,
-                mpid: MPID(Int64.min), standing: Standing(.unverified), number: 7, shown: 5, moved: 4, hasLogin: true),
+                mpid: MPID(Int64.min), standing: Standing(.unverified), number: 7, shown: 5, moved: 4, hasLogin: true,
+                move: Int64.max, heard: DeviceMove(number: 9, mpid: .max, user: .erased)),
             Session(
                 app: "demo", deviceID: "d", state: .verified,
                 standing: Standing(.key(mark: Fixture.k1.mark(.authToken)), keyID: "k'1", since: Fixture.now)),

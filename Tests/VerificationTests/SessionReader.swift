@@ -35,6 +35,9 @@ struct SessionReader: Equatable {
             defer { user = nil }
             isErased = true
             return event.mpid == user && user != nil ? nil : "nobody was erased"
+        case .ended where event.reason == .userChanged:
+            defer { user = nil }
+            return event.mpid == user && user != nil ? nil : "nobody left"
         case .ended:
             if event.mpid != user { return "the end of another's session" }
             return event.state == .unverified && event.state != state || event.mayFileIssues != mayFileIssues

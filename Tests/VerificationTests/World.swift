@@ -52,8 +52,20 @@ struct World {
     }
 
     /// The sync service's answer to what a decision forwarded.
-    mutating func answer(_ decision: VerificationDecider.Decision, mpid: Int64) -> VerificationDecider.Decision {
-        answer(decision, .succeeded, result: ["mpid": .string(String(mpid)), "isLoggedIn": true])
+    /// - Parameter move: the number of the device's move, if the sync service counts them.
+    mutating func answer(
+        _ decision: VerificationDecider.Decision, mpid: Int64, move: Int64? = nil, isKnown: Bool = true
+    ) -> VerificationDecider.Decision {
+        var result: JSONObject = ["mpid": .string(String(mpid)), "isLoggedIn": .bool(isKnown)]
+        result["move"] = move.map { .number(JSONNumber($0)) }
+        return answer(decision, .succeeded, result: .object(result))
+    }
+
+    /// An event of the sync service.
+    mutating func moved(
+        _ move: Int64, to mpid: Int64, _ user: DeviceMove.User = .known, device: DeviceID = "d"
+    ) -> VerificationDecider.Decision {
+        decide(.moved(device, DeviceMove(number: move, mpid: MPID(mpid) ?? .max, user: user)))
     }
 
     mutating func answer(
@@ -112,12 +124,12 @@ extension VerificationDecider.Decision {
     /// What was forwarded in short: `login customerid=u email=e`.
     var sent: [String] {
         forwards.map { forward in
-            let request = (forward.command as? LogInUser)?.request ?? (forward.command as? LogOutUser)?.request
+            let request = (forward.command as? any SyncRequestMessage)?.request
             let identities = (request?.knownIdentities ?? [:]).sorted { $0.key < $1.key }.map {
                 "\($0.key)=\($0.value ?? "null")"
             }
             let extras = [request?.name.map { "name=\($0)" }, request?.clearAnonymousUser.map { "clears=\($0)" }]
-            let kind = forward.command is LogInUser ? "login" : forward.command is LogOutUser ? "logout" : "another"
+            let kind = forward.command is LogInUser ? "login" : forward.command is LogOutUser ? "logout" : "identify"
             return ([kind] + identities + extras.compactMap(\.self)).joined(separator: " ")
         }
     }
@@ -139,7 +151,7 @@ extension VerificationDecider.Decision {
                 result.state.rawValue + (result.mayFileIssues ? "" : "!"), result.keyId?.text, result.mpid?.description,
                 result.verifiedAt?.rfc3339, result.hasLogin ? "login" : nil,
             ] as [String?]).compactMap(\.self).joined(separator: " ")
-        case .succeeded(let result as ForgottenSessionsResult): "removed \(result.sessionsRemoved)"
+        case .succeeded(let result as ErasureCertificate): "removed \(result.done.verification?.sessions ?? -1)"
         case .succeeded: "another"
         }
     }

@@ -106,7 +106,7 @@ def check_metrics() -> None:
         for number, line in page_lines(page):
             in_table = line.startswith("| metric |") or in_table and line.startswith("|")
             for text in re.findall(r"`([^`]+)`", line.split(" | ")[0] if in_table else line):
-                name = re.sub(r"(?:_total|_seconds)?(?:\{.*\})?$", "", text)
+                name = re.sub(r"(?:_seconds)?(?:_total)?(?:\{.*\})?$", "", text)
                 if name in code:
                     told.add(name)
                 elif form.fullmatch(name) and (in_table or name != text):

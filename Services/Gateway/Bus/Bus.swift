@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Foundation
 import Logging
+import Metrics
 import Observability
 import Runtime
 import ServiceLifecycle
@@ -43,12 +44,20 @@ final class Bus: CommandBus, Service, Sendable {
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
         guard let address = health.askable else { return .unavailable }
         let record = try writer.record(command, ownKey: address.ownKey, now: .now)
+        let service = CommandType.service(of: command.type.name) ?? ""
         let question = Waiters.Question(
-            id: command.id, app: command.caller.app.id, digest: command.digest, acceptsPending: acceptsPending,
+            id: command.id,
+            owner: Shares.Owner(
+                app: command.caller.app.id, service: service, isOneOfSeveral: apps.count > 1),
+            digest: command.digest, acceptsPending: acceptsPending,
             isDryRun: command.isDryRun)
-        return await waiters.wait(for: question, until: .now + configuration.replyTimeout) {
+        let answer = await waiters.wait(for: question, until: .now + configuration.replyTimeout) {
             queue.add(SendQueue.Item(id: command.id, record: record))
         }
+        if case .full = answer {
+            Counter(label: "gateway_full", dimensions: [("service", service)]).increment()
+        }
+        return answer
     }
 
     func run() async throws {

@@ -15,7 +15,7 @@ enum Answer: Sendable {
     case unavailable
     /// The caller's Idempotency-Key stands for another request.
     case keyReused
-    /// As many requests wait as may wait.
+    /// As many requests wait as may wait for this service, or for this app.
     case full
 }
 
@@ -67,13 +67,16 @@ final class Waiters: Sendable {
     struct Question: Sendable {
         /// Of the command.
         var id: CommandID
-        var app: AppID
+        /// Whose place it takes.
+        var owner: Shares.Owner
         /// Of the command: another one may have the same id, and its answer is not for this request. The digest covers
         /// the type too.
         var digest: String
         /// Whether the word that the command is pending is the answer; otherwise the final reply is.
         var acceptsPending = false
         var isDryRun = false
+
+        var app: AppID { owner.app }
 
         func isAnswered(by reply: CommandReply) -> Bool {
             guard app == reply.app, digest == reply.digest, isDryRun == reply.isDryRun else { return false }
@@ -92,16 +95,15 @@ final class Waiters: Sendable {
     private struct State {
         /// Several for one id: the same Idempotency-Key may come twice at once.
         var waiters: [CommandID: [Waiter]] = [:]
-        var count = 0
+        var shares: Shares
         var usedKeys = UsedKeys()
     }
 
-    private let state = Mutex(State())
-    private let limit: Int
+    private let state: Mutex<State>
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int) { state = Mutex(State(shares: Shares(limit: limit))) }
 
-    var count: Int { state.withLock(\.count) }
+    var count: Int { state.withLock(\.shares.count) }
 
     /// Waits for the reply to a command.
     /// - Parameter send: called once the waiter is in place, so that no reply can come too early. Not called when the
@@ -109,11 +111,11 @@ final class Waiters: Sendable {
     func wait(for question: Question, until deadline: ContinuousClock.Instant, send: () -> Void) async -> Answer {
         await withCheckedContinuation { continuation in
             let refusal: Answer? = state.withLock { state in
-                guard state.count < limit else { return .full }
+                guard state.shares.take(question.owner) else { return .full }
                 if question.id.isDerived, !state.usedKeys.use(question.id, for: question.digest) {
+                    state.shares.giveBack(question.owner)
                     return .keyReused
                 }
-                state.count += 1
                 state.waiters[question.id, default: []].append(
                     Waiter(question: question, deadline: deadline, continuation: continuation))
                 return nil
@@ -176,7 +178,7 @@ final class Waiters: Sendable {
             let done = waiters.filter(isMeant)
             let rest = waiters.filter { !isMeant($0) }
             state.waiters[id] = rest.isEmpty ? nil : rest
-            state.count -= done.count
+            for waiter in done { state.shares.giveBack(waiter.question.owner) }
             return done
         }
         for waiter in done { waiter.continuation.resume(returning: answer) }

@@ -24,6 +24,7 @@ enum Dialect: Sendable {
             case .own: OwnCalls.failure(failure, ref)
             }
         if let seconds = failure.retryAfter { response.headers[.retryAfter] = String(seconds) }
+        if let quota = failure.quota { quota.tell(in: &response) }
         if failure.status == 401 {
             response.headers[.wwwAuthenticate] = isIdentityVendors ? #"Basic realm="identitybus""# : "Bearer"
         }
@@ -57,7 +58,9 @@ struct APIFailure: Error, Sendable, Equatable {
     /// A secret that was shown is not right: too many of these are not looked at.
     var isGuess = false
     /// The limit of the gateway that was reached.
-    var limit: RequestLimits.Limit?
+    var limit: RequestLimits.Limit? { quota?.limit }
+    /// The same, with what it allows.
+    var quota: RequestLimits.Quota?
 
     init(_ status: Int, _ code: String, _ message: String, retryAfter: Int? = nil) {
         self.status = status
@@ -96,16 +99,16 @@ struct APIFailure: Error, Sendable, Equatable {
         APIFailure(401, ReasonCode.unauthenticated.rawValue, message)
     }
 
-    static func throttled(_ limit: RequestLimits.Limit, retryAfter: Int) -> APIFailure {
+    static func throttled(_ quota: RequestLimits.Quota) -> APIFailure {
         let what =
-            switch limit {
+            switch quota.limit {
             case .key: "requests with this API key"
             case .address: "requests from this address"
             case .credentials: "wrong credentials from this address"
             }
         var failure = APIFailure(
-            429, ReasonCode.throttled.rawValue, "Too many \(what); try again later.", retryAfter: retryAfter)
-        failure.limit = limit
+            429, ReasonCode.throttled.rawValue, "Too many \(what); try again later.", retryAfter: quota.seconds)
+        failure.quota = quota
         return failure
     }
 

@@ -38,6 +38,14 @@ enum IdentityCalls {
         return .object(data)
     }
 
+    /// A logout names its device by identities; the vendor refuses one without any (S3).
+    @Sendable static func leaving(_ content: RequestContent) throws(APIFailure) -> JSONValue {
+        guard try knownIdentities(content.body).values.contains(where: { $0 != .null }) else {
+            throw APIFailure(Rejection(.lookupError))
+        }
+        return try person(content)
+    }
+
     /// The vendor's word for a dry run. Of the wrong form it is not passed over: the request would be carried out.
     static func isReadOnly(_ body: JSONObject) throws(APIFailure) -> Bool {
         switch body["read_only"] {
@@ -129,10 +137,18 @@ enum IdentityCalls {
         for type in deviceTypes {
             // A value that names nobody would make one device of all that send it.
             guard let value = identities[type]?.stringValue, !NobodyValues.standard.contains(value) else { continue }
-            let id = type == "device_application_stamp" ? value : "\(type):\(value)"
+            let id = type == stampType && !looksLikeAnother(value) ? value : "\(type):\(value)"
             return id.utf8.count <= 255 ? id : "\(type):\(digest(.string(value)))"
         }
         return "request:\(digest(.object(identities)))"
+    }
+
+    private static let stampType = "device_application_stamp"
+
+    /// Whether a stamp reads like the id of a device that has none: it names the stamp all the same.
+    private static func looksLikeAnother(_ stamp: String) -> Bool {
+        let word = stamp.prefix { $0 != ":" }
+        return word.endIndex != stamp.endIndex && (word == "request" || deviceTypes.contains(String(word)))
     }
 
     private static func digest(_ value: JSONValue) -> String {

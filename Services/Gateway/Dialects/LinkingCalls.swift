@@ -35,9 +35,14 @@ enum LinkingCalls {
             ])
     }
 
+    /// The certificate; 202 while it is not whole (L61).
     @Sendable static func erased(_ outcome: Endpoint.Outcome) -> APIResponse {
-        APIResponse(status: outcome.isPending ? 202 : 200)
+        if outcome.result.members.isEmpty { return APIResponse(status: 202) }
+        return .json(outcome.result["completedAt"] == nil ? 202 : 200, .object(outcome.result))
     }
+
+    /// Where the certificate is.
+    @Sendable static func erasure(_ content: RequestContent) -> String? { "/users/\(content.id)/erasure" }
 
     static func failure(_ failure: APIFailure, _ ref: CommandID) -> APIResponse {
         .json(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Foundation
 import WireJSON
 
 /// Our own words: those of the commands and results, and problems as RFC 9457 writes them.
@@ -20,25 +21,30 @@ enum OwnCalls {
         }
     }
 
+    /// Where the install that the request is about is read.
+    @Sendable static func install(_ content: RequestContent) -> String? {
+        let id = content.id.isEmpty ? content.body["installId"]?.stringValue ?? "" : content.id
+        return id.addingPercentEncoding(withAllowedCharacters: .urlSegment).map { "/sdk/v1/installs/\($0)" }
+    }
+
     @Sendable static func answer(_ outcome: Endpoint.Outcome) -> APIResponse {
         .json(outcome.isPending ? 202 : 200, .object(outcome.result))
     }
 
-    /// With the type `about:blank` the title is the status in words.
-    private static let titles = [
-        400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-        409: "Conflict", 410: "Gone", 413: "Content Too Large", 415: "Unsupported Media Type",
-        429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
-        504: "Gateway Timeout",
-    ]
-
     static func failure(_ failure: APIFailure, _ ref: CommandID) -> APIResponse {
-        .json(
+        let title = Problems.title(failure.code)
+        return .json(
             failure.status,
             [
-                "type": "about:blank", "title": .string(titles[failure.status] ?? "Error"),
-                "status": .number(JSONNumber(failure.status)), "detail": .string(failure.message),
-                "code": .string(failure.code), "ref": .string(ref.text),
+                "type": .string(title == nil ? "about:blank" : Problems.type(failure.code)),
+                "title": .string(title ?? "Error"), "status": .number(JSONNumber(failure.status)),
+                "detail": .string(failure.message), "code": .string(failure.code), "ref": .string(ref.text),
             ], type: "application/problem+json")
     }
+}
+
+extension CharacterSet {
+    /// What stands as it is in a part of a path (RFC 3986, `unreserved`).
+    fileprivate static let urlSegment = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 }

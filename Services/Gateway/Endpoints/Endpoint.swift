@@ -25,6 +25,8 @@ struct Endpoint: Sendable {
         case device
         /// A token of a user or an install: the key in every copy of the app opens no install.
         case install
+        /// As ``install``, also with a token that expired not long ago (U75).
+        case expiredInstall
         /// The identity vendor's clients, in its three ways. The operation is what the app may let a key alone ask for.
         case identity(GatewaySettings.Operation)
         /// Web pages, which show no more than a key's id.
@@ -34,10 +36,13 @@ struct Endpoint: Sendable {
         /// Whether anybody who has the app can send it: then each address gets its share.
         var areMany: Bool {
             switch self {
-            case .app, .device, .install: true
+            case .app, .device, .install, .expiredInstall: true
             default: false
             }
         }
+
+        /// Whether an API key is not enough.
+        var areTokens: Bool { self == .install || self == .expiredInstall }
 
         /// Whether clients with a domain of their own may put one of the vendor's prefixes in front.
         var mayTakePrefix: Bool {
@@ -63,7 +68,17 @@ struct Endpoint: Sendable {
         let pending: Pending
         let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
         let answer: Answer
+        /// The path of what tells how it goes on when it takes long; `nil` when nothing does.
+        let progress: Progress
+
+        /// How long the command may be decided when somebody can ask for its answer again; `nil`: for ever. A link is about
+        /// the linker's turn, and nothing behind its end.
+        func lifetime(_ app: AppSettings) -> Duration? {
+            type.name == LinkRequest.type ? .milliseconds(app.sdk.linkerTimeout) : nil
+        }
     }
+
+    typealias Progress = @Sendable (RequestContent) -> String?
 
     /// What it means that the command is pending.
     enum Pending: Sendable {
@@ -109,11 +124,11 @@ extension Endpoint {
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
         _ read: @escaping @Sendable (RequestContent) throws(APIFailure) -> Message,
-        answer: @escaping Answer = OwnCalls.answer
+        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
             method, path, dialect, by: callers, pending: pending, Message.self,
-            data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer)
+            data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer, progress: progress)
     }
 
     /// - Parameter data: of the command, where the body's members go on as they are, right or wrong: the service checks
@@ -121,11 +136,13 @@ extension Endpoint {
     init<Message: CommandMessage>(
         _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
         _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
-        answer: @escaping Answer = OwnCalls.answer
+        answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
             method, path, dialect, by: callers,
-            .command(Command(type: CommandType(Message.self), pending: pending, read: data, answer: answer)))
+            .command(
+                Command(
+                    type: CommandType(Message.self), pending: pending, read: data, answer: answer, progress: progress)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

@@ -21,7 +21,10 @@ extension Endpoint {
             "POST", "/users/auth-code", .linking, by: .backend, LinkingCalls.requestCode, answer: LinkingCalls.code),
         Endpoint(
             "DELETE", "/users/{user_id:plain}", .linking, by: .backend, pending: .goesOn,
-            { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased),
+            { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
+        Endpoint(
+            "GET", "/users/{user_id:plain}/erasure", .linking, by: .backend,
+            { GetUserErasure(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
     ]
 
     /// Our own calls for devices. The vendor's protocol between SDK and platform is not public (F9), so these say
@@ -30,16 +33,19 @@ extension Endpoint {
         Endpoint(
             "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
             data: OwnCalls.members(
-                "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking")),
-        Endpoint("GET", "/sdk/v1/installs/{install_id}", .own, by: .install, { GetUser(installId: InstallID($0.id)) }),
+                "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking"),
+            progress: OwnCalls.install),
+        Endpoint(
+            "GET", "/sdk/v1/installs/{install_id}", .own, by: .expiredInstall,
+            { GetUser(installId: InstallID($0.id)) }),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
-            data: OwnCalls.install("authCode", "linking")),
+            data: OwnCalls.install("authCode", "linking"), progress: OwnCalls.install),
         Endpoint(
             "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
-            data: OwnCalls.install("success")),
+            data: OwnCalls.install("success", "externalId")),
         Endpoint(
-            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .install,
+            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .expiredInstall,
             { ResetUser(installId: InstallID($0.id)) }),
     ]
 
@@ -52,7 +58,7 @@ extension Endpoint {
             "POST", "/v1/login", .identity, by: .identity(.login), LogInUser.self, data: IdentityCalls.person,
             answer: IdentityCalls.cachedUser),
         Endpoint(
-            "POST", "/v1/logout", .identity, by: .identity(.logout), LogOutUser.self, data: IdentityCalls.person,
+            "POST", "/v1/logout", .identity, by: .identity(.logout), LogOutUser.self, data: IdentityCalls.leaving,
             answer: IdentityCalls.user),
         Endpoint(
             "POST", "/v1/search", .identity, by: .identity(.search), SearchUser.self, data: IdentityCalls.person,

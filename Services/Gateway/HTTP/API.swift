@@ -3,6 +3,7 @@
 import Apps
 import Contracts
 import Foundation
+import HTTPTypes
 import Runtime
 import WireJSON
 
@@ -54,7 +55,8 @@ struct API: Sendable {
     ) async throws(APIFailure) -> APIResponse {
         let command = call.command
         let body = try Self.object(call.request.body)
-        let data = try command.read(RequestContent(id: call.route.id, body: body))
+        let content = RequestContent(id: call.route.id, body: body)
+        let data = try command.read(content)
         let acceptsPending = command.pending.isAnswer(to: body)
         let isDryRun = try call.dialect.isDryRun(body) || Preference.isDryRun(call.request)
         // A dry run takes no key: the request itself may come later under it.
@@ -62,11 +64,12 @@ struct API: Sendable {
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }
+        // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But what
+        // waits for the app's linker takes the linker's time.
         let outgoing = OutgoingCommand(
             id: note.ref, type: command.type, data: data, caller: caller, trace: trace,
-            // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But
-            // what waits for the app's linker takes the linker's time.
-            expires: isDryRun || key == nil && !acceptsPending ? now().adding(replyTimeout) : nil,
+            expires: isDryRun || key == nil && !acceptsPending
+                ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
         let answer: Answer
         do {
@@ -77,7 +80,7 @@ struct API: Sendable {
             throw .defect
         }
         switch answer {
-        case .stillPending where command.pending == .goesOn: return APIResponse(status: 202)
+        case .stillPending where command.pending == .goesOn: return .accepted(command.progress(content))
         case .timedOut, .stillPending: throw .timedOut
         case .unavailable: throw .unavailable
         case .full: throw .full
@@ -85,10 +88,13 @@ struct API: Sendable {
         case .reply(let reply):
             switch reply.status {
             case .succeeded, .pending:
-                return command.answer(
+                var response = command.answer(
                     Endpoint.Outcome(
                         result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
                         settings: caller.app.gateway))
+                if response.status == 202 { response.goesOn(command.progress(content)) }
+                if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
+                return response
             case .rejected: throw APIFailure(reply)
             case .expired: throw .timedOut
             }
@@ -113,7 +119,10 @@ struct API: Sendable {
     }
 
     private static func idempotencyKey(_ request: APIRequest) throws(APIFailure) -> String? {
-        guard let key = request.header("Idempotency-Key") else { return nil }
+        let keys = HTTPField.Name("Idempotency-Key").map { request.headers[values: $0] } ?? []
+        guard let key = keys.first else { return nil }
+        // Joined they would be a third key.
+        guard keys.count == 1 else { throw .invalid("There is more than one Idempotency-Key.") }
         guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
         else { throw .invalid("Idempotency-Key must be 1 to 255 printable ASCII characters.") }
         return key

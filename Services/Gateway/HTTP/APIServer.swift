@@ -6,9 +6,9 @@ import HummingbirdCore
 import HummingbirdTLS
 import Logging
 import NIOCore
-import NIOHTTPTypes
 import NIOPosix
 import NIOSSL
+import Observability
 import Runtime
 import ServiceLifecycle
 
@@ -18,25 +18,35 @@ struct APIServer: Service {
     let api: API
     let logger: Logger
 
+    private var clients: Clients { Clients(proxies: configuration.trustedProxies) }
+
+    /// A proxy's connections are everybody's, so those are not counted for one.
+    private func connections() -> Connections {
+        let clients = clients
+        return Connections(
+            server: "gateway", limit: configuration.maxConnections, limitOfOwner: configuration.maxConnectionsPerAddress
+        ) { address in
+            let client = clients.client(peer: address?.ipAddress.flatMap { IPAddress($0) }, forwarded: [])
+            return client.isLimited ? client.address?.network.text : nil
+        }
+    }
+
     func run() async throws {
-        let timeout = TimeAmount(configuration.clientTimeout)
-        let http = HTTPServerBuilder.http1(
-            configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ClientDeadline(timeout: timeout)],
-                httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100)))
+        let http = ClientChannel.server(
+            connections: connections(), timeout: configuration.clientTimeout,
+            limits: .init(maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100))
         let scheme = configuration.tls == nil ? "http" : "https"
         let (host, logger) = (configuration.host, logger)
         try await Application(
             responder: GatewayResponder(
-                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes),
-                clients: Clients(proxies: configuration.trustedProxies), logsClients: configuration.logsClients,
-                logger: logger),
+                api: api, bodies: BodyReader(limit: configuration.maxBodyBytes), clients: clients,
+                logsClients: configuration.logsClients, logger: logger),
             server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: configuration.port), backlog: 1024,
+                // Those that have to go are closed by event loops that may be busy: descriptors are bounded all the same.
                 availableConnectionsDelegate: MaximumAvailableConnections(
-                    configuration.maxConnections, logger: logger)),
+                    configuration.maxConnections + configuration.maxConnections / 8 + 64, logger: logger)),
             onServerRunning: { channel in
                 let port = channel.localAddress?.port ?? 0
                 let shown = host.contains(":") ? "[\(host)]" : host
@@ -78,81 +88,3 @@ struct APIServer: Service {
         return logger
     }
 }
-
-/// Closes connections whose client takes too long: to send its first byte, a request's head, a whole request, or
-/// nothing at all between two requests. Time that the gateway itself takes does not count.
-///
-/// One slow client so costs one connection for `timeout` at most. Runs on the connection's event loop.
-final class ClientDeadline: ChannelDuplexHandler, RemovableChannelHandler {
-    typealias InboundIn = HTTPRequestPart
-    typealias InboundOut = HTTPRequestPart
-    typealias OutboundIn = HTTPResponsePart
-    typealias OutboundOut = HTTPResponsePart
-
-    private let timeout: TimeAmount
-    /// How long a client that is told to go away may take to read that.
-    private static let linger = TimeAmount.seconds(1)
-
-    private var timer: Scheduled<Void>?
-    private var isReadingRequest = false
-    private var unanswered = 0
-    private var isClosing = false
-
-    init(timeout: TimeAmount) { self.timeout = timeout }
-
-    func handlerAdded(context: ChannelHandlerContext) { restart(context, timeout) }
-
-    func handlerRemoved(context: ChannelHandlerContext) { cancel() }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        cancel()
-        context.fireChannelInactive()
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head:
-            isReadingRequest = true
-            unanswered += 1
-            if !isClosing { restart(context, timeout) }
-        case .body: break
-        case .end:
-            isReadingRequest = false
-            // The answer may have been given before the request was there as a whole: then nothing is waited for but
-            // the next request.
-            if !isClosing { unanswered > 0 ? cancel() : restart(context, timeout) }
-        }
-        context.fireChannelRead(data)
-    }
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        switch unwrapOutboundIn(data) {
-        case .head(let head):
-            if head.headerFields[.connection] == "close" { isClosing = true }
-        case .body: break
-        case .end:
-            unanswered -= 1
-            if isClosing {
-                restart(context, Self.linger)
-            } else if !isReadingRequest, unanswered <= 0 {
-                restart(context, timeout)
-            }
-        }
-        context.write(data, promise: promise)
-    }
-
-    private func restart(_ context: ChannelHandlerContext, _ time: TimeAmount) {
-        cancel()
-        let channel = context.channel
-        timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
-    }
-
-    private func cancel() {
-        timer?.cancel()
-        timer = nil
-    }
-}
-
-/// Event loops own their handlers.
-@available(*, unavailable)
-extension ClientDeadline: Sendable {}

@@ -14,7 +14,12 @@ extension API {
         let named = Credentials.namedKey(call.request, call.route).flatMap { apps.key(KeyID($0)) }
         if Credentials.showsSecret(call.request) { try limits.checkGuessing(call.request.client) }
         let credential = try counted(call.request, named?.key.id) { () throws(APIFailure) in
-            try authenticate(call, apps)
+            let credential = try authenticate(call, apps)
+            // Whoever shows no more than an id is not told whether there is such a key.
+            if case .none = credential.proof, !credential.caller.principal.scopes.contains(call.command.type.scope) {
+                throw Credentials.unknown
+            }
+            return credential
         }
         // What a signature proves is not known yet: until then it is told nothing about the key that it names.
         if case .signature = credential.proof {} else { try permit(credential.caller, call, &note) }
@@ -33,7 +38,7 @@ extension API {
             throw APIFailure(error)
         }
         guard caller.app.gateway.admits(origin: call.request.header("Origin")) else { throw .originNotAllowed }
-        if case .apiKey = caller.principal.kind, call.callers == .install {
+        if case .apiKey = caller.principal.kind, call.callers.areTokens {
             throw APIFailure(Rejection(.userTokenRequired))  // U41
         }
     }
@@ -85,6 +90,7 @@ extension API {
         return switch call.callers {
         case .identity(let operation): try credentials.identity(call.request, operation, pathKey: call.route.apiKey)
         case .device, .install: try credentials.device(call.request)
+        case .expiredInstall: try credentials.device(call.request, inGrace: true)
         case .app, .backend, .page, .anybody: try credentials.bearer(call.request)
         }
     }

@@ -56,9 +56,11 @@ struct GatewayResponder: HTTPResponder {
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
         measure(name, response.status, duration)
-        return Response(
+        let answer = Response(
             status: .init(code: response.status), headers: response.headers,
             body: ResponseBody(byteBuffer: body(of: response, route)))
+        // Whatever the answer is: a client would read the body of one to HEAD as the next answer.
+        return request.method == .head ? answer.createHeadResponse() : answer
     }
 
     /// The document is one buffer, which is not copied.
@@ -85,10 +87,12 @@ struct GatewayResponder: HTTPResponder {
     ) async throws -> (Route?, APIResponse) {
         let routes = Route.at(request.uri.path)
         let origin = request.headers[.origin]
-        if request.method == .options, let route = routes.first(where: \.endpoint.isForBrowsers) {
-            return (routes.first, CORS.preflight(origin: origin, api.settings(route)))
+        if request.method == .options, let response = options(request, routes, origin) {
+            return (routes.first, response)
         }
-        guard let route = routes.first(where: { $0.endpoint.method == request.method.rawValue }) else {
+        // HEAD is GET whose body is left away (RFC 9110, 9.3.2).
+        let method = request.method == .head ? HTTPRequest.Method.get : request.method
+        guard let route = routes.first(where: { $0.endpoint.method == method.rawValue }) else {
             return (routes.first, await refused(request, routes))
         }
         var response: APIResponse
@@ -100,6 +104,25 @@ struct GatewayResponder: HTTPResponder {
         }
         if route.endpoint.isForBrowsers { CORS.allow(&response, origin: origin, note.settings) }
         return (route, response)
+    }
+
+    /// What can be done with a path, or with the server (`*`); browsers are told the rest that they ask for.
+    private func options(_ request: Request, _ routes: [Route], _ origin: String?) -> APIResponse? {
+        if let route = routes.first(where: \.endpoint.isForBrowsers) {
+            var response = CORS.preflight(origin: origin, api.settings(route))
+            response.headers[.allow] = Self.allowed(routes)
+            return response
+        }
+        if !routes.isEmpty { return APIResponse(status: 204, headers: [.allow: Self.allowed(routes)]) }
+        return request.uri.path == "*" ? APIResponse(status: 204, headers: [.allow: Self.everyMethod]) : nil
+    }
+
+    private static func allowed(_ routes: [Route]) -> String { methods(routes.map(\.endpoint.method)) }
+
+    private static let everyMethod = methods(Set(Endpoint.all.map(\.method)).sorted())
+
+    private static func methods(_ methods: [String]) -> String {
+        (methods.flatMap { $0 == "GET" ? ["GET", "HEAD"] : [$0] } + ["OPTIONS"]).joined(separator: ", ")
     }
 
     private func answer(
@@ -141,7 +164,7 @@ struct GatewayResponder: HTTPResponder {
         }
         let failure = APIFailure(405, "METHOD_NOT_ALLOWED", "This endpoint does not support this method; see Allow.")
         var response = Dialect.own.response(failure, ref: CommandID.random())
-        response.headers[.allow] = routes.map(\.endpoint.method).joined(separator: ", ")
+        response.headers[.allow] = Self.allowed(routes)
         return response
     }
 

@@ -28,6 +28,8 @@ struct Call: Sendable {
 
     var callers: Endpoint.Callers { route.endpoint.callers }
     var dialect: Dialect { route.endpoint.dialect }
+    /// Whether it only tells what is so.
+    var isRead: Bool { route.endpoint.method == "GET" }
 }
 
 struct APIResponse: Sendable {
@@ -45,6 +47,21 @@ struct APIResponse: Sendable {
         _ status: Int, _ value: JSONValue, type: String = "application/json; charset=utf-8"
     ) -> APIResponse {
         APIResponse(status: status, headers: [.contentType: type], body: value.serialized())
+    }
+
+    /// Begun, and not at its end.
+    static func accepted(_ progress: String?) -> APIResponse {
+        var response = APIResponse(status: 202)
+        response.goesOn(progress)
+        return response
+    }
+
+    /// Says of a 202 where to ask how it goes on, and when.
+    /// - Parameter progress: the path of what tells; `nil` when nothing does.
+    mutating func goesOn(_ progress: String?) {
+        guard let progress else { return }
+        headers[.location] = progress
+        headers[.retryAfter] = "1"
     }
 
     mutating func set(_ name: String, _ value: String) {

@@ -19,6 +19,21 @@ final class RequestLimits: Sendable {
         case credentials
     }
 
+    /// A limit that was reached, as it is told (`RateLimit` and `RateLimit-Policy`, draft-ietf-httpapi-ratelimit-headers).
+    struct Quota: Sendable, Equatable {
+        let limit: Limit
+        let rate: GatewaySettings.Limits.Rate
+        /// After how many seconds there is room for one.
+        let seconds: Int
+
+        /// A bucket fills up once in the window.
+        func tell(in response: inout APIResponse) {
+            let window = max(1, Int((rate.burst / rate.perSecond).rounded(.up)))
+            response.set("RateLimit-Policy", "\"\(limit.rawValue)\";q=\(Int(rate.burst));w=\(window)")
+            response.set("RateLimit", "\"\(limit.rawValue)\";r=0;t=\(seconds)")
+        }
+    }
+
     private struct KeyBucket: Hashable {
         var id: KeyID
         /// A key that anybody can show has a bucket of its own: nobody empties that of those who prove that they hold it.
@@ -52,7 +67,7 @@ final class RequestLimits: Sendable {
     /// one could be told from them.
     func checkGuessing(_ client: Client) throws(APIFailure) {
         guard let guessRate, client.isLimited, let address = client.address else { return }
-        try refuse(.credentials, guesses.look(address.network, guessRate, at: now()))
+        try refuse(.credentials, guessRate, guesses.look(address.network, guessRate, at: now()))
     }
 
     func countGuess(_ client: Client) {
@@ -61,24 +76,27 @@ final class RequestLimits: Sendable {
     }
 
     func takeKey(_ id: KeyID, isProved: Bool, of app: AppSettings) throws(APIFailure) {
-        try refuse(.key, keys.take(KeyBucket(id: id, isProved: isProved), app.gateway.limits.key, at: now()))
+        let rate = app.gateway.limits.key
+        try refuse(.key, rate, keys.take(KeyBucket(id: id, isProved: isProved), rate, at: now()))
     }
 
     /// Whether there is room for what may prove to be of this key.
     func lookAtKey(_ id: KeyID, of app: AppSettings) throws(APIFailure) {
-        try refuse(.key, keys.look(KeyBucket(id: id, isProved: true), app.gateway.limits.key, at: now()))
+        let rate = app.gateway.limits.key
+        try refuse(.key, rate, keys.look(KeyBucket(id: id, isProved: true), rate, at: now()))
     }
 
     func takeAddress(_ client: Client, of app: AppSettings) throws(APIFailure) {
         guard client.isLimited, let address = client.address else { return }
         let bucket = AddressBucket(app: app.id, network: address.network)
-        try refuse(.address, addresses.take(bucket, app.gateway.limits.address, at: now()))
+        let rate = app.gateway.limits.address
+        try refuse(.address, rate, addresses.take(bucket, rate, at: now()))
     }
 
-    private func refuse(_ limit: Limit, _ seconds: Int?) throws(APIFailure) {
+    private func refuse(_ limit: Limit, _ rate: GatewaySettings.Limits.Rate, _ seconds: Int?) throws(APIFailure) {
         guard let seconds else { return }
         Counter(label: "gateway_throttled", dimensions: [("limit", limit.rawValue)]).increment()
-        throw .throttled(limit, retryAfter: seconds)
+        throw .throttled(Quota(limit: limit, rate: rate, seconds: seconds))
     }
 }
 

@@ -14,7 +14,7 @@ public struct IdentityToken: Sendable {
     private let input: [UInt8]
     private let signature: [UInt8]
 
-    /// Reads the form. Nothing of it is believed before ``verify(secrets:now:)``.
+    /// Reads the form. Nothing of it is believed before ``verify(_:now:)``.
     /// - Throws: `INVALID_IDENTITY_TOKEN`.
     public init(reading text: String) throws(Rejection) {
         guard text.utf8.count <= 65_536 else { throw Self.malformed("has more than 65536 bytes") }
@@ -34,12 +34,13 @@ public struct IdentityToken: Sendable {
         self.signature = signature
     }
 
-    /// Checks signature and age. Every secret is tried to the end, so that the time taken does not tell which one it was.
+    /// Checks signature, age, and whom it is from and for. Every secret is tried to the end, so that the time taken does not tell which one it was.
     /// - Returns: the secret that the token was made with.
     /// - Throws: `IDENTITY_FEATURE_NOT_ENABLED`, `INVALID_IDENTITY_TOKEN`, `IAT_IS_MANDATORY`.
     public func verify(
-        secrets: [VerificationSettings.Key], now: Timestamp
+        _ settings: VerificationSettings, now: Timestamp
     ) throws(Rejection) -> VerificationSettings.Key {
+        let secrets = settings.identityTokenSecrets
         guard !secrets.isEmpty else { throw Rejection(.identityFeatureNotEnabled) }
         var match: VerificationSettings.Key?
         for key in secrets {
@@ -49,6 +50,7 @@ public struct IdentityToken: Sendable {
         }
         guard let match else { throw Rejection(.invalidIdentityToken) }
         try checkAge(now)
+        try checkParties(settings)
         return match
     }
 
@@ -61,6 +63,25 @@ public struct IdentityToken: Sendable {
         if let expiry = payload["exp"] {
             // The vendor has no exp; a backend that sets one means it.
             guard let end = expiry.int64Value, end > seconds else { throw Self.malformed("is past its exp") }
+        }
+        if let start = payload["nbf"] {  // V90
+            guard let start = start.int64Value, start <= seconds + Self.allowedSkew else {
+                throw Self.malformed("is not valid before its nbf")
+            }
+        }
+    }
+
+    /// Backends that share a secret, or an issuer of tokens for several apps, are told apart by these only.
+    private func checkParties(_ settings: VerificationSettings) throws(Rejection) {
+        if let audience = settings.identityTokenAudience.map(JSONValue.string) {  // V91
+            guard let named = payload["aud"], named == audience || named.arrayValue?.contains(audience) == true else {
+                throw Self.malformed("has an aud that does not name this app")
+            }
+        }
+        if let issuer = settings.identityTokenIssuer {  // V92
+            guard payload["iss"]?.stringValue == issuer else {
+                throw Self.malformed("has an iss other than this app's")
+            }
         }
     }
 

@@ -72,8 +72,12 @@ public struct KafkaRecord: Sendable {
     /// The message's offset in its partition.
     public var offset: Int64
 
-    /// Milliseconds since 1970 UTC, as the producer or the broker wrote them; -1 when the message has none.
+    /// Milliseconds since 1970 UTC, by ``clock``; -1 when the message has none.
     public var timestampMs: Int64
+
+    /// Whose clock a record's time is by: the topic's `message.timestamp.type` says it.
+    public enum Clock: Sendable { case producer, broker }
+    public var clock: Clock
 
     /// The key, `nil` for a message without one. An empty key is not `nil`.
     public var key: [UInt8]?
@@ -88,6 +92,7 @@ public struct KafkaRecord: Sendable {
         topicPartition: TopicPartition,
         offset: Int64,
         timestampMs: Int64 = -1,
+        clock: Clock = .producer,
         key: [UInt8]?,
         value: [UInt8]?,
         headers: [Header] = []
@@ -95,6 +100,7 @@ public struct KafkaRecord: Sendable {
         self.topicPartition = topicPartition
         self.offset = offset
         self.timestampMs = timestampMs
+        self.clock = clock
         self.key = key
         self.value = value
         self.headers = headers
@@ -147,6 +153,12 @@ public struct Topics: Sendable, Hashable {
 
     /// Where the replies to what the gateway sends come back.
     public var gatewayReplies: String { replies(to: "gateway") }
+
+    /// The reply topics of all that the deployment itself sends commands with.
+    public var senders: [String] { (Self.services + ["gateway"]).map(replies(to:)) }
+
+    /// The services that there are.
+    public static let services = ["link", "user", "sync", "verification"]
 
     /// Where the replies to what a service forwards come back.
     public func replies(to service: String) -> String { "\(prefix)identity.replies.\(service).v1" }

@@ -3,41 +3,94 @@
 // How a person goes from every service (docs/guarantees.md): whoever is asked first erases and sends the others the
 // internal commands below. All of them succeed also when there is nothing to forget.
 
-/// Erases a profile for good: identities, name, devices' pointers, aliases. What remains is its MPID, which is never
-/// used again. `pending` until all services have erased. Result: ``ErasedProfilesResult``.
+/// Erases a person's profile for good: identities, name, devices' pointers, aliases. What remains is its MPID, which is
+/// never used again. `pending` until all services have erased. Result: ``ErasureCertificate``; whom the identities do
+/// not name for certain is refused with ``IdentityHolders``.
 public struct EraseProfile: CommandMessage {
     public static let type = "identity.sync.erase-profile.v1"
     public static let scope = Scope.userDelete
 
-    /// Either this or ``identity``.
+    /// Which persons of the link service go with the profiles.
+    public enum Persons: String, WireEnum {
+        /// Whom a link marked a profile with.
+        case marked
+        /// Also whoever has a profile's customer id as external id.
+        case byCustomerId
+        case none
+    }
+
+    /// Either this or ``identities``.
     public var mpid: MPID?
-    /// Every profile that holds it goes.
-    public var identity: Identity?
+    /// By wire name of the type. They find one profile, as a search does (S90).
+    @SortedKeys public var identities: [IdentityType.RawValue: String]
+    /// All profiles that the identities find go, when they are several (S91).
+    public var everyHolder: Bool?
+    /// Absent: the app's default (S93).
+    public var persons: Persons?
 
-    public init(mpid: MPID) { self.mpid = mpid }
-    public init(identity: Identity) { self.identity = identity }
+    public init(mpid: MPID, persons: Persons? = nil) {
+        self.mpid = mpid
+        self.identities = [:]
+        self.persons = persons
+    }
 
-    public var partitionSubject: String { mpid?.description ?? identity?.value.text ?? "" }
+    public init(
+        identities: [IdentityType.RawValue: String], everyHolder: Bool? = nil, persons: Persons? = nil
+    ) {
+        self.identities = identities
+        self.everyHolder = everyHolder
+        self.persons = persons
+    }
+
+    private enum CodingKeys: String, CodingKey { case mpid, identities, everyHolder, persons }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        mpid = try container.decodeIfPresent(MPID.self, forKey: .mpid)
+        identities = try container.decodeIfPresent([String: String].self, forKey: .identities) ?? [:]
+        everyHolder = try container.decodeIfPresent(Bool.self, forKey: .everyHolder)
+        persons = try container.decodeIfPresent(Persons.self, forKey: .persons)
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(mpid, forKey: .mpid)
+        if !identities.isEmpty { try container.encode(_identities, forKey: .identities) }
+        try container.encodeIfPresent(everyHolder, forKey: .everyHolder)
+        try container.encodeIfPresent(persons, forKey: .persons)
+    }
+
+    public var partitionSubject: String {
+        mpid?.description ?? identities.min { $0.key < $1.key }?.value ?? ""
+    }
 
     public func validate() throws(Rejection) {
-        guard (mpid == nil) != (identity == nil) else {
-            throw Rejection(.invalidRequest, "data needs either mpid or identity.")
+        guard (mpid == nil) != identities.isEmpty else {
+            throw Rejection(.invalidRequest, "data needs either mpid or identities.")
         }
-        if let identity { try Validation.identityValue(identity.value, "identity.value") }
+        for (type, value) in identities.sorted(by: { $0.key < $1.key }) {
+            try Validation.identityType(type, "identities")
+            try Validation.identityValue(value, "identities.\(type)")
+        }
     }
 }
 
-/// The link service erased a person: the profiles linked to its user id, or with its external id as customer id, go as
-/// with ``EraseProfile``. Result: ``ErasedProfilesResult``.
+/// The link service erased a person: the profiles that were the person's go as with ``EraseProfile``. Result:
+/// ``ErasureCertificate``.
 public struct ForgetProfiles: CommandMessage {
     public static let type = "identity.sync.forget.v1"
     public static let scope = Scope.internal
+    /// Profiles marked with this user go.
     public var userId: UserID?
+    /// Profiles with this customer id go, unless they are another user's or were made after ``erasedAt``.
     public var externalId: ExternalID?
+    /// When the person was erased. Absent: now.
+    public var erasedAt: Timestamp?
 
-    public init(userId: UserID? = nil, externalId: ExternalID? = nil) {
+    public init(userId: UserID? = nil, externalId: ExternalID? = nil, erasedAt: Timestamp? = nil) {
         self.userId = userId
         self.externalId = externalId
+        self.erasedAt = erasedAt
     }
 
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
@@ -46,7 +99,7 @@ public struct ForgetProfiles: CommandMessage {
 }
 
 /// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:
-/// ``ForgottenPersonResult``.
+/// ``ErasureCertificate``.
 public struct ForgetPerson: CommandMessage {
     public static let type = "identity.link.forget.v1"
     public static let scope = Scope.internal
@@ -64,7 +117,7 @@ public struct ForgetPerson: CommandMessage {
 }
 
 /// The link service erased a person: its records, codes and half-done creations go from the user service. Result:
-/// ``ForgottenUserResult``.
+/// ``ErasureCertificate``.
 public struct ForgetUser: CommandMessage {
     public static let type = "identity.user.forget.v1"
     public static let scope = Scope.internal
@@ -89,7 +142,7 @@ public struct ForgetUser: CommandMessage {
 }
 
 /// The sync service erased profiles: sessions and half-done logins with any of these go. Result:
-/// ``ForgottenSessionsResult``.
+/// ``ErasureCertificate``.
 public struct ForgetSessions: CommandMessage {
     public static let type = "identity.verification.forget.v1"
     public static let scope = Scope.internal
@@ -114,32 +167,15 @@ public struct ForgetSessions: CommandMessage {
     }
 }
 
-/// `sync.erase-profile` and `sync.forget`.
-public struct ErasedProfilesResult: CommandResult {
-    /// Those that are gone, smallest first. With `sync.forget` it may be empty.
-    public var mpids: [MPID]
+/// Why `sync.erase-profile` erased nobody: what comes with `AMBIGUOUS_IDENTITY` and `NOT_FOUND_ERROR`.
+public struct IdentityHolders: CommandResult {
+    /// How many profiles the identities find.
+    public var count: Int
+    /// How many others hold a value that the command named.
+    public var heldByOthers: Int
 
-    public init(mpids: [MPID]) { self.mpids = mpids }
-}
-
-/// `link.forget`.
-public struct ForgottenPersonResult: CommandResult {
-    /// Absent when nobody was linked.
-    public var userId: UserID?
-
-    public init(userId: UserID?) { self.userId = userId }
-}
-
-/// `user.forget`.
-public struct ForgottenUserResult: CommandResult {
-    public var installsRemoved: Int
-
-    public init(installsRemoved: Int) { self.installsRemoved = installsRemoved }
-}
-
-/// `verification.forget`.
-public struct ForgottenSessionsResult: CommandResult {
-    public var sessionsRemoved: Int
-
-    public init(sessionsRemoved: Int) { self.sessionsRemoved = sessionsRemoved }
+    public init(count: Int, heldByOthers: Int) {
+        self.count = count
+        self.heldByOthers = heldByOthers
+    }
 }

@@ -42,7 +42,7 @@ public enum IDKind {
 
 /// A tenant.
 public typealias AppID = ID<IDKind.App>
-/// One installation of an app on a device. Unique within its app for those who send it, and across apps here (L5, L6).
+/// One installation of an app on a device. Unique within its app (L47).
 public typealias InstallID = ID<IDKind.Install>
 /// A person, as the platform names it: 24 lower-case hex characters.
 public typealias UserID = ID<IDKind.User>

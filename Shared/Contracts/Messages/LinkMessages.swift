@@ -94,14 +94,28 @@ public struct QueryInstall: CommandMessage {
     public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
 }
 
-/// Takes the person off the install (`reset` on the device, L32). Nothing else is promoted. Result:
-/// ``InstallResult``.
+/// Takes the person off the install (L32). Nothing else is promoted, but what a creation took and failed with goes back
+/// (L50). Result: ``InstallResult``.
 public struct DetachInstall: CommandMessage {
     public static let type = "identity.link.detach-install.v1"
     public static let scope = Scope.internal
-    public var installId: InstallID
 
-    public init(installId: InstallID) { self.installId = installId }
+    public enum Cause: String, WireEnum {
+        /// The creation that put the person here, or was about to, came to nothing.
+        case creationFailed = "creation-failed"
+        /// The device asked for it.
+        case reset
+        /// A creation finds what an earlier life left on the install.
+        case leftover
+    }
+
+    public var installId: InstallID
+    public var cause: Cause
+
+    public init(installId: InstallID, cause: Cause) {
+        self.installId = installId
+        self.cause = cause
+    }
 
     public var partitionSubject: String { installId.text }
 
@@ -127,7 +141,8 @@ public struct SetInstallStatus: CommandMessage {
 }
 
 /// Removes the person's external id and installs and leaves a tombstone; the user and the sync service are told to do
-/// the same. `pending` until they have. Result: ``ErasureResult``.
+/// the same. `pending` until they have. Result:
+/// ``ErasureCertificate``.
 public struct EraseUser: CommandMessage {
     public static let type = "identity.link.erase-user.v1"
     public static let scope = Scope.userDelete
@@ -143,6 +158,16 @@ public struct EraseUser: CommandMessage {
 /// The platform's word on an install; independent of whether it is its person's active one.
 public enum InstallStatus: String, WireEnum {
     case enabled, disabled, deleted
+}
+
+/// Why a person is not active on an install that it is on; the strongest reason.
+public enum InactiveBecause: String, WireEnum {
+    /// The platform disabled the install, or deleted it.
+    case disabled
+    /// The person moved to another install.
+    case superseded
+    /// A tablet that came when a phone had the person (L22).
+    case waitsForPhone
 }
 
 /// `link.request` and `link.establish`.
@@ -173,6 +198,8 @@ public struct InstallResult: CommandResult {
     public var externalId: ExternalID?
     public var status: InstallStatus
     public var isActive: Bool
+    /// `nil` where there is no user, or it is active.
+    public var inactiveBecause: InactiveBecause?
     /// Whether the user came to life on this install, rather than being restored on it (L35).
     public var isUsersFirst: Bool
     /// Counts the changes of the install, see ``LinkResult/version``.
@@ -180,8 +207,7 @@ public struct InstallResult: CommandResult {
 
     public init(
         installId: InstallID, appId: AppID, userId: UserID?, externalId: ExternalID?, status: InstallStatus,
-        isActive: Bool,
-        isUsersFirst: Bool, version: Int64
+        isActive: Bool, inactiveBecause: InactiveBecause? = nil, isUsersFirst: Bool, version: Int64
     ) {
         self.installId = installId
         self.appId = appId
@@ -189,20 +215,9 @@ public struct InstallResult: CommandResult {
         self.externalId = externalId
         self.status = status
         self.isActive = isActive
+        self.inactiveBecause = inactiveBecause
         self.isUsersFirst = isUsersFirst
         self.version = version
-    }
-}
-
-/// `link.erase-user`.
-public struct ErasureResult: CommandResult {
-    public var userId: UserID
-    /// Installs that were removed with the person. Zero when the person had been erased before.
-    public var installsRemoved: Int
-
-    public init(userId: UserID, installsRemoved: Int) {
-        self.userId = userId
-        self.installsRemoved = installsRemoved
     }
 }
 
@@ -291,6 +306,8 @@ public struct InstallStatusChanged: EventMessage {
         case superseded
         /// `link.set-install-status`.
         case command
+        /// The creation failed that the person had moved to (L50).
+        case restored
     }
 
     public var installId: InstallID
@@ -300,12 +317,14 @@ public struct InstallStatusChanged: EventMessage {
     /// Whether the user has an external id.
     public var isLinked: Bool
     public var cause: Cause
+    /// `nil` where there is no user, or it is active.
+    public var inactiveBecause: InactiveBecause?
     /// Counts the changes of the install, see ``LinkResult/version``.
     public var version: Int64
 
     public init(
         installId: InstallID, status: InstallStatus, isActive: Bool, userId: UserID?, isLinked: Bool, cause: Cause,
-        version: Int64
+        inactiveBecause: InactiveBecause? = nil, version: Int64
     ) {
         self.installId = installId
         self.status = status
@@ -313,6 +332,7 @@ public struct InstallStatusChanged: EventMessage {
         self.userId = userId
         self.isLinked = isLinked
         self.cause = cause
+        self.inactiveBecause = inactiveBecause
         self.version = version
     }
 

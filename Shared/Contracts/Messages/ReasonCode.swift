@@ -53,6 +53,8 @@ public enum ReasonCode: String, WireEnum {
     case lookupError = "LOOKUP_ERROR"
     case validationError = "VALIDATION_ERROR"
     case notFoundError = "NOT_FOUND_ERROR"
+    /// The identities lead to several profiles, where one is meant.
+    case ambiguousIdentity = "AMBIGUOUS_IDENTITY"
     case aliasError = "ALIAS_ERROR"
     case aliasingNotProvisioned = "ALIASING_NOT_PROVISIONED"
     case limitExceeded = "LIMIT_EXCEEDED"
@@ -84,7 +86,8 @@ public enum ReasonCode: String, WireEnum {
             403
         case .installNotFound, .userNotFound, .noUser, .notFoundError: 404
         case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
-        case .idReused, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked, .userCreationInProgress,
+        case .idReused, .ambiguousIdentity, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked,
+            .userCreationInProgress,
             .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed:
             409
         case .userErased, .profileErased: 410
@@ -142,6 +145,7 @@ public enum ReasonCode: String, WireEnum {
         case .lookupError: "knownIdentities is empty."
         case .validationError: "The identities are not valid."
         case .notFoundError: "No profile was found."
+        case .ambiguousIdentity: "The identities lead to several profiles."
         case .aliasError: "The alias request is not valid."
         case .aliasingNotProvisioned: "Aliasing is not provisioned for this application."
         case .limitExceeded: "A limit of this application was reached; nothing was changed."

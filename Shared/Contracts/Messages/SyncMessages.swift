@@ -196,7 +196,7 @@ public struct ProfileCreated: EventMessage {
     public var subject: String { mpid.description }
 }
 
-/// The device has another user, or its user became known (`previousMPID` is `mpid` then).
+/// The device has another user, or its user became known or anonymous (`previousMPID` is `mpid` then).
 public struct CurrentUserChanged: EventMessage {
     public static let type = "identity.sync.current-user-changed.v1"
     public var deviceId: DeviceID
@@ -206,10 +206,12 @@ public struct CurrentUserChanged: EventMessage {
     public var rule: SyncRule
     public var isLoggedIn: Bool
     public var isEphemeral: Bool
+    /// See ``SyncResult/move``.
+    public var move: Int64
 
     public init(
         deviceId: DeviceID, previousMPID: MPID?, mpid: MPID, cause: SyncCause, rule: SyncRule, isLoggedIn: Bool,
-        isEphemeral: Bool
+        isEphemeral: Bool, move: Int64
     ) {
         self.deviceId = deviceId
         self.previousMPID = previousMPID
@@ -218,6 +220,7 @@ public struct CurrentUserChanged: EventMessage {
         self.rule = rule
         self.isLoggedIn = isLoggedIn
         self.isEphemeral = isEphemeral
+        self.move = move
     }
 
     public var subject: String { deviceId.text }
@@ -318,6 +321,8 @@ public struct AliasDropped: EventMessage {
         case sourceWasSourceBefore = "source-was-source-before"
         case sourceWasDestinationBefore = "source-was-destination-before"
         case destinationWasSourceBefore = "destination-was-source-before"
+        /// It waited for its time, and one of the two was erased.
+        case erased
     }
 
     public var aliasId: AliasID
@@ -356,11 +361,14 @@ public struct CurrentUserErased: EventMessage {
     /// Who is gone.
     public var mpid: MPID
     public var cause: SyncCause
+    /// See ``SyncResult/move``.
+    public var move: Int64
 
-    public init(deviceId: DeviceID, mpid: MPID, cause: SyncCause) {
+    public init(deviceId: DeviceID, mpid: MPID, cause: SyncCause, move: Int64) {
         self.deviceId = deviceId
         self.mpid = mpid
         self.cause = cause
+        self.move = move
     }
 
     public var subject: String { deviceId.text }

@@ -18,7 +18,8 @@ public struct SyncRequest: Codable, Sendable, Hashable {
     /// Comes back unchanged in the result.
     public var context: String?
 
-    // Optional members of `sync.login`, meant for the verification service. Ignored by the others, but for `vouchedFor`.
+    // Optional members of `sync.login`, meant for the verification service. Ignored by the others, but for `vouchedFor`, and
+    // from keys that may not vouch (S76).
 
     /// The user's name to store with the profile, 1 to 255 characters.
     public var name: String?
@@ -103,7 +104,7 @@ extension SyncRequestMessage {
     public func validate() throws(Rejection) { try request.validate() }
 }
 
-/// Who is on this device? Called at each start of an app.
+/// Who is on this device? Called at each start of an app. A service of the deployment may send no identities at all.
 public struct IdentifyUser: SyncRequestMessage {
     public static let type = "identity.sync.identify.v1"
     public var request: SyncRequest
@@ -117,8 +118,8 @@ public struct LogInUser: SyncRequestMessage {
     public init(_ request: SyncRequest) { self.request = request }
 }
 
-/// Somebody logged out; the identities are those of the anonymous user to come. Login identities are ignored. A service
-/// of the deployment may send no identities at all.
+/// Somebody logged out; the identities are those of the anonymous user to come. Login identities are ignored. There
+/// may be no identities at all.
 public struct LogOutUser: SyncRequestMessage {
     public static let type = "identity.sync.logout.v1"
     public var request: SyncRequest
@@ -148,6 +149,9 @@ public struct SyncResult: CommandResult {
     public var mpid: MPID
     /// The device's current user before the command, if it had one. Not with search and modify.
     public var previousMPID: MPID?
+    /// The number of the device's move, greater than those before. Of what tells of a device's user, the greatest is true.
+    /// Not with search and modify.
+    public var move: Int64?
     /// The profile has a login identity; a property of the profile, not of the command.
     public var isLoggedIn: Bool
     /// Nothing can find this profile again once the device moves on, so the client may forget it.
@@ -164,12 +168,13 @@ public struct SyncResult: CommandResult {
     public var rule: SyncRule
 
     public init(
-        mpid: MPID, previousMPID: MPID? = nil, isLoggedIn: Bool, isEphemeral: Bool,
+        mpid: MPID, previousMPID: MPID? = nil, move: Int64? = nil, isLoggedIn: Bool, isEphemeral: Bool,
         matchedIdentities: [String: String] = [:], previousMismatch: Bool? = nil,
         changeResults: [ChangeResult]? = nil, context: String? = nil, rule: SyncRule
     ) {
         self.mpid = mpid
         self.previousMPID = previousMPID
+        self.move = move
         self.isLoggedIn = isLoggedIn
         self.isEphemeral = isEphemeral
         self.matchedIdentities = matchedIdentities
@@ -201,10 +206,15 @@ public enum SyncRule: String, WireEnum {
     /// The profile that a lower-ranked login identity named has another value of a higher-ranked one: it belongs to
     /// somebody else, and this login gets a new profile.
     case createdForOtherLogin = "created-for-other-login"
+    /// An anonymous profile matched that may be somebody else's: in an app that enforces verification it is left alone,
+    /// and the login makes a profile of its own.
+    case createdBesideUnvouched = "created-beside-unvouched"
     /// A logout always makes a new profile (conversion, link), or there was no anonymous one to go back to.
     case createdForLogout = "created-for-logout"
     /// A logout went back to the device's anonymous user.
     case returnedToAnonymous = "returned-to-anonymous"
+    /// A service named no identity, and the device keeps its user.
+    case kept
     /// The command named the profile.
     case named
     /// The link service linked an external id that no profile had as its customer id.

@@ -103,15 +103,21 @@ public struct ConfirmLink: CommandMessage {
     public static let scope = Scope.sdk
     public var installId: InstallID
     public var success: Bool
+    /// Whom the app's backend linked, if the app knows it: a link to anybody else is none (U72).
+    public var externalId: ExternalID?
 
-    public init(installId: InstallID, success: Bool) {
+    public init(installId: InstallID, success: Bool, externalId: ExternalID? = nil) {
         self.installId = installId
         self.success = success
+        self.externalId = externalId
     }
 
     public var partitionSubject: String { installId.text }
 
-    public func validate() throws(Rejection) { try Validation.id(installId, "installId") }
+    public func validate() throws(Rejection) {
+        try Validation.id(installId, "installId")
+        if let externalId { try Validation.identityValue(externalId, "externalId") }
+    }
 }
 
 /// Takes the user off the device (U29); the platform keeps it. Answered `pending` first.
@@ -187,6 +193,8 @@ public struct UserResult: CommandResult {
     /// Whether the user is active on this install. False on a tablet while a phone has the user, on an install that
     /// another one took over from, and on one that the platform disabled.
     public var isRemoteEnabled: Bool
+    /// Why it is not (U76).
+    public var inactiveBecause: InactiveBecause?
     public var token: UserTokenResult
     /// The app's `sdk.configuration`, as it stands in the apps file.
     public var configuration: JSONValue
@@ -194,13 +202,15 @@ public struct UserResult: CommandResult {
     public var installToken: UserTokenResult?
 
     public init(
-        userId: UserID, installId: InstallID, isLinked: Bool, isRemoteEnabled: Bool, token: UserTokenResult,
-        configuration: JSONValue, installToken: UserTokenResult? = nil
+        userId: UserID, installId: InstallID, isLinked: Bool, isRemoteEnabled: Bool,
+        inactiveBecause: InactiveBecause? = nil, token: UserTokenResult, configuration: JSONValue,
+        installToken: UserTokenResult? = nil
     ) {
         self.userId = userId
         self.installId = installId
         self.isLinked = isLinked
         self.isRemoteEnabled = isRemoteEnabled
+        self.inactiveBecause = inactiveBecause
         self.token = token
         self.configuration = configuration
         self.installToken = installToken

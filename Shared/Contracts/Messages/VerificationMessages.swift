@@ -186,7 +186,7 @@ public struct SessionResult: CommandResult {
     public var deviceId: DeviceID
     public var state: VerificationState
     public var mayFileIssues: Bool
-    /// A login was sent to the sync service and no logout has been done since: the device may have a user there.
+    /// The device has a known user at the sync service, or a login is on its way there.
     public var hasLogin: Bool
     public var mpid: MPID?
     /// The key that vouched, while the session is `verified`; a single `identityTokenSecret` has no id.
@@ -321,6 +321,8 @@ public struct SessionChanged: EventMessage {
         case sessionExpired
         /// The user was erased.
         case erased
+        /// The device has another user, by a command of somebody else, or its user is anonymous now.
+        case userChanged
     }
 
     public var deviceId: DeviceID

@@ -289,19 +289,24 @@ struct RecordReader {
         }
         let topic = topic(of: handle, assignment: assignment)
         guard topic.partitions.contains(message.partition) else { return nil }
+        let (time, clock) = Self.timestamp(pointer)
         return KafkaRecord(
             topicPartition: TopicPartition(topic: topic.name, partition: message.partition),
             offset: message.offset,
-            timestampMs: Self.timestamp(pointer),
+            timestampMs: time,
+            clock: clock,
             key: Self.bytes(message.key, message.key_len),
             value: Self.bytes(message.payload, message.len),
             headers: Self.headers(pointer))
     }
 
-    private static func timestamp(_ message: UnsafePointer<rd_kafka_message_t>) -> Int64 {
+    private static func timestamp(_ message: UnsafePointer<rd_kafka_message_t>) -> (Int64, KafkaRecord.Clock) {
         var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
         let time = rd_kafka_message_timestamp(message, &type)
-        return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : time
+        return (
+            type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : time,
+            type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? .broker : .producer
+        )
     }
 
     private static func headers(_ message: UnsafePointer<rd_kafka_message_t>) -> [Header] {

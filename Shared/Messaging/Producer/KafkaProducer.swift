@@ -168,6 +168,7 @@ public final class KafkaProducer: RecordProducer {
         if !handle.destroy(timeout: max(deadline.remaining, .milliseconds(500))) {
             logger.warning("kafka producer did not close in time; it keeps closing in the background")
         }
+        identitybus_give_memory_back()
         return reports
     }
 

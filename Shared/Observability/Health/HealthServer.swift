@@ -43,7 +43,8 @@ public struct HealthCheck: Sendable, Equatable {
 ///   with the list of checks. The report is taken anew for every request.
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
 ///   are answered, and gives the port back on every way out.
-/// - A client that sends nothing is disconnected after 30 seconds, and never delays a shutdown.
+/// - A client that sends nothing, or no whole request, is disconnected after 30 seconds, and sooner when others come;
+///   it never delays a shutdown, and never keeps a probe out.
 ///
 /// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
@@ -51,6 +52,8 @@ public struct HealthCheck: Sendable, Equatable {
 /// A `ServiceGroup` stops its services in reverse order: list this one first, so that probes are answered until the
 /// rest has drained.
 public struct HealthServer: Service {
+    private static let maxConnections = 64
+
     private let host: String
     private let port: Int
     private let responder: HealthResponder
@@ -82,11 +85,12 @@ public struct HealthServer: Service {
         let onBound = onBound
         try await Application(
             responder: responder,
-            server: .http1(configuration: HTTP1Channel.Configuration(idleTimeout: .seconds(30))),
+            // Probes need two or three connections; a leak elsewhere must not use up our descriptors, nor keep probes out.
+            server: ClientChannel.server(
+                connections: Connections(server: "health", limit: Self.maxConnections), timeout: .seconds(30)),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), backlog: 64,
-                // Probes need two or three connections; a leak elsewhere must not use up our descriptors.
-                availableConnectionsDelegate: MaximumAvailableConnections(64, logger: logger)),
+                availableConnectionsDelegate: MaximumAvailableConnections(2 * Self.maxConnections, logger: logger)),
             onServerRunning: { channel in
                 if let port = channel.localAddress?.port { onBound(port) }
             },

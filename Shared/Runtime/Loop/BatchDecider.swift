@@ -20,6 +20,8 @@ struct BatchDecider<Service: CommandService> {
     var incarnations: [TopicPartition: Int64]
     /// The number of who decides, see ``Deciders``.
     var number: Int64 = 0
+    /// How long the inbox remembers.
+    var retention = Duration.zero
 
     /// - Returns: an entry for each record, in order, without those that were passed over. All is saved: the service's
     ///   state, its sagas, inbox and outbox.
@@ -31,7 +33,7 @@ struct BatchDecider<Service: CommandService> {
         let known = found.commands
         let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, case .success(let body) = command.body else { return nil }
-            return (body, command.context(now: now, secrets: secrets))
+            return (body, context(of: command, now))
         }
         var state = try service.load(fresh, in: transaction)
         let isInDoubt = accepted.contains(where: \.isTooOldToTell)
@@ -99,7 +101,7 @@ struct BatchDecider<Service: CommandService> {
         if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
-        case .success(let body): return service.decide(body, state, command.context(now: now, secrets: secrets))
+        case .success(let body): return service.decide(body, state, context(of: command, now))
         }
     }
 
@@ -247,6 +249,10 @@ struct BatchDecider<Service: CommandService> {
         Entry(
             command.record, incarnation: incarnation(of: command.record), type: command.attributes.type,
             outcome: outcome, reason: reason, messages)
+    }
+
+    private func context(of command: Command, _ now: Timestamp) -> DecisionContext {
+        command.context(now: now, secrets: secrets, retention: retention)
     }
 
     private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }

@@ -59,8 +59,12 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     /// Decided and told, but nothing is kept of it.
     var isDryRun: Bool { isCommand && attributes.isDryRun }
 
-    func context(now: Timestamp, secrets: DerivedSecrets) -> DecisionContext {
-        DecisionContext(command: key, app: app, principal: principal, now: now, expiry: expiry, secrets: secrets)
+    /// - Parameter retention: how long the inbox remembers.
+    func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
+        DecisionContext(
+            command: key, app: app, principal: principal, now: now,
+            moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets,
+            retention: retention)
     }
 }
 
@@ -277,13 +281,19 @@ struct ReplyRule: Sendable {
             : nil
     }
 
-    /// Directs the answer to somebody who is not known. Who names another app's topic is answered on the common one.
+    /// Directs the answer to somebody who is not known. Only topics that the deployment and its apps have are used: anybody
+    /// can make up others, and each new one costs the producer memory and requests. Who names one of those, or another
+    /// app's, is answered on the common one.
     func directUnknown(_ attributes: inout EventAttributes) {
-        guard !owners.isEmpty, let appID = attributes.appID.map({ AppID($0) }) else { return }
+        let appID = attributes.appID.map { AppID($0) }
         if attributes.replyTo == nil, !attributes.source.hasPrefix(Topics.ownSources) {
-            attributes.replyTo = owners.first { $0.value == appID }?.key
-        } else if let owner = topics.replyTopic(attributes.replyTo).flatMap({ owners[$0] }), owner != appID {
+            attributes.replyTo = appID.flatMap { appID in owners.first { $0.value == appID }?.key }
+        } else if let topic = topics.replyTopic(attributes.replyTo), !isDeclared(topic, by: appID) {
             attributes.replyTo = nil
         }
+    }
+
+    private func isDeclared(_ topic: String, by appID: AppID?) -> Bool {
+        topic == topics.replies || topics.senders.contains(topic) || appID != nil && owners[topic] == appID
     }
 }

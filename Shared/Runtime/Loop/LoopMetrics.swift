@@ -19,7 +19,9 @@ struct LoopMetrics {
         pending = Gauge(label: "identity_outbox_pending", dimensions: [("service", service), ("client", client)])
     }
 
-    func committed(_ entries: [Entry], duration: Duration) {
+    /// - Parameter apps: whose the records of the batch were, as far as that is known.
+    func committed(_ entries: [Entry], of apps: [AppID?], duration: Duration) {
+        spent(duration, on: apps)
         batchSize.record(entries.count)
         commit.recordNanoseconds(duration.inNanoseconds)
         var counts: [[String]: Int] = [:]
@@ -35,6 +37,17 @@ struct LoopMetrics {
                     ("service", service), ("type", labels[0]), ("outcome", labels[1]), ("reason", labels[2]),
                 ]
             ).increment(by: count)
+        }
+    }
+
+    /// What each app costs: its records have their part of the batch's time, for one transaction decides all of them.
+    private func spent(_ duration: Duration, on apps: [AppID?]) {
+        let each = duration.inNanoseconds / Int64(max(1, apps.count))
+        for (app, count) in apps.reduce(into: [AppID?: Int](), { $0[$1, default: 0] += 1 }) {
+            let dimensions = [("service", service), ("app", app?.text ?? "")]
+            Counter(label: "identity_app_commands", dimensions: dimensions).increment(by: count)
+            FloatingPointCounter(label: "identity_app_seconds", dimensions: dimensions)
+                .increment(by: Double(each * Int64(count)) / 1e9)
         }
     }
 

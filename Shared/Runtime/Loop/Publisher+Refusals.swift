@@ -73,16 +73,13 @@ extension Publisher {
 
     private func giveUp(_ item: Item) {
         let topic = item.message.topic
-        guard let refusal = refusals[topic], refusal.probe != item.token,
-            let substitute = hooks.substitute(item.message, refusal.error)
-        else { return }
+        guard let refusal = refusals[topic], refusal.probe != item.token else { return }
         refusal.items.removeAll { $0 === item }
         if refusal.items.isEmpty { refusals[topic] = nil }
-        hooks.gaveUp()
         logger.error(
             "gave up a reply: the topic that its command names refuses it",
             metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
-        put(substitute, inPlaceOf: item)
+        giveUp(item, refusal.error)
     }
 
     // MARK: A producer that failed
@@ -103,6 +100,7 @@ extension Publisher {
         do {
             producer = try hooks.makeProducer(.ordered)
             failure = nil
+            knownOutsidersTopics = Set(outsidersTopics.keys)
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])
             restartAt = now + restarts.next()

@@ -91,6 +91,11 @@ final class Publisher {
     /// Replies to outsiders' topics that may wait so; beyond, the oldest are given up at once. Otherwise anybody could
     /// fill a lane with replies to topics that do not exist.
     static let maxWaitingReplies = 1000
+    /// Topics of outsiders that replies are on their way to at once. A reply to one more is given up at once: the client asks
+    /// the brokers about each new topic, and what it knows of all of them delays what goes to any.
+    static let maxOutsidersTopics = 64
+    /// Topics of outsiders that one producer gets to know: it forgets none, so a new one takes its place then.
+    static let maxKnownOutsidersTopics = 1000
     /// Messages that may wait in all lanes together before deciding pauses.
     private static let maxPending = 60_000
     /// Messages that wait for longer than this are worth telling.
@@ -155,6 +160,10 @@ final class Publisher {
     var failure: KafkaError?
     var restartAt: ContinuousClock.Instant?
     var restarts = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
+    /// Replies on their way to each topic that an outsider named.
+    var outsidersTopics: [String: Int] = [:]
+    /// Topics of outsiders that the producer knows.
+    var knownOutsidersTopics: Set<String> = []
 
     static let firstPause = Duration.milliseconds(100)
     static let longestRefusalPause = Duration.seconds(2)
@@ -215,6 +224,8 @@ final class Publisher {
         nextToken += 1
         items[item.token] = item
         if step == nil { unbound += 1 }
+        guard message.mayBeGivenUp else { return send(item) }
+        guard admit(message.topic) else { return giveUp(item, Self.tooManyTopics) }
         send(item)
     }
 
@@ -231,7 +242,8 @@ final class Publisher {
         if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
         if failure == nil, let error = producer?.fatalError ?? single?.fatalError { failure = error }
         if failure != nil { restart() }
-        if producer != nil {
+        if isRenewing { renew() }
+        if producer != nil, !isRenewing {
             sendUnsent()
             if !refusals.isEmpty { tryRefused() }
         }
@@ -279,6 +291,7 @@ final class Publisher {
 
     private func delivered(_ item: Item) {
         items[item.token] = nil
+        if item.message.mayBeGivenUp { release(item.message.topic) }
         guard let step = item.step else {
             unbound -= 1
             return
@@ -297,7 +310,7 @@ final class Publisher {
         }
         // Without a producer it is sent when there is one.
         guard producer != nil, failure == nil else { return }
-        if unsent.isEmpty { hand(item) } else { unsent.append(item) }
+        if unsent.isEmpty, !isRenewing { hand(item) } else { unsent.append(item) }
     }
 
     func hand(_ item: Item) {
@@ -356,7 +369,10 @@ final class Publisher {
     }
 
     func put(_ substitute: OutboxRecord, inPlaceOf item: Item) {
-        if item.message.mayBeGivenUp, !substitute.mayBeGivenUp { item.step?.undeliveredOurs += 1 }
+        if item.message.mayBeGivenUp, !substitute.mayBeGivenUp {
+            item.step?.undeliveredOurs += 1
+            release(item.message.topic)
+        }
         item.message = substitute
         item.isAlone = false
         send(item)

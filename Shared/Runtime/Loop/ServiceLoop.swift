@@ -292,7 +292,7 @@ package final class ServiceLoop<Service: CommandService> {
         let now = clock.time()
         let decider = BatchDecider(
             service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations, number: deciderNumber)
+            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention)
         let updates = ownership.updates(for: records, now: now.milliseconds)
         let published = ownership.unremoved(updates.map(\.place))
         let entries = try database.transaction { transaction in
@@ -307,7 +307,7 @@ package final class ServiceLoop<Service: CommandService> {
         health.database(nil)
         ownership.decided(updates)
         publish(entries, updates)
-        metrics.committed(entries, duration: clock.now() - started)
+        metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {

@@ -306,21 +306,33 @@ public struct DecisionContext: Sendable {
     public var principal: Principal
     /// The instant of the decision; one for a whole batch.
     public var now: Timestamp
+    /// When the command was given, by its record.
+    public var moment: Moment
     /// The command's `expirytime`, later than `now`.
     public var expiry: Timestamp?
     /// Where new ids, and secrets that a decider gives out, come from.
     public var secrets: DerivedSecrets
+    /// How long the inbox remembers at least.
+    public var retention: Duration
 
     public init(
-        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, expiry: Timestamp? = nil,
-        secrets: DerivedSecrets = .none
+        command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, moment: Moment? = nil,
+        expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero
     ) {
         self.command = command
         self.app = app
         self.principal = principal
         self.now = now
+        self.moment = moment ?? Moment(milliseconds: now.milliseconds)
         self.expiry = expiry
         self.secrets = secrets
+        self.retention = retention
+    }
+
+    /// Until when the inbox has what is decided now: its generations go once they are between one and one and a half
+    /// times as old as it remembers.
+    public var inboxForgets: Timestamp {
+        Timestamp(milliseconds: now.milliseconds + (retention * 3 / 2).inMilliseconds)
     }
 
     /// The id of the person that this command would create.

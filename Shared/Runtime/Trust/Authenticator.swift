@@ -137,10 +137,13 @@ public struct Authenticator: Sendable {
             return Principal(kind: .user(UserID(id)), scopes: [.sdk])
         case ("app_install", let id?) where !id.isEmpty:
             return Principal(kind: .install(id), scopes: [.sdk])
+        case ("app_install_expired", let id?) where !id.isEmpty:
+            return Principal(kind: .expiredInstall(id), scopes: [.sdk])
         default:
             throw AuthenticationFailure(
                 .principalInvalid,
-                "authtype is api_key, app_user or app_install, together with authid, or both are absent")
+                "authtype is api_key, app_user, app_install or app_install_expired, together with authid, or both are "
+                    + "absent")
         }
     }
 }
@@ -231,6 +234,8 @@ public struct Principal: Sendable, Hashable {
         case user(UserID)
         /// An install's token, vouched for by the gateway: the creation that it is from, which a reset ends.
         case install(String)
+        /// A token of a user or an install whose time has passed, not long ago: the creation that it names (U75).
+        case expiredInstall(String)
     }
 
     public var kind: Kind
@@ -245,7 +250,8 @@ public struct Principal: Sendable, Hashable {
     public func authorize(_ scope: Scope) throws(Rejection) {
         if scopes.contains(scope) { return }
         switch kind {
-        case .user where scope != .sdk, .install where scope != .sdk: throw Rejection(.userTokenNotAllowed)  // U42
+        case .user where scope != .sdk, .install where scope != .sdk, .expiredInstall where scope != .sdk:
+            throw Rejection(.userTokenNotAllowed)  // U42
         default: break
         }
         throw Rejection(

@@ -72,20 +72,24 @@ def apps() -> list[dict[str, object]]:
             }),
         sync_app("joining", {**worked("conversion"), "joinByLowerRank": True}),
         # Nobody is believed without a token, but the backend.
-        {
-            "id": "enforcing",
-            "keys": [
-                key("enforcing-sdk", "sdk", "identity.sync"), key("enforcing-voucher", "identity.vouch"),
-                key("enforcing-backend", "identity.sync", "identity.vouch"),
-            ],
-            "sync": worked("conversion"),
-            "verification": {
-                "mode": "enforce", "signedFields": "userId",
-                "keys": [{"id": "k1", "secret": SECRET_PREFIX + "of-enforcing-k1-with-32-bytes"}]},
-        },
+        enforcing("enforcing", worked("conversion")), enforcing("enforcing-default", {"strategy": "default"}),
         sync_app("fromlinks", {**worked("conversion"), "fromLinks": True}),
         sync_app("throttled", {**worked("conversion"), "throttle": {"devicePerSecond": 1, "deviceBurst": 3}}),
     ]
+
+
+def enforcing(name: str, sync: dict[str, object]) -> dict[str, object]:
+    return {
+        "id": name,
+        "keys": [
+            key(f"{name}-sdk", "sdk", "identity.sync"), key(f"{name}-voucher", "identity.vouch"),
+            key(f"{name}-backend", "identity.sync", "identity.vouch"),
+        ],
+        "sync": sync,
+        "verification": {
+            "mode": "enforce", "signedFields": "userId",
+            "keys": [{"id": "k1", "secret": f"{SECRET_PREFIX}of-{name}-k1-with-32-bytes"}]},
+    }
 
 
 def worked(strategy: str) -> dict[str, object]:

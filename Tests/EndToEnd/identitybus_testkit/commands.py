@@ -92,8 +92,8 @@ def query(install: str, app: str = "demo") -> Command:
     return _internal("link.query", install, {"installId": install}, app)
 
 
-def detach(install: str, app: str = "demo") -> Command:
-    return _internal("link.detach-install", install, {"installId": install}, app)
+def detach(install: str, app: str = "demo", cause: str = "reset") -> Command:
+    return _internal("link.detach-install", install, {"installId": install, "cause": cause}, app)
 
 
 def set_status(install: str, status: str, app: str = "demo") -> Command:
@@ -131,8 +131,8 @@ def link(install: str, app: str = "demo", **data: Any) -> Command:
     return _sdk("user.link", install, data, app)
 
 
-def confirm(install: str, success: bool = True, app: str = "demo") -> Command:
-    return _sdk("user.confirm-link", install, {"success": success}, app)
+def confirm(install: str, success: bool = True, app: str = "demo", **data: Any) -> Command:
+    return _sdk("user.confirm-link", install, {"success": success, **data}, app)
 
 
 def reset(install: str, app: str = "demo") -> Command:

@@ -19,6 +19,13 @@ def succeeded(result: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"status": "succeeded", "result": result or {}}
 
 
+def erased(**done: Any) -> dict[str, Any]:
+    """The certificate of another service's part of an erasure."""
+    return succeeded({
+        "requestId": "part", "erasedAt": "2030-01-01T00:00:00.000Z", "completedAt": "2030-01-01T00:00:00.000Z",
+        "subject": {"userIds": [], "mpids": []}, "done": done, "heldByOthers": 0, "remains": []})
+
+
 def pending(result: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"status": "pending", "result": result or {}}
 

@@ -24,7 +24,8 @@ enum MessagesTarget {
     private static let commands: [Check] = [
         command(LinkRequest.self), command(RegisterInstall.self), command(EstablishLink.self),
         command(QueryInstall.self), command(DetachInstall.self), command(SetInstallStatus.self),
-        command(EraseUser.self), command(ForgetPerson.self), command(RequestAuthCode.self), command(CreateUser.self),
+        command(EraseUser.self), command(GetUserErasure.self), command(GetProfileErasure.self),
+        command(ForgetPerson.self), command(RequestAuthCode.self), command(CreateUser.self),
         command(LinkUser.self), command(ConfirmLink.self), command(ResetUser.self), command(GetUser.self),
         command(ExpireLinker.self), command(ForgetUser.self), command(IdentifyUser.self), command(LogInUser.self),
         command(LogOutUser.self), command(SearchUser.self), command(ModifyIdentities.self), command(AliasUsers.self),
@@ -46,10 +47,10 @@ enum MessagesTarget {
     ]
 
     private static let results: [@Sendable (ReceivedReply) throws -> Void] = [
-        result(LinkResult.self), result(InstallResult.self), result(ErasureResult.self), result(AuthCodeResult.self),
+        result(LinkResult.self), result(InstallResult.self), result(ErasureCertificate.self),
+        result(AuthCodeResult.self),
         result(UserResult.self), result(ResetResult.self), result(PendingUser.self), result(SyncResult.self),
-        result(AliasResult.self), result(DeviceUsersResult.self), result(ErasedProfilesResult.self),
-        result(ForgottenPersonResult.self), result(ForgottenUserResult.self), result(ForgottenSessionsResult.self),
+        result(AliasResult.self), result(DeviceUsersResult.self), result(IdentityHolders.self),
         result(VerificationResult.self), result(SessionResult.self), result(VerificationUsageResult.self),
     ]
 

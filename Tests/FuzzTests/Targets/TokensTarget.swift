@@ -44,7 +44,7 @@ enum TokensTarget {
         }
         let identity = try IdentityToken(reading: HS256.sign(claims, key: secret.secret))
         do {
-            _ = try identity.verify(secrets: app.verification.identityTokenSecrets, now: FuzzWorld.now)
+            _ = try identity.verify(app.verification, now: FuzzWorld.now)
             _ = try? identity.claimant(fullPrivacy: false)
         } catch {
             try hold(!error.message.isEmpty, "refused without a word")

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Runtime
+import Storage
+
+/// The profiles that an erasure is about, before those that were aliased into them.
+struct ErasedProfiles {
+    var profiles: [Profile]
+    /// By which they were found.
+    var identities: [Identity] = []
+    /// Others who hold one of the identities.
+    var others: Set<MPID> = []
+}
+
+extension SyncDecider {
+    /// S56, S90 to S92. Nobody may be erased by mistake: there is no way back.
+    func named(_ command: EraseProfile) throws(Rejection) -> ErasedProfiles {
+        if command.everyHolder == true { try context.principal.authorize(.admin) }
+        if let mpid = command.mpid {
+            // One that is erased already is erased again: the first time may have failed elsewhere (S56).
+            guard let profile = state.profile(app, mpid) else { throw Rejection(.notFoundError) }
+            return ErasedProfiles(profiles: [profile])
+        }
+        for identity in command.named where settings.nobody.contains(identity.value.text) {
+            throw Self.namesNobody(identity.type)
+        }
+        let draft = Draft(state, context, .erase)
+        let meant = Resolver(settings: settings, index: draft).meant(by: command.named)
+        let others = Set(command.named.flatMap(draft.holders)).subtracting(meant.map(\.mpid))
+        let holders = IdentityHolders(count: meant.count, heldByOthers: others.count)
+        guard !meant.isEmpty else { throw Rejection(.notFoundError).carrying(holders) }
+        guard meant.count == 1 || command.everyHolder == true else {
+            throw Rejection(
+                .ambiguousIdentity,
+                "The identities lead to \(meant.count) profiles. Name one by mpid, or name a higher-ranked identity."
+            )
+            .carrying(holders)
+        }
+        return ErasedProfiles(profiles: meant, identities: command.named, others: others)
+    }
+
+    /// The profiles of a person that the link service erased: those marked with the user, and of those with the person's
+    /// customer id the ones that are nobody else's. The external id was free from the erasure on, so a profile made later
+    /// is another person's (S95).
+    func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
+        let marked = state.profiles.values.filter {
+            $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
+        }
+        guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked) }
+        let customerID = Identity(.customerID, IdentityValue(externalID.text))
+        let draft = Draft(state, context, .forget)
+        let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
+        let left = holders.filter { profile in
+            profile.mark == nil && profile.firstSeen <= (command.erasedAt ?? context.now).milliseconds
+        }
+        let mpids = Set(marked.map(\.mpid))
+        let profiles = marked + left.filter { !mpids.contains($0.mpid) }
+        return ErasedProfiles(
+            profiles: profiles, identities: [customerID],
+            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)))
+    }
+
+    // MARK: Aliases
+
+    /// Whoever was aliased into nobody but them is the same person, unless a link says otherwise (S96).
+    func aliasSources(of erased: ErasedProfiles) -> [Profile] {
+        let mpids = Set(erased.profiles.map(\.mpid))
+        let users = Set(erased.profiles.compactMap(\.mark?.userID))
+        return Set(erased.profiles.flatMap(\.aliasedFrom)).subtracting(mpids).compactMap { state.profile(app, $0) }
+            .filter { source in
+                !source.isErased && mpids.isSuperset(of: source.aliasedInto)
+                    && source.mark.map { users.contains($0.userID) } != false
+            }
+    }
+
+    /// Sources that stay no longer lead to who goes, so that they go with the last one of those they were aliased into.
+    func leaveAliases(into mpids: [MPID], _ draft: inout Draft) {
+        for source in Set(mpids.compactMap { draft.profile($0) }.flatMap(\.aliasedFrom)).sorted() {
+            guard var profile = draft.profile(source), profile.aliasedInto.contains(where: mpids.contains) else {
+                continue
+            }
+            profile.aliasedInto.removeAll { mpids.contains($0) }
+            draft.put(profile)
+        }
+    }
+}
+
+extension Resolver {
+    /// Whom these identities mean, before ties are broken. Each finds profiles as it would in a search for all of them, a
+    /// device's identity anonymous ones only: several people may use a device. Where they lead to the same profiles, these
+    /// are meant; where they do not, it is not certain who is, and all are returned.
+    func meant(by identities: [Identity]) -> [Profile] {
+        let found = settings.priority.compactMap { type in identities.first { $0.type == type } }
+            .map { identity in
+                index.holders(of: identity).compactMap { index.profile($0) }.filter {
+                    isEligible($0, identities) && !(identity.type.isOfDevice && $0.isKnown(settings))
+                }
+            }.filter { !$0.isEmpty }
+        var common = found.first ?? []
+        for profiles in found.dropFirst() {
+            common.removeAll { profile in !profiles.contains { $0.mpid == profile.mpid } }
+        }
+        guard common.isEmpty else { return common.sorted { $0.mpid < $1.mpid } }
+        return Dictionary(found.joined().map { ($0.mpid, $0) }) { first, _ in first }.values.sorted {
+            $0.mpid < $1.mpid
+        }
+    }
+}

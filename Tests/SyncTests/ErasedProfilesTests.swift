@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import Testing
+import WireJSON
+
+@testable import Apps
+@testable import Runtime
+@testable import Sync
+
+/// Whom an erasure is about, and whom it is not: there is no way back.
+@Suite struct ErasedProfilesTests {
+    private func world(_ strategy: SyncStrategy = .conversion, _ mode: VerificationSettings.Mode = .off) -> World {
+        var settings = SyncSettings.worked(strategy)
+        settings.fromLinks = true
+        let world = World(settings)
+        world.verification = VerificationSettings(mode: mode)
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync, .identityVouch, .userDelete])
+        return world
+    }
+
+    private func link(_ user: UserID, _ externalID: ExternalID) -> SyncCommand {
+        .linked(
+            Linked(
+                installId: "i", externalId: externalID, userId: user, personCreated: true, activeInstallId: "i",
+                deactivatedInstallIds: [], version: 1))
+    }
+
+    private func erase(
+        _ identities: [String: String], everyHolder: Bool? = nil, persons: EraseProfile.Persons? = nil, in world: World
+    ) -> Answer {
+        world.run(.erase(EraseProfile(identities: identities, everyHolder: everyHolder, persons: persons)))
+    }
+
+    private func persons(_ world: World) -> [ForgetPerson] {
+        (world.last?.forwards ?? []).compactMap { $0.command as? ForgetPerson }
+    }
+
+    private func holders(_ world: World) -> String? {
+        guard case .rejected(let rejection) = world.last?.outcome else { return nil }
+        return rejection.result.map { String(decoding: $0.bytes, as: UTF8.self) }
+    }
+
+    private func gone(_ world: World) -> Set<MPID> {
+        Set(world.state.profiles.values.filter(\.isErased).map(\.mpid))
+    }
+
+    // MARK: Who is meant
+
+    /// S90, S92: a shared tablet. What a search by its id does not find, its id does not erase.
+    @Test func aDevicesIdentityErasesNobodyWhoIsKnown() throws {
+        let world = world()
+        world.run(link("user-1", "alice"))
+        let alice = world.login(["customerid": "alice", "device_application_stamp": "s1"])?.mpid
+        world.run(link("user-2", "bob"))
+        let bob = world.login(["customerid": "bob", "device_application_stamp": "s1"])?.mpid
+        #expect(alice != bob && world.profile(alice)?.mark != nil)
+        #expect(world.search(["device_application_stamp": "s1"]) == .rejected(.notFoundError))
+        #expect(erase(["device_application_stamp": "s1"], in: world) == .rejected(.notFoundError))
+        #expect(holders(world) == #"{"count":0,"heldByOthers":2}"#)
+        // Whoever is anonymous is found, and those who are not stay.
+        let visitor = try #require(world.logout(["device_application_stamp": "s1"])?.mpid)
+        #expect(erase(["device_application_stamp": "s1"], in: world) == .pending)
+        #expect(gone(world) == [visitor] && persons(world).isEmpty)
+    }
+
+    /// S91: a shared mailbox.
+    @Test func anEmailOfSeveralErasesNobodyForCertain() throws {
+        let world = World(.defaults(of: .userIDThenEmail))
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync, .userDelete])
+        let family = try ["mum", "dad", "kid"].map { (name: String) -> MPID in
+            try #require(world.login(["customerid": name, "email": "family@x.io"], on: DeviceID("d-\(name)"))?.mpid)
+        }
+        #expect(erase(["email": "family@x.io"], in: world) == .rejected(.ambiguousIdentity))
+        #expect(holders(world) == #"{"count":3,"heldByOthers":0}"#)
+        #expect(erase(["email": "family@x.io"], everyHolder: true, in: world) == .rejected(.insufficientScope))
+        #expect(gone(world).isEmpty)
+        // With the user id it is certain.
+        #expect(erase(["email": "family@x.io", "customerid": "kid"], in: world) == .pending)
+        #expect(gone(world) == [family[2]])
+        world.principal.scopes.insert(.admin)
+        #expect(erase(["email": "family@x.io"], everyHolder: true, in: world) == .pending)
+        #expect(gone(world) == Set(family))
+    }
+
+    /// S91.
+    @Test func identitiesThatLeadToDifferentProfilesEraseNobody() throws {
+        let world = world()
+        let anna = try #require(world.login(["customerid": "anna"], on: "d1")?.mpid)
+        let visitor = try #require(world.identify(["ios_idfv": "1"], on: "d2")?.mpid)
+        let both = ["customerid": "anna", "ios_idfv": "1"]
+        #expect(erase(both, in: world) == .rejected(.ambiguousIdentity))
+        #expect(holders(world) == #"{"count":2,"heldByOthers":0}"#)
+        // An identity that finds nobody is in nobody's way.
+        #expect(erase(["customerid": "anna", "email": "never@seen"], in: world) == .pending)
+        #expect(gone(world) == [anna])
+        #expect(erase(both, in: world) == .pending)
+        #expect(gone(world) == [anna, visitor])
+    }
+
+    /// S9, S90: a higher-ranked identity says that it is somebody else.
+    @Test func somebodysEmailIsNotTheirErasure() throws {
+        let world = world()
+        let victim = world.login(["customerid": "victim", "email": "v@x.io"])?.mpid
+        #expect(erase(["customerid": "mallory", "email": "v@x.io"], in: world) == .rejected(.notFoundError))
+        #expect(holders(world) == #"{"count":0,"heldByOthers":1}"#)
+        #expect(world.profile(victim)?.isErased == false)
+    }
+
+    /// S7: that a search needs an immutable identity keeps strangers from trying values; who may erase is none.
+    @Test func anAnonymousProfileIsFoundUnderImmutableIdentitiesToo() throws {
+        let world = World(SyncSettings())
+        let visitor = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        #expect(world.search(["ios_idfv": "1"]) == .rejected(.notFoundError))
+        #expect(erase(["ios_idfv": "1"], in: world) == .pending)
+        #expect(gone(world) == [visitor])
+    }
+
+    // MARK: Persons
+
+    /// S93: what a device said in an app that does not verify ends nobody in the link service.
+    @Test func aCustomerIDOfADeviceReachesNoPerson() {
+        let world = world()
+        world.settings.fromLinks = false
+        _ = world.login(["customerid": "victim", "email": "mallory@evil.io"])
+        #expect(erase(["email": "mallory@evil.io"], in: world) == .pending)
+        #expect(persons(world).isEmpty)
+    }
+
+    /// S93.
+    @Test func whichPersonsGo() throws {
+        func asked(
+            _ mode: VerificationSettings.Mode, _ persons: EraseProfile.Persons?
+        ) throws -> [ForgetPerson] {
+            let world = world(.conversion, mode)
+            _ = world.login(["customerid": "anna"])
+            world.run(link("user-1", "anna"))
+            #expect(erase(["customerid": "anna"], persons: persons, in: world) == .pending)
+            let user = LinkedUser(app: "demo", id: "user-1")
+            #expect(world.state.erasedUsers.contains(user) == (persons != EraseProfile.Persons.none))
+            return self.persons(world)
+        }
+        let (marked, named) = ([ForgetPerson(userId: "user-1")], [ForgetPerson(userId: "user-1", externalId: "anna")])
+        #expect(try asked(.off, nil) == marked && asked(.report, nil) == marked && asked(.enforce, .marked) == marked)
+        #expect(try asked(.enforce, nil) == named && asked(.off, .byCustomerId) == named)
+        #expect(try asked(.off, EraseProfile.Persons.none) == [] && asked(.enforce, EraseProfile.Persons.none) == [])
+    }
+
+    /// S94: the mark goes with the customer id that it is about, and whoever was left behind is nobody's.
+    @Test func aMarkGoesWithItsCustomerID() throws {
+        let world = world()
+        world.run(link("user-anna", "anna"))
+        let left = try #require(world.login(["customerid": "anna", "email": "left@x.io"])?.mpid)
+        #expect(world.profile(left)?.mark == LinkMark(userID: "user-anna", externalID: "anna"))
+        let taker = try #require(world.login(["customerid": "other"], on: "d2")?.mpid)
+        try world.modify(taker, "customerid", from: "other", to: "anna")
+        #expect(world.profile(left)?.mark == nil)
+        #expect(erase(["email": "left@x.io"], in: world) == .pending)
+        #expect(persons(world).isEmpty && gone(world) == [left])
+    }
+
+    // MARK: Asked by the link service
+
+    /// S95: the external id was free at once, and whoever has it since is another person.
+    @Test func forgettingSparesWhoCameLater() throws {
+        let world = world()
+        let before = try #require(world.login(["customerid": "anna"], on: "d1")?.mpid)
+        world.run(link("user-1", "anna"))
+        let erasedAt = Timestamp(milliseconds: world.now)
+        try world.modify(before, "customerid", from: nil, to: nil)
+        let later = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
+        let forget = ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)
+        #expect(world.run(.forget(forget)) == .pending)
+        #expect(gone(world).isEmpty, "the mark of the first is gone with the customer id, and the second came later")
+        #expect(world.profile(later)?.isErased == false)
+        // Marked with another user it stays, however old it is.
+        world.run(link("user-2", "anna"))
+        let late = Timestamp(milliseconds: world.now)
+        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: late))) == .pending)
+        #expect(gone(world).isEmpty)
+        #expect(!world.state.erasedUsers.contains(LinkedUser(app: "demo", id: "user-2")))
+        // And the user's own goes.
+        let own = ForgetProfiles(userId: "user-2", externalId: "anna", erasedAt: late)
+        #expect(world.run(.forget(own)) == .pending)
+        #expect(gone(world) == [later])
+    }
+
+    /// S95.
+    @Test func forgettingFindsTheMarkedAndTheUnmarked() throws {
+        let world = world()
+        let known = try #require(world.login(["customerid": "anna", "email": "a@x.io"])?.mpid)
+        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna"))) == .pending)
+        #expect(gone(world) == [known])
+        #expect(
+            world.last?.forwards.map { AnyHashable($0.command) } == [
+                AnyHashable(ForgetSessions(mpids: [known], userIds: ["anna"], emails: ["a@x.io"]))
+            ], "the link service does its part itself")
+        // Nobody there is no error, and a session may be there all the same.
+        #expect(world.run(.forget(ForgetProfiles(externalId: "stranger"))) == .pending)
+        #expect(
+            world.last?.forwards.map { AnyHashable($0.command) } == [
+                AnyHashable(ForgetSessions(mpids: [], userIds: ["stranger"], emails: []))
+            ])
+    }
+
+    // MARK: Aliases
+
+    private func alias(_ source: MPID, _ destination: MPID, in world: World) throws -> AliasResult {
+        let alias = AliasUsers(
+            sourceMPID: source, destinationMPID: destination, startUnixtimeMs: world.now, endUnixtimeMs: world.now)
+        guard case .alias(let result) = world.run(.alias(alias)), result.isScheduled else {
+            throw Rejection(.aliasError)
+        }
+        return result
+    }
+
+    /// S96: what was aliased into a person is the person, applied or not.
+    @Test(arguments: [true, false]) func whoWasAliasedIntoAnErasedProfileGoesToo(_ isApplied: Bool) throws {
+        let world = world(.link)
+        let source = try #require(world.identify(["ios_idfv": "1", "push_token": "p"])?.mpid)
+        let person = try #require(world.login(["customerid": "a"])?.mpid)
+        let result = try alias(source, person, in: world)
+        if isApplied { world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: person))) }
+        #expect(erase(["customerid": "a"], in: world) == .pending)
+        #expect(gone(world) == [source, person])
+        let dropped = AliasDropped(
+            aliasId: result.aliasId, sourceMPID: source, destinationMPID: person, rule: .erased)
+        #expect(world.events.contains(AnyHashable(dropped)) == !isApplied)
+        #expect(world.state.aliases.isEmpty)
+        #expect(try #require(world.identify(["ios_idfv": "1"], on: "d2")).rule == .created)
+    }
+
+    /// S54, S96: a source that goes drops its alias, and says so; whom it led to stays.
+    @Test func anAliasOfAnErasedSourceIsDropped() throws {
+        let world = world(.link)
+        let source = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        let person = try #require(world.login(["customerid": "a"])?.mpid)
+        let result = try alias(source, person, in: world)
+        #expect(world.run(.erase(EraseProfile(mpid: source))) == .pending)
+        #expect(gone(world) == [source] && world.state.aliases.isEmpty)
+        #expect(
+            world.events.first
+                == AnyHashable(
+                    AliasDropped(
+                        aliasId: result.aliasId, sourceMPID: source, destinationMPID: person, rule: .erased)))
+        #expect(world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: person))) == .noted)
+    }
+
+    /// S96: with the last of those it was aliased into.
+    @Test func aSourceOfTwoGoesWithTheSecond() throws {
+        let world = world(.link)
+        let source = try #require(world.identify(["ios_idfv": "1"])?.mpid)
+        let first = try #require(world.login(["customerid": "a"])?.mpid)
+        _ = try alias(source, first, in: world)
+        let second = try #require(world.login(["customerid": "b"])?.mpid)
+        _ = try alias(source, second, in: world)
+        #expect(erase(["customerid": "a"], in: world) == .pending)
+        #expect(gone(world) == [first])
+        #expect(erase(["customerid": "b"], in: world) == .pending)
+        #expect(gone(world) == [first, second, source])
+    }
+
+    /// S96: a link says that it is somebody else.
+    @Test func aSourceOfAnotherUserStays() throws {
+        let world = world(.link)
+        let source = try #require(world.login(["customerid": "old"])?.mpid)
+        world.run(link("user-old", "old"))
+        let person = try #require(world.login(["customerid": "a"], on: "d2")?.mpid)
+        _ = try alias(source, person, in: world)
+        #expect(erase(["customerid": "a"], in: world) == .pending)
+        #expect(gone(world) == [person] && persons(world).isEmpty)
+    }
+}
