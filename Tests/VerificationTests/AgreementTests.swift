@@ -30,13 +30,14 @@ private struct TwoServices: RandomSource {
     private(set) var reached: Set<String> = []
 
     init(seed: UInt64) {
-        random = SplitMix64(seed: seed)
+        var random = SplitMix64(seed: seed)
         let strategy = SyncStrategy.all[Int(seed % UInt64(SyncStrategy.all.count))]
         // Best match knows nobody, so there is nobody to verify.
         let mode: VerificationSettings.Mode =
-            strategy == .bestMatch ? .off : pick(VerificationSettings.Mode.allCases)
+            strategy == .bestMatch ? .off : VerificationSettings.Mode.allCases.randomElement(using: &random) ?? .off
         app = AppSettings(
             id: "support", sync: SyncSettings.defaults(of: strategy), verification: Fixture.settings(mode, .userId))
+        self.random = random
     }
 
     mutating func step() {

@@ -40,7 +40,7 @@ enum IdentityCalls {
 
     /// A logout names its device by identities; the vendor refuses one without any (S3).
     @Sendable static func leaving(_ content: RequestContent) throws(APIFailure) -> JSONValue {
-        guard try knownIdentities(content.body).values.contains(where: { $0 != .null }) else {
+        guard try knownIdentities(content.body).members.contains(where: { $0.value != .null }) else {
             throw APIFailure(Rejection(.lookupError))
         }
         return try person(content)
