@@ -521,6 +521,54 @@ def test_an_address_has_its_part_of_the_connections(gateway_deployment: GatewayD
         assert gateway.stop() == 0
 
 
+def test_another_client_waits_for_less_than_a_second_beside_4000_connections_of_one(
+    gateway_deployment: GatewayDeployment, service: StandIn
+) -> None:
+    """They say nothing, and what is closed is opened again."""
+    gateway = gateway_deployment.gateway(GATEWAY_TRUSTED_PROXIES="none", GATEWAY_CLIENT_TIMEOUT_SECONDS="300")
+    gateway.start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    client = gateway.client
+    hogs: list[socket.socket] = []
+    stop = threading.Event()
+
+    def other() -> float:
+        started = time.monotonic()
+        with socket.create_connection((client.host, client.port), 20, source_address=("127.0.0.2", 0)) as connection:
+            connection.sendall(head(len(BODY)) + BODY)
+            assert answers_of(connection.recv(65536)) == [200]
+        return time.monotonic() - started
+
+    def open_again() -> None:
+        for number in range(len(hogs)):
+            if stop.wait(0.005):
+                return
+            hogs[number].close()
+            hogs[number] = connect(client)
+
+    hogging = threading.Thread(target=open_again)
+    try:
+        for _ in range(4000):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex((client.host, client.port))
+            hogs.append(connection)
+        # The kernel has made the connections; the gateway takes them in their order, and so does whoever comes now.
+        flooded = other()
+        until(lambda: gateway.metric("process_connections_given_up_total") >= 3000, 60, "the flood is over")
+        hogging.start()
+        waits = [other() for _ in range(50)]
+        print(f"beside 4,000 the slowest of {len(waits)}: {max(waits):.3f} s; right behind their flood {flooded:.3f} s")
+        assert max(waits) < 1, waits
+    finally:
+        stop.set()
+        if hogging.ident:
+            hogging.join()
+        for connection in hogs:
+            connection.close()
+        assert gateway.stop() == 0
+
+
 def test_the_health_port_answers_whatever_else_is_connected(gateway: Gateway) -> None:
     """200 connections that say nothing, and 200 whose heads drip."""
     connections: list[socket.socket] = []

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Observability
@@ -53,5 +54,64 @@ import Testing
         let again = (0..<2).map { _ in Client() }
         for client in again { _ = client.enter(connections) }
         #expect(again.map(\.isOpen) == [true, true])
+    }
+
+    /// Also where all are idle and each new one has another one closed.
+    @Test func aFloodIsDealtWithQuickly() {
+        let connections = connections(limit: 4000, limitOfOwner: 2000)
+        let others = (0..<2000).map { _ in Client().enter(connections, of: nil) }
+        let taken = ContinuousClock().measure {
+            for number in 0..<20_000 {
+                _ = Client().enter(connections)
+                connections.isBusy(others[number % 2000])
+                connections.isIdle(others[number % 2000])
+            }
+        }
+        #expect(connections.count == 4000 && taken < .seconds(10), "took \(taken)")
+    }
+
+    /// The same as a list that is looked through does.
+    @Test(arguments: 0..<100) func theModelAgrees(_ number: UInt64) {
+        struct Known {
+            var client: Client
+            var place: Connections.Place
+            var owner: String?
+            /// `nil` while it is answered.
+            var idleSince: Int?
+        }
+        var random = SplitMix64(seed: testSeed &+ number)
+        let connections = connections(limit: 8, limitOfOwner: 3)
+        var all: [Known] = []
+        for turn in 0..<200 {
+            let chosen = all.indices.randomElement(using: &random)
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0...2:
+                let (client, owner) = (Client(), ["one", "two", nil].randomElement(using: &random) ?? nil)
+                let place = client.enter(connections, of: owner)
+                all.append(Known(client: client, place: place, owner: owner, idleSince: turn))
+                let ofOwner = all.filter { $0.owner == owner }
+                let crowd = owner != nil && ofOwner.count > 3 ? ofOwner : all.count > 8 ? all : []
+                let last = crowd.filter { $0.idleSince != nil }.min { $0.idleSince ?? 0 < $1.idleSince ?? 0 }
+                if let last {
+                    #expect(!last.client.isOpen)
+                    all.removeAll { $0.client === last.client }
+                    // It notices later, and is no more by then.
+                    connections.isIdle(last.place)
+                    connections.leave(last.place)
+                }
+            case 3:
+                guard let chosen else { continue }
+                connections.isBusy(all[chosen].place)
+                all[chosen].idleSince = nil
+            case 4:
+                guard let chosen else { continue }
+                connections.isIdle(all[chosen].place)
+                all[chosen].idleSince = turn
+            default:
+                guard let chosen else { continue }
+                connections.leave(all.remove(at: chosen).place)
+            }
+            #expect(connections.count == all.count && all.allSatisfy(\.client.isOpen))
+        }
     }
 }

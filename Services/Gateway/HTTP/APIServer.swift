@@ -43,7 +43,7 @@ struct APIServer: Service {
                 logsClients: configuration.logsClients, logger: logger),
             server: try configuration.tls.map { try .tls(http, tlsConfiguration: Self.tls($0)) } ?? http,
             configuration: ApplicationConfiguration(
-                address: .hostname(host, port: configuration.port), backlog: 1024,
+                address: .hostname(host, port: configuration.port), backlog: Connections.backlog,
                 // Those that have to go are closed by event loops that may be busy: descriptors are bounded all the same.
                 availableConnectionsDelegate: MaximumAvailableConnections(
                     configuration.maxConnections + configuration.maxConnections / 8 + 64, logger: logger)),

@@ -68,10 +68,15 @@ public final class WakeUp: Sendable {
     }
 
     /// Has librdkafka signal whenever the queue goes from empty to not empty. `self` must outlive the queue's client.
-    func watch(_ queue: OpaquePointer?) {
-        guard let queue else { return }
+    func watch(_ queue: OpaquePointer) {
         var byte: UInt8 = 1
         rd_kafka_queue_io_event_enable(queue, writeEnd, &byte, 1)
+    }
+
+    /// The same, for a queue that the caller was given to keep and does not need.
+    func watch(giving queue: OpaquePointer?) {
+        guard let queue else { return }
+        watch(queue)
         rd_kafka_queue_destroy(queue)
     }
 }

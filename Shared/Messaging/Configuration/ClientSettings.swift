@@ -71,17 +71,20 @@ enum ClientRole: CaseIterable {
         "log.connection.close": "false",
     ]
 
-    /// One 8 MiB message must fit through; librdkafka wants the receive limit above the fetch limit. The session is
+    /// What is fetched ahead counts for each partition of a group's member: so much that a broker which waits for other
+    /// partitions' news (`fetch.wait.max.ms`) does not keep the loop waiting, and so little that all partitions together
+    /// fit into memory. A larger message than `fetch.message.max.bytes` comes alone, and one of 8 MiB must fit through;
+    /// librdkafka wants the receive limit above the fetch limit. The session is
     /// as short as a broker allows by default, because being thrown out is harmless (the database says who owns a
     /// partition) and because its end is waited for: by the partitions of a killed replica, and by a whole group after
     /// a broker was away for longer, since the broker still counts its members of before.
     private static let consumerDefaults = [
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
-        "fetch.wait.max.ms": "500",
-        "queued.min.messages": "10000",
-        "queued.max.messages.kbytes": "16384",
-        "fetch.message.max.bytes": "9437184",
+        "fetch.wait.max.ms": "250",
+        "queued.min.messages": "2500",
+        "queued.max.messages.kbytes": "2048",
+        "fetch.message.max.bytes": "1048576",
         "fetch.max.bytes": "16777216",
         "receive.message.max.bytes": "100000000",
         "allow.auto.create.topics": "false",

@@ -30,7 +30,8 @@ public protocol RecordConsumer: AnyObject {
 /// is read, and no rebalance is answered, except inside `poll` and `close`; a consumer that does not poll for
 /// `max.poll.interval.ms` (5 minutes) loses its partitions.
 ///
-/// **Ordering.** Records of one partition come in the order of their offsets. Between partitions there is no order.
+/// **Ordering.** Records of one partition come in the order of their offsets. Between partitions there is no order, but no
+/// partition waits for another: of what a poll returns, each that has records has an equal share.
 ///
 /// **Offsets.** Nothing is committed unless ``commit(_:wait:)`` is called.
 public final class KafkaConsumer: RecordConsumer {
@@ -40,6 +41,8 @@ public final class KafkaConsumer: RecordConsumer {
     let handle: ClientHandle
     let logger: Logger
     let rebalancer: Rebalancer
+    let queues: PartitionQueues
+    private let wakeUp: WakeUp
     private var reader = RecordReader()
     private let subscribed = ContinuousClock.now
     /// Set when closing is over. While it goes on the handler may still commit.
@@ -50,8 +53,10 @@ public final class KafkaConsumer: RecordConsumer {
     /// `handler` inside a later `poll`. Topics that do not exist are not created; they are picked up when they appear.
     ///
     /// - Parameter handler: held weakly. Without it, partitions start at the group's committed offsets.
-    /// - Parameter wakeUp: signalled when there is something to poll after there was nothing.
-    /// - Throws: ``KafkaConfigurationError`` for settings, ``KafkaError`` for a subscription that is refused.
+    /// - Parameter wakeUp: signalled when there is something to poll after there was nothing. A poll that waits waits for
+    ///   it. Without one the consumer has its own.
+    /// - Throws: ``KafkaConfigurationError`` for settings, ``KafkaError`` for a subscription that is refused, and for a
+    ///   process without file descriptors.
     public init(
         configuration: KafkaConfiguration,
         groupID: String,
@@ -65,13 +70,17 @@ public final class KafkaConsumer: RecordConsumer {
         self.logger = logger
         let callbacks = ClientCallbacks(logger: logger)
         let statistics = StatisticsReporter(clientID: configuration.clientID, role: .consumer, group: groupID)
+        let wakeUp = try wakeUp ?? WakeUp()
+        self.wakeUp = wakeUp
         callbacks.statistics = statistics
         callbacks.wakeUp = wakeUp
         handle = try ClientHandle(role: .consumer, configuration: configuration, groupID: groupID, callbacks: callbacks)
-        rebalancer = Rebalancer(client: handle.pointer, handler: handler, statistics: statistics, logger: logger)
+        queues = PartitionQueues(client: handle.pointer, wakeUp: wakeUp)
+        rebalancer = Rebalancer(
+            client: handle.pointer, queues: queues, handler: handler, statistics: statistics, logger: logger)
         callbacks.rebalance = { [weak rebalancer] code, list in rebalancer?.handle(code, list) }
         rd_kafka_poll_set_consumer(handle.pointer)
-        wakeUp?.watch(rd_kafka_queue_get_consumer(handle.pointer))
+        wakeUp.watch(giving: rd_kafka_queue_get_consumer(handle.pointer))
         guard let list = PartitionList(topics: topics) else { throw KafkaError(code: KafkaError.Code.fatal) }
         let code = rd_kafka_subscribe(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
@@ -104,7 +113,8 @@ public final class KafkaConsumer: RecordConsumer {
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
 
-    /// Waits for the first record, at most `timeout`, then takes what is there without waiting.
+    /// Waits for the first record, at most `timeout`, then takes what is there without waiting, of each partition an
+    /// equal share.
     ///
     /// Returns early with fewer records when ``maxBytes`` are reached. Records of a partition that is no longer ours when
     /// `poll` returns are not among them. An empty answer means that nothing came in time.
@@ -118,33 +128,45 @@ public final class KafkaConsumer: RecordConsumer {
         try checkUsable()
         let deadline = Deadline(after: timeout)
         var records: [KafkaRecord] = []
-        var bytes = 0
-        var wait = timeout
-        while records.count < maxRecords, bytes < maxBytes {
-            let message = rd_kafka_consumer_poll(handle.pointer, wait.kafkaMilliseconds)
-            // Draining one message at a time costs the same as the batch call and tells exactly which records were
-            // read before a rebalance; the batch call cannot, and waits for its whole time-out.
-            rebalancer.tracker.discardRemoved(from: &records)
-            if let refusal = rebalancer.refusal {
-                if let message { rd_kafka_message_destroy(message) }
-                throw refusal
+        while true {
+            try serve(maxRecords, &records)
+            try queues.take((maxRecords - records.count, maxBytes)) { message throws(KafkaError) in
+                try read(message, &records)
             }
-            guard let message else {
-                if !records.isEmpty || deadline.isOver { break }
-                wait = deadline.remaining
-                continue
-            }
-            defer { rd_kafka_message_destroy(message) }
-            if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
-                try note(message)
-            } else if let record = reader.read(message, assignment: rebalancer.tracker) {
-                bytes += (record.key?.count ?? 0) + (record.value?.count ?? 0)
-                records.append(record)
-            }
-            wait = records.isEmpty ? deadline.remaining : .zero
+            if !records.isEmpty || deadline.isOver { break }
+            wakeUp.wait(timeout: min(deadline.remaining, Self.longestWait))
         }
         if !rebalancer.errors.isEmpty { reviewErrors(records) }
         return records
+    }
+
+    /// Not everything that is to be done signals.
+    private static var longestWait: Duration { .seconds(1) }
+
+    /// Does what comes beside the partitions' records: rebalances and other calls back, and errors.
+    private func serve(_ maxRecords: Int, _ records: inout [KafkaRecord]) throws(KafkaError) {
+        while records.count < maxRecords {
+            let message = rd_kafka_consumer_poll(handle.pointer, 0)
+            defer { if let message { rd_kafka_message_destroy(message) } }
+            rebalancer.tracker.discardRemoved(from: &records)
+            if let refusal = rebalancer.refusal { throw refusal }
+            guard let message else { return }
+            _ = try read(message, &records)
+        }
+    }
+
+    /// Takes in a message, which may be an error.
+    /// - Returns: how many bytes it has.
+    private func read(
+        _ message: UnsafeMutablePointer<rd_kafka_message_t>, _ records: inout [KafkaRecord]
+    ) throws(KafkaError) -> Int {
+        if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+            try note(message)
+            return 0
+        }
+        guard let record = reader.read(message, assignment: rebalancer.tracker) else { return 0 }
+        records.append(record)
+        return (record.key?.count ?? 0) + (record.value?.count ?? 0)
     }
 
     /// Leaves the group and ends the client. The handler is told about the partitions that are given up.

@@ -42,13 +42,20 @@ final class Rebalancer {
     private(set) var hasBeenAssigned = false
 
     private let client: OpaquePointer
+    private let queues: PartitionQueues
     private weak var handler: (any RebalanceHandler)?
     private let statistics: StatisticsReporter
     private let logger: Logger
 
-    /// - Parameter client: owned by the caller, who polls it only while it lives.
-    init(client: OpaquePointer, handler: any RebalanceHandler, statistics: StatisticsReporter, logger: Logger) {
+    /// - Parameters:
+    ///   - client: owned by the caller, who polls it only while it lives.
+    ///   - queues: are opened and closed with what is assigned.
+    init(
+        client: OpaquePointer, queues: PartitionQueues, handler: any RebalanceHandler, statistics: StatisticsReporter,
+        logger: Logger
+    ) {
         self.client = client
+        self.queues = queues
         self.handler = handler
         self.statistics = statistics
         self.logger = logger
@@ -104,6 +111,7 @@ final class Rebalancer {
         for (index, partition) in partitions.enumerated() {
             list.elements[index].offset = starts[partition] ?? Int64(RD_KAFKA_OFFSET_INVALID)
         }
+        queues.open(partitions)
         if isCooperative {
             if !check(rd_kafka_incremental_assign(client, list)), let none = PartitionList(topics: []) {
                 // The group waits for an answer, if only to be left.
@@ -141,6 +149,7 @@ final class Rebalancer {
     }
 
     private func remove(_ partitions: [TopicPartition]) {
+        queues.close(partitions)
         tracker.remove(partitions)
         errors.removed(partitions)
         statistics.assignment = tracker.partitions

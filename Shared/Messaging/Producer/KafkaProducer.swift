@@ -85,7 +85,7 @@ public final class KafkaProducer: RecordProducer {
         callbacks.deliveries = collector
         callbacks.wakeUp = wakeUp
         handle = try ClientHandle(role: .producer, configuration: configuration, callbacks: callbacks)
-        wakeUp?.watch(rd_kafka_queue_get_main(handle.pointer))
+        wakeUp?.watch(giving: rd_kafka_queue_get_main(handle.pointer))
         messageMaxBytes = try handle.number("message.max.bytes")
         topics = TopicHandles(client: handle.pointer, collector: collector)
         self.logger = logger

@@ -15,33 +15,89 @@ package final class Connections: Sendable {
         fileprivate let close: @Sendable () -> Void
         /// Whose connections are counted together; `nil` when those of its client are not counted.
         fileprivate let owner: String?
-        /// At which turn it became idle; `busy` while an answer is owed.
-        fileprivate let idleSince: Atomic<Int>
 
-        fileprivate static let busy = Int.max
-
-        fileprivate init(owner: String?, turn: Int, close: @escaping @Sendable () -> Void) {
+        fileprivate init(owner: String?, close: @escaping @Sendable () -> Void) {
             self.close = close
             self.owner = owner
-            idleSince = Atomic(turn)
         }
+    }
+
+    /// Idle connections in the order in which they became idle. Nothing is looked through: under a flood of connections
+    /// each new one asks for the first.
+    private struct Line {
+        private var places: [Int: Place] = [:]
+        /// Nobody stands before this number.
+        private var first = 0
+        private var next = 0
+
+        /// - Returns: the number in the line.
+        mutating func join(_ place: Place) -> Int {
+            if places.isEmpty { first = next }
+            places[next] = place
+            next += 1
+            return next - 1
+        }
+
+        mutating func leave(_ number: Int) { places[number] = nil }
+
+        /// Who is idle for the longest. Each number is passed once.
+        mutating func longest() -> Place? {
+            if places.isEmpty { return nil }
+            while places[first] == nil { first += 1 }
+            return places[first]
+        }
+    }
+
+    /// Those of an owner.
+    private struct Owned {
+        var count = 0
+        var idle = Line()
+    }
+
+    /// Where a connection stands in the line of all, and in its owner's: nowhere while an answer is owed.
+    private struct Standing {
+        let place: Place
+        var ofAll: Int?
+        var ofOwner: Int?
     }
 
     private struct State {
-        var places: [ObjectIdentifier: Place] = [:]
-        var counts: [String: Int] = [:]
+        var places: [ObjectIdentifier: Standing] = [:]
+        var idle = Line()
+        var owned: [String: Owned] = [:]
+
+        mutating func add(_ place: Place) {
+            places[ObjectIdentifier(place)] = Standing(place: place)
+            if let owner = place.owner { owned[owner, default: Owned()].count += 1 }
+            isIdle(place)
+        }
 
         mutating func remove(_ place: Place) {
+            isBusy(place)
             guard places.removeValue(forKey: ObjectIdentifier(place)) != nil, let owner = place.owner else { return }
-            counts[owner] = counts[owner].flatMap { $0 > 1 ? $0 - 1 : nil }
+            owned[owner]?.count -= 1
+            if owned[owner]?.count == 0 { owned[owner] = nil }
         }
 
-        func longestIdle(of owner: String? = nil) -> Place? {
-            let idle = places.values.lazy.map { (place: $0, since: $0.idleSince.load(ordering: .relaxed)) }
-                .filter { $0.since != Place.busy && (owner == nil || $0.place.owner == owner) }
-            return idle.min { $0.since < $1.since }?.place
+        /// Goes to the end of the lines, unless it has lost its place.
+        mutating func isIdle(_ place: Place) {
+            isBusy(place)
+            guard places[ObjectIdentifier(place)] != nil else { return }
+            places[ObjectIdentifier(place)] = Standing(
+                place: place, ofAll: idle.join(place), ofOwner: place.owner.flatMap { owned[$0]?.idle.join(place) })
+        }
+
+        mutating func isBusy(_ place: Place) {
+            guard let standing = places[ObjectIdentifier(place)] else { return }
+            if let number = standing.ofAll { idle.leave(number) }
+            if let number = standing.ofOwner, let owner = place.owner { owned[owner]?.idle.leave(number) }
+            places[ObjectIdentifier(place)] = Standing(place: place)
         }
     }
+
+    /// Connections that the kernel has made and the server has not accepted yet; the kernel cuts it to its own limit. Where
+    /// they are one too many, it drops the client's first packet, which is sent again after a whole second.
+    package static let backlog = 4096
 
     /// In metrics.
     private let server: String
@@ -50,8 +106,6 @@ package final class Connections: Sendable {
     /// Whose a connection from an address is.
     let owner: @Sendable (SocketAddress?) -> String?
     private let state = Mutex(State())
-    /// Orders what becomes idle; no clock is needed for that.
-    private let turns = Atomic(0)
 
     /// - Parameters:
     ///   - server: its name in metrics.
@@ -73,15 +127,15 @@ package final class Connections: Sendable {
     /// Takes a place for a new connection. Where that is one too many, the longest idle connection is closed: of the same
     /// owner, when the owner has too many. When none is idle, the new one is.
     func enter(of owner: String?, close: @escaping @Sendable () -> Void) -> Place {
-        let place = Place(owner: owner, turn: nextTurn(), close: close)
+        let place = Place(owner: owner, close: close)
         let surplus: Place? = state.withLock { state in
-            state.places[ObjectIdentifier(place)] = place
-            if let owner = place.owner { state.counts[owner, default: 0] += 1 }
+            state.add(place)
             var surplus: Place?
-            if let owner = place.owner, state.counts[owner, default: 0] > limitOfOwner {
-                surplus = state.longestIdle(of: owner) ?? place
+            // The new one counts as idle, and goes where nobody else is.
+            if let owner, state.owned[owner]?.count ?? 0 > limitOfOwner {
+                surplus = state.owned[owner]?.idle.longest()
             } else if state.places.count > limit {
-                surplus = state.longestIdle() ?? place
+                surplus = state.idle.longest()
             }
             // It holds its place no longer, whenever its event loop gets round to closing it.
             if let surplus { state.remove(surplus) }
@@ -96,9 +150,7 @@ package final class Connections: Sendable {
 
     func leave(_ place: Place) { state.withLock { $0.remove(place) } }
 
-    func isBusy(_ place: Place) { place.idleSince.store(Place.busy, ordering: .relaxed) }
+    func isBusy(_ place: Place) { state.withLock { $0.isBusy(place) } }
 
-    func isIdle(_ place: Place) { place.idleSince.store(nextTurn(), ordering: .relaxed) }
-
-    private func nextTurn() -> Int { turns.add(1, ordering: .relaxed).newValue }
+    func isIdle(_ place: Place) { state.withLock { $0.isIdle(place) } }
 }

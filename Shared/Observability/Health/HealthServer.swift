@@ -89,7 +89,7 @@ public struct HealthServer: Service {
             server: ClientChannel.server(
                 connections: Connections(server: "health", limit: Self.maxConnections), timeout: .seconds(30)),
             configuration: ApplicationConfiguration(
-                address: .hostname(host, port: port), backlog: 64,
+                address: .hostname(host, port: port), backlog: Connections.backlog,
                 availableConnectionsDelegate: MaximumAvailableConnections(2 * Self.maxConnections, logger: logger)),
             onServerRunning: { channel in
                 if let port = channel.localAddress?.port { onBound(port) }

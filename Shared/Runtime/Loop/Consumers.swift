@@ -43,7 +43,7 @@ package final class Consumers {
         return isClosed.allSatisfy { $0 }
     }
 
-    /// Takes what is there, at most `limit` records; when there is nothing, waits for something to come, at most
+    /// Takes what is there, at most `limit` records, of each topic an equal share; when there is nothing, waits for something to come, at most
     /// `timeout`.
     /// - Throws: `KafkaError` when a consumer failed for good.
     func poll(limit: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
@@ -56,9 +56,10 @@ package final class Consumers {
     private func take(_ limit: Int) throws(KafkaError) -> [KafkaRecord] {
         first = (first + 1) % max(1, all.count)
         var records: [KafkaRecord] = []
-        for place in all.indices where records.count < limit {
-            let input = all[(first + place) % all.count]
-            records += try consumers[input.topic]?.poll(maxRecords: limit - records.count, timeout: .zero) ?? []
+        try Shares.deal(limit, among: all.count, first: first) { place, share, _ throws(KafkaError) in
+            let taken = try consumers[all[place].topic]?.poll(maxRecords: share, timeout: .zero) ?? []
+            records += taken
+            return taken.count
         }
         return records
     }

@@ -18,7 +18,7 @@ import Testing
         let consumer = try settings(configuration, .consumer)
         #expect(consumer["reconnect.backoff.ms"] == "1")
         #expect(consumer["fetch.wait.max.ms"] == "2")
-        #expect(consumer["queued.min.messages"] == "10000")
+        #expect(consumer["queued.min.messages"] == "2500")
     }
 
     @Test func theGuaranteesAreAlwaysThere() throws {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Foundation
 import Testing
 
 @testable import Messaging
@@ -111,6 +112,33 @@ import Testing
         }
         #expect(total == 50)
         #expect(sizes.allSatisfy { $0 <= 3 })
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    /// What has been fetched of one partition is not in the way of another.
+    @Test func aPartitionDoesNotWaitForAnothersBacklog() throws {
+        let broker = try TestBroker(["in": 2])
+        defer { broker.close() }
+        let topic = broker.topic("in")
+        let producer = try broker.producer()
+        try producer.deliver((0..<2000).map { _ in Record(topic: topic, value: [0], partition: 0) })
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady)
+        var backlog = try consumer.join(2).count
+        try wait(until: backlog > 0) { backlog += try consumer.poll(maxRecords: 10, timeout: .milliseconds(100)).count }
+        try producer.deliver((0..<20).map { _ in Record(topic: topic, value: [1], partition: 1) })
+        var records: [KafkaRecord] = []
+        var largest = 0
+        try wait(until: records.count(where: { $0.topicPartition.partition == 1 }) == 20) {
+            let polled = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
+            let others = polled.count { $0.topicPartition.partition == 1 }
+            // One that is alone may have all of it.
+            largest = max(largest, polled.count - others > 0 ? others : 0)
+            records += polled
+            Thread.sleep(forTimeInterval: 0.05)
+        }
+        #expect(backlog + records.count < 1000 && largest <= 5)
         consumer.close(timeout: .seconds(20))
         producer.close(timeout: .seconds(5))
     }

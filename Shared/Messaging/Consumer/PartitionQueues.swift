@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CLibrdkafka
+import Contracts
+
+/// What librdkafka has fetched of each assigned partition, each partition's apart. In the one queue that librdkafka uses
+/// otherwise, a record waits for all that was fetched before it, of whichever partition.
+///
+/// Confined to the thread that polls.
+final class PartitionQueues {
+    private let client: OpaquePointer
+    private let wakeUp: WakeUp
+    private var queues: [(partition: TopicPartition, queue: OpaquePointer)] = []
+    /// Which queue is asked first: each in turn.
+    private var first = 0
+
+    /// - Parameter client: owned by the caller. All queues must be closed before it ends.
+    init(client: OpaquePointer, wakeUp: WakeUp) {
+        self.client = client
+        self.wakeUp = wakeUp
+    }
+
+    /// Keeps the partitions' records apart from now on. To be called before they are assigned: what is in librdkafka's
+    /// common queue by then stays there.
+    func open(_ partitions: [TopicPartition]) {
+        close(partitions)
+        for partition in partitions {
+            // Without a queue of its own, a partition is read from the common one.
+            guard let queue = rd_kafka_queue_get_partition(client, partition.topic, partition.partition) else {
+                continue
+            }
+            rd_kafka_queue_forward(queue, nil)
+            wakeUp.watch(queue)
+            queues.append((partition, queue))
+        }
+    }
+
+    func close(_ partitions: some Collection<TopicPartition>) {
+        if partitions.isEmpty { return }
+        for (partition, queue) in queues where partitions.contains(partition) { rd_kafka_queue_destroy(queue) }
+        queues.removeAll { partitions.contains($0.partition) }
+    }
+
+    /// To be called when reading begins anew: librdkafka does not signal what comes to a queue that it has emptied
+    /// itself.
+    func watchAgain(_ partitions: Set<TopicPartition>) {
+        for (partition, queue) in queues where partitions.contains(partition) { wakeUp.watch(queue) }
+    }
+
+    /// Takes what is there, of each partition an equal share.
+    /// - Parameters:
+    ///   - limits: messages and bytes.
+    ///   - read: is lent each message, and says how many bytes it has.
+    func take(
+        _ limits: (count: Int, bytes: Int),
+        read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
+    ) throws(KafkaError) {
+        if queues.isEmpty { return }
+        first = (first + 1) % queues.count
+        var bytes = limits.bytes
+        try Shares.deal(limits.count, among: queues.count, first: first) { place, share, waiting throws(KafkaError) in
+            let queue = queues[place].queue
+            // Of the bytes, too, nobody gets all.
+            var room = max(1, bytes / waiting)
+            var taken = 0
+            // Asking an empty queue for a message costs a system call.
+            while taken < share, room > 0, bytes > 0, rd_kafka_queue_length(queue) > 0,
+                let message = rd_kafka_consume_queue(queue, 0)
+            {
+                defer { rd_kafka_message_destroy(message) }
+                let size = try read(message)
+                bytes -= size
+                room -= size
+                taken += 1
+            }
+            return taken
+        }
+    }
+}
