@@ -193,6 +193,8 @@ extension SyncDecider {
             }
             if device.anonymous.map(mpids.contains) == true { after.anonymous = nil }
             after.users.removeAll { mpids.contains($0.mpid) || draft.profile($0.mpid)?.isErased != false }
+            // What it is known by was said of who is erased (S87). Whoever uses it next says it again.
+            after.identities = []
             // A device on which nobody else was seen is forgotten with its id, which often is an identity's value.
             if after.isUnused { after = DeviceRecord(key: after.key) }
             draft.put(after)

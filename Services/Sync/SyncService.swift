@@ -61,6 +61,12 @@ public struct SyncService: CommandService {
             erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
         }
         state.load(try store.certificates(wanted.certificates.union(ended)))
+        // Whoever went with an erased profile has the same certificate, which is written again for all of them (S97).
+        let together = Set(
+            state.certificates.values.flatMap { row in
+                row.certificate.subject.mpids.map { Profile.Key(app: row.key.app, id: $0) }
+            })
+        state.load(try store.certificates(together.subtracting(state.certificates.keys)))
         state.load(erased: try store.erased(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {

@@ -49,7 +49,7 @@ extension SyncDecider {
         draft.put(profile)
 
         let isKnown = profile.isKnown(settings)
-        place(device, profile, &draft)
+        place(&device, profile, &draft)
         var rule = choice.rule
         if choice.mpid != nil, known?.isKnown(settings) == false, isKnown { rule = .converted }
         let isEphemeral = profile.isEphemeral(settings)
@@ -71,8 +71,7 @@ extension SyncDecider {
     }
 
     /// S13.
-    private func place(_ device: DeviceRecord, _ profile: Profile, _ draft: inout Draft) {
-        var device = device
+    private func place(_ device: inout DeviceRecord, _ profile: Profile, _ draft: inout Draft) {
         let isKnown = profile.isKnown(settings)
         if isKnown, device.anonymous == profile.mpid { device.anonymous = nil }
         if !isKnown { device.anonymous = profile.mpid }

@@ -17,6 +17,11 @@ extension VerificationDecider {
             saga.userID.map(userIDs.contains) == true || saga.email.map(emails.contains) == true
         }
         let sessions = state.sessions(app: app.id, of: Set(command.mpids))
+        let forwards = Set(ended.map(\.forwardID))
+        /// Whether other logins or logouts of the device are on their way.
+        func isBusy(_ device: DeviceID) -> Bool {
+            !state.sagas(app: app.id) { $0.deviceID == device && !forwards.contains($0.forwardID) }.isEmpty
+        }
         var decision = Decision(
             .succeeded(
                 ErasureCertificate(
@@ -27,10 +32,16 @@ extension VerificationDecider {
         decision.settlements = ended.map { Settlement($0.command, .rejected(Self.erased)) }
         for session in sessions {
             var session = session
-            let device = session.deviceID
-            let isBusy = !state.sagas(app: app.id) { $0.deviceID == device }.isEmpty
-            decision.events += session.forgetUser(isKept: isBusy)
-            decision.changes.append(isBusy ? .session(session) : .removed(session))
+            let isKept = isBusy(session.deviceID)
+            decision.events += session.forgetUser(isKept: isKept)
+            decision.changes.append(isKept ? .session(session) : .removed(session))
+        }
+        // What was heard while only the erased logins were on their way is true now (V73).
+        let others = Set(ended.map(\.deviceID)).subtracting(sessions.map(\.deviceID)).sorted()
+        for device in others where !isBusy(device) {
+            guard var session = state.session(app: app.id, deviceID: device), session.heard != nil else { continue }
+            decision.events += session.followHeard()
+            decision.changes.append(.session(session))
         }
         if !command.mpids.isEmpty {
             decision.changes.append(.erased(app: app.id, command.mpids))

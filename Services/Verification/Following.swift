@@ -40,11 +40,8 @@ extension VerificationDecider {
         guard var session = state.session(app: context.app.id, deviceID: deviceID), move.number > session.move,
             move.number > session.heard?.number ?? 0
         else { return decision }
-        if isBusy(deviceID, but: nil) {
-            session.heard = move
-        } else {
-            decision.events = session.follow(move)
-        }
+        session.heard = move
+        if !isBusy(deviceID, but: nil) { decision.events = session.followHeard() }
         decision.changes.append(.session(session))
         return decision
     }

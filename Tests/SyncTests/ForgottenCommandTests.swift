@@ -94,6 +94,34 @@ import Testing
         #expect(waiting.count == 1 && waiting[0].contains(mpids[1].description))
     }
 
+    /// S97. A source goes with whom it was aliased into, and whoever erases one of them again finds one certificate.
+    @Test(arguments: SQLEngine.allCases) func whoWentTogetherIsErasedAgain(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.link))
+        func run(_ command: SyncCommand) throws -> SyncDecider.Decision {
+            world.count += 1
+            return try store.run([RandomCommands.Step(command: command, context: world.context)])[0]
+        }
+        let mpids = try ["1", "2"].map { value in
+            let request = SyncRequest(deviceId: DeviceID("d\(value)"), knownIdentities: ["ios_idfv": value])
+            guard case .sync(let result) = Answer(try run(.move(.identify, request)).outcome) else {
+                throw Unexpected()
+            }
+            return result.mpid
+        }
+        let alias = AliasUsers(
+            sourceMPID: mpids[0], destinationMPID: mpids[1], startUnixtimeMs: World.start - 2000,
+            endUnixtimeMs: World.start - 1000)
+        guard case .alias(let waiting) = Answer(try run(.alias(alias)).outcome) else { throw Unexpected() }
+        _ = try run(.applyAlias(ApplyAlias(aliasId: waiting.aliasId, destinationMPID: mpids[1])))
+        for mpid in [mpids[1], mpids[0], mpids[1]] {
+            #expect(Answer(try run(.erase(EraseProfile(mpid: mpid))).outcome) == .pending)
+            #expect(try store.count("certificates") == 2)
+        }
+    }
+
+    private struct Unexpected: Error {}
+
     /// A command that the inbox has forgotten makes another profile: MPIDs are never used twice.
     @Test(arguments: SQLEngine.allCases) func aForgottenCommandGetsTheNextMPID(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)

@@ -116,6 +116,7 @@ extension NaiveSyncModel {
             if let current = device.current, mpids.contains(current) { left.current = nil }
             if let anonymous = device.anonymous, mpids.contains(anonymous) { left.anonymous = nil }
             left.users.removeAll { ghosts.contains($0.mpid) }
+            left.own = []
             if device.current != left.current { left.turn(now) }
             deeds.turns[name] = left.moved
             devices[name] = left

@@ -133,7 +133,7 @@ extension NaiveSyncModel.Device {
     mutating func speak(_ named: [Identity], _ isMeant: Bool) -> [Identity] {
         let news = named.filter { NaiveSyncModel.isOfDevice($0) }
         if news.isEmpty { return isMeant ? own : [] }
-        own = news
+        own = news.sorted { $0.type.rawValue < $1.type.rawValue }
         return []
     }
 }

@@ -172,7 +172,8 @@ import Testing
             devices[entry.key.id] = NaiveSyncModel.Device(
                 current: entry.value.current, anonymous: entry.value.anonymous,
                 users: entry.value.users.map { .init(mpid: $0.mpid, first: $0.firstSeen, last: $0.lastSeen) },
-                own: entry.value.identities, moved: entry.value.lastMove)
+                own: entry.value.identities.sorted { $0.type.rawValue < $1.type.rawValue },
+                moved: entry.value.lastMove)
         }
         // A modify or a search that names a device writes its row, though nothing is known about it.
         try #require(devices.filter { $0.value != .init() } == model.devices, trace)

@@ -36,13 +36,19 @@ extension ServiceStore where Service == SyncService {
         }
     }
 
-    /// What profiles say of themselves: identities, names, the link service's users.
+    /// What profiles say of themselves, and by what devices are known: identities, names, the link service's users.
     func liveTexts() throws -> [String] {
         try database.transaction { transaction in
-            try transaction.query("SELECT identities, name, user_id, link_external_id FROM profiles").flatMap { row in
-                let identities = try WireJSONDecoder().decode([Identity].self, from: Array(row.text(0).utf8))
-                return try identities.map(\.value.text) + (1...3).compactMap { try row.optionalText($0) }
+            func texts(_ identities: String?) throws -> [String] {
+                guard let identities else { return [] }
+                return try WireJSONDecoder().decode([Identity].self, from: Array(identities.utf8)).map(\.value.text)
             }
+            let profiles = "SELECT identities, name, user_id, link_external_id FROM profiles"
+            let said = try transaction.query(profiles).flatMap { row in
+                try texts(row.text(0)) + (1...3).compactMap { try row.optionalText($0) }
+            }
+            let devices = try transaction.query("SELECT identities FROM devices")
+            return try said + devices.flatMap { try texts($0.optionalText(0)) }
         }
     }
 

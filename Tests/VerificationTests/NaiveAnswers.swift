@@ -119,14 +119,16 @@ extension NaiveSessions {
         func folded(_ email: String) -> String { isFolded ? email.lowercased() : email }
         let userIDs = command.userIds.map(\.text)
         let emails = command.emails.map { folded($0.text) }
-        let isBusy = Set(waiting.values.map(\.device))
+        var left: Set<Session.Key> = []
         for (id, begun) in waiting where begun.command.app == app {
             guard
                 begun.userID.map(userIDs.contains) == true || begun.email.map({ emails.contains(folded($0)) }) == true
             else { continue }
             waiting[id] = nil
+            left.insert(begun.device)
             settled[begun.command] = .rejected(.profileErased, with: nil)
         }
+        let isBusy = Set(waiting.values.map(\.device))
         let gone = devices.filter { $0.key.app == app && $0.value.user.map(command.mpids.contains) == true }
         for (key, device) in gone.sorted(by: { $0.key < $1.key }) {
             if isBusy.contains(key) {
@@ -141,6 +143,7 @@ extension NaiveSessions {
             }
             tell(key.id, .ended, .erased, device.user)
         }
+        for key in left.sorted() { catchUp(key) }
         if !command.mpids.isEmpty {
             erased.formUnion(command.mpids.map { Scoped(app: app, id: $0) })
             told.append(SessionsErased(mpids: command.mpids))

@@ -136,7 +136,7 @@ import WireJSON
     static let identityRows = Row.rows(
         """
         enforce | jwt    | pending | verified identityToken | login customerid=captain_planet
-        enforce | empty  | anonymous noIdentifier | session login anonymous | -
+        enforce | empty  | pending | session login anonymous | identify
         enforce | old    | rejected INVALID_IDENTITY_TOKEN | failed INVALID_IDENTITY_TOKEN, session refusal unverified! | -
         enforce | nobody | rejected UID_OR_EMAIL_IS_MANDATORY | failed UID_OR_EMAIL_IS_MANDATORY, session refusal unverified! | -
         enforce | x      | rejected INVALID_IDENTITY_TOKEN | failed INVALID_IDENTITY_TOKEN, session refusal unverified! | -
