@@ -69,6 +69,9 @@ public struct Erasure: Codable, Sendable, Hashable {
 
     public var app: AppID
     public var userID: UserID
+    /// Of the command that began it. The others are told, because whoever came later is somebody else (L63). Records of
+    /// earlier versions have none.
+    let moment: Timestamp?
     var externalID: ExternalID?
     /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
@@ -78,10 +81,12 @@ public struct Erasure: Codable, Sendable, Hashable {
     var waiting: [Waiting] = []
 
     init(
-        app: AppID, userID: UserID, externalID: ExternalID?, installIDs: [InstallID], certificate: ErasureCertificate
+        app: AppID, userID: UserID, moment: Timestamp?, externalID: ExternalID?, installIDs: [InstallID],
+        certificate: ErasureCertificate
     ) {
         self.app = app
         self.userID = userID
+        self.moment = moment
         self.externalID = externalID
         self.installIDs = installIDs
         self.certificate = certificate
@@ -150,14 +155,14 @@ extension LinkDecider {
         guard let person = state.person(userID: command.userId), person.app == app.id else {
             throw Rejection(.userNotFound)
         }
-        var erasure = erasure(of: person)
+        var erasure = erasure(of: person, at: moment)
         if person.isErased, erasure.isOver, erasure.sync != .untold {
             return Decision(.succeeded(erasure.certificate))
         }
         try erasure.add(.init(context.command, .erased))
         erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
-        decision.remove(person, state)
+        decision.remove(person, state, moment)
         decision.tellUser(&erasure, context.forwardID(0))
         decision.tellSync(&erasure, context.forwardID(1))
         decision.changes.append(.erasure(erasure))
@@ -166,7 +171,9 @@ extension LinkDecider {
 
     /// The sync service, which asks, need not be told (L43).
     func forget(_ command: ForgetPerson) throws(Rejection) -> Decision {
-        let erasures = persons(command).map { (person: $0, erasure: erasure(of: $0)) }
+        // The moment of what made the sync service ask.
+        let moment = command.erasedAt ?? moment
+        let erasures = persons(command, at: moment).map { (person: $0, erasure: erasure(of: $0, at: moment)) }
         let begun = erasures.enumerated().filter { $0.element.erasure.user != .done }
         guard !begun.isEmpty else { return Decision(.succeeded(certificate(erasures.map(\.erasure)))) }
         var decision = Decision(.pending(nil))
@@ -174,7 +181,7 @@ extension LinkDecider {
             var erasure = entry.erasure
             let other = erasures.map(\.person.userID).first { $0 != entry.person.userID }
             try erasure.add(.init(context.command, .forgotten(also: other)))
-            decision.remove(entry.person, state)
+            decision.remove(entry.person, state, moment)
             decision.tellUser(&erasure, context.forwardID(number))
             decision.changes.append(.erasure(erasure))
         }
@@ -200,30 +207,31 @@ extension LinkDecider {
 
     private var emptyCertificate: ErasureCertificate {
         ErasureCertificate(
-            requestId: context.command.id, erasedAt: moment, done: .init(),
+            requestId: context.command.id, erasedAt: context.now, done: .init(),
             remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
     }
 
-    /// Whom the sync service means: one person, or two by the two names of one profile.
-    private func persons(_ command: ForgetPerson) -> [Person] {
+    private var moment: Timestamp { Timestamp(milliseconds: context.moment.milliseconds) }
+
+    /// Whom the sync service means: one person, or two by the two names of one profile. The external id was free once its
+    /// person was erased, and whoever was made since is another one (L64).
+    private func persons(_ command: ForgetPerson, at moment: Timestamp) -> [Person] {
         let byUserID = command.userId.flatMap { state.person(userID: $0) }.flatMap { $0.app == app.id ? $0 : nil }
         let byExternalID = command.externalId.flatMap { state.person(app: app.id, externalID: $0) }
+            .flatMap { $0.madeAt ?? .min <= moment.milliseconds ? $0 : nil }
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
     }
 
-    /// The moment of the command, which says what of a person came before its erasure.
-    private var moment: Timestamp { context.now }
-
     /// What is to be done about the person, begun already or not.
-    private func erasure(of person: Person) -> Erasure {
+    private func erasure(of person: Person, at moment: Timestamp) -> Erasure {
         if let begun = state.erasure(of: person.userID) { return begun }
         let installIDs = state.installs(of: person.userID).map(\.id)
         var certificate = emptyCertificate
         certificate.subject.userIds = [person.userID]
         certificate.done = .init(link: .init(persons: 1, installs: installIDs.count), user: .init())
         return Erasure(
-            app: person.app, userID: person.userID, externalID: person.externalID, installIDs: installIDs,
-            certificate: certificate)
+            app: person.app, userID: person.userID, moment: moment, externalID: person.externalID,
+            installIDs: installIDs, certificate: certificate)
     }
 
     // MARK: The others' answers
@@ -287,10 +295,10 @@ extension LinkDecider {
 
 extension LinkDecider.Decision {
     /// Takes the person away, and leaves tombstones.
-    fileprivate mutating func remove(_ person: Person, _ state: LinkState) {
+    fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
         changes.append(.person(person.tombstone))
         guard !person.isErased else { return }
-        changes += state.installs(of: person.userID).map { .install($0.tombstone) }
+        changes += state.installs(of: person.userID).map { .install($0.erased(at: moment)) }
         events.append(UserErased(userId: person.userID))
     }
 
@@ -303,7 +311,8 @@ extension LinkDecider.Decision {
     /// About the first of the installs.
     fileprivate mutating func askUser(_ erasure: inout Erasure, _ forward: CommandID) {
         let installIDs = Array(erasure.installIDs.prefix(Erasure.installsInPart))
-        let command = ForgetUser(userId: erasure.userID, externalId: erasure.externalID, installIds: installIDs)
+        let command = ForgetUser(
+            userId: erasure.userID, externalId: erasure.externalID, installIds: installIDs, erasedAt: erasure.moment)
         forwards.append(Forward(id: forward, command: command))
         erasure.user = .asked(forward: forward)
     }
@@ -311,7 +320,7 @@ extension LinkDecider.Decision {
     fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.sync == .untold || erasure.sync == .refused else { return }
         let command = ForgetProfiles(
-            userId: erasure.userID, externalId: erasure.externalID, erasedAt: erasure.certificate.erasedAt)
+            userId: erasure.userID, externalId: erasure.externalID, erasedAt: erasure.moment)
         forwards.append(Forward(id: forward, command: command))
         erasure.sync = .asked(forward: forward)
         erasure.certificate.completedAt = nil

@@ -52,6 +52,7 @@ extension LinkDecider {
     /// L24, L32.
     func detach(_ command: DetachInstall) throws(Rejection) -> Decision {
         let install = try found(command.installId)  // L5, L6
+        try checkMoment(of: install)
         guard let userID = install.userID else {
             guard install.status != .deleted else { throw Rejection(.installDeleted) }
             // No linker is awaited any longer (L7a).
@@ -97,6 +98,7 @@ extension LinkDecider {
     /// L26.
     func setStatus(_ command: SetInstallStatus) throws(Rejection) -> Decision {
         var install = try found(command.installId)  // L5, L6
+        try checkMoment(of: install)
         guard install.status != command.status else { return Decision(.succeeded(result(install))) }
         guard install.status != .deleted else { throw Rejection(.installDeleted) }
         install.status = command.status

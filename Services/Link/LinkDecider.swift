@@ -58,8 +58,15 @@ public struct LinkDecider {
         throw Rejection(state.isKnown(installID) ? .installDoesNotBelongToApp : .installNotFound)
     }
 
+    /// What was sent before the person on the install was erased brings nobody back. Clocks that differ are no excuse here:
+    /// whoever is refused wrongly can try again in a few seconds, and whoever comes back stays (L62).
+    func checkMoment(of install: Install) throws(Rejection) {
+        if let erasedAt = install.erasedAt, context.moment.milliseconds < erasedAt { throw Rejection(.installDeleted) }
+    }
+
     /// L7.
     func checkStatus(of install: Install) throws(Rejection) {
+        try checkMoment(of: install)
         switch install.status {
         case .enabled: break
         case .disabled: throw Rejection(.installDisabled)
@@ -68,12 +75,12 @@ public struct LinkDecider {
     }
 
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
-    /// that the inbox has forgotten. If its user was erased since, the erasure stands.
+    /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
     func newPerson() throws(Rejection) -> Person {
         if let taken = state.person(userID: context.newUserID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
-        return Person(userID: context.newUserID, app: app.id)
+        return Person(userID: context.newUserID, app: app.id, madeAt: context.moment.milliseconds)
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }

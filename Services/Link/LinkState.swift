@@ -162,11 +162,14 @@ public struct Install: Sendable, Hashable {
     public var turn: Moment?
     /// From whom this install took its person over, the latest first: they get it back if the creation here fails (L50).
     public var superseded: [Superseded] = []
+    /// The moment at which the last person on it was erased, in milliseconds since 1970: what is of before does not count
+    /// any more (L62).
+    public var erasedAt: Int64?
 
     public init(
         id: InstallID, app: AppID, device: Device, status: InstallStatus = .enabled, userID: UserID? = nil,
         activity: Activity = .none, isUsersFirst: Bool = false, isOpen: Bool = false, version: Int64 = 0,
-        turn: Moment? = nil
+        turn: Moment? = nil, erasedAt: Int64? = nil
     ) {
         self.id = id
         self.app = app
@@ -178,12 +181,13 @@ public struct Install: Sendable, Hashable {
         self.isOpen = isOpen
         self.version = version
         self.turn = turn
+        self.erasedAt = erasedAt
     }
 
     public var isActive: Bool { activity == .active }
 
-    /// What is left of an install whose person was erased.
-    var isErased: Bool { status == .deleted && userID == nil && device == Self.noDevice }
+    /// Whether nobody has used the install since its person was erased.
+    var isErased: Bool { erasedAt != nil && userID == nil && device == Self.noDevice }
 
     private static let noDevice = Device(kind: .other, platform: "erased")
 
@@ -200,9 +204,11 @@ public struct Install: Sendable, Hashable {
         return install
     }
 
-    /// What is left of an erased person's install: enough to refuse it for ever, nothing about the person (L36, L37).
-    public var tombstone: Install {
-        Install(id: id, app: app, device: Self.noDevice, status: .deleted, version: version + 1)
+    /// What is left of an erased person's install: nothing about the person, and a phone that can be used again (L36, L62).
+    public func erased(at moment: Timestamp) -> Install {
+        Install(
+            id: id, app: app, device: Self.noDevice, status: status, version: version + 1,
+            erasedAt: max(moment.milliseconds, erasedAt ?? .min))
     }
 }
 
@@ -216,12 +222,17 @@ public struct Person: Sendable, Hashable {
     public var externalID: ExternalID?
     /// An erased person is a tombstone: the id is never used again.
     public var isErased: Bool
+    /// The moment of the command that made the person, in milliseconds since 1970. Unknown for the oldest.
+    public var madeAt: Int64?
 
-    public init(userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false) {
+    public init(
+        userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, madeAt: Int64? = nil
+    ) {
         self.userID = userID
         self.app = app
         self.externalID = externalID
         self.isErased = isErased
+        self.madeAt = madeAt
     }
 
     /// L38.
@@ -287,6 +298,12 @@ public struct LinkStore {
                 "DROP TABLE installs",
                 "ALTER TABLE installs_of_apps RENAME TO installs",
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
+            ]),
+        Migration(
+            number: 104, name: "installs of the erased can be used again",
+            statements: [
+                "ALTER TABLE installs ADD COLUMN erased_at BIGINT",
+                "ALTER TABLE persons ADD COLUMN made_at BIGINT",
             ]),
     ]
 
@@ -360,6 +377,7 @@ extension Install: SQLKeyedRecord {
         try columns.column("is_users_first", &isUsersFirst)
         try columns.column("version", &version)
         try columns.column("is_open", &isOpen)
+        try columns.column("erased_at", &erasedAt)
         var (began, isBrokers) = (turn?.milliseconds, turn?.isBrokers ?? false)
         try columns.column("turn_began", &began)
         try columns.column("turn_is_brokers", &isBrokers)
@@ -383,6 +401,7 @@ extension Person: SQLKeyedRecord {
         try columns.column("external_id", &externalID)
         try columns.written("external_key", externalID.map { TextDigest(of: $0.text) })
         try columns.column("is_erased", &isErased)
+        try columns.column("made_at", &madeAt)
     }
 }
 
@@ -390,7 +409,8 @@ extension Erasure: SQLKeyedRecord {
     public static let table = SQLTable<Erasure>("erasures")
     public static var blank: Erasure {
         let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
-        return Erasure(app: "", userID: "", externalID: nil, installIDs: [], certificate: certificate)
+        return Erasure(
+            app: "", userID: "", moment: nil, externalID: nil, installIDs: [], certificate: certificate)
     }
 
     public var key: UserID { userID }

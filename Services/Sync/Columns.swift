@@ -15,6 +15,9 @@ extension Profile: SQLKeyedRecord {
         try columns.identities("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
+        var made = Optional(madeAt)
+        try columns.column("made_at", &made)
+        madeAt = made ?? firstSeen
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
         var (user, externalID) = (mark?.userID, mark?.externalID)

@@ -143,7 +143,8 @@ struct Draft: IdentityIndex {
         while true {
             let mpid = state.newMPID(context, counter)
             if profile(mpid) == nil {
-                let profile = Profile(app: app, mpid: mpid, seen: now)
+                var profile = Profile(app: app, mpid: mpid, seen: now)
+                profile.madeAt = context.moment.milliseconds
                 put(profile)
                 created = (mpid, rule)
                 return profile

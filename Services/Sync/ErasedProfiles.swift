@@ -53,7 +53,7 @@ extension SyncDecider {
         let draft = Draft(state, context, .forget)
         let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
         let left = holders.filter { profile in
-            profile.mark == nil && profile.firstSeen <= (command.erasedAt ?? context.now).milliseconds
+            profile.mark == nil && profile.madeAt <= command.erasedAt?.milliseconds ?? context.moment.milliseconds
         }
         let mpids = Set(marked.map(\.mpid))
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }

@@ -56,7 +56,7 @@ extension SyncDecider {
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return begin(
-            named, .erase, persons: named.profiles.flatMap { Self.persons($0, persons) }, customerIDs: [],
+            named, .erase, persons: named.profiles.flatMap { self.persons($0, persons) }, customerIDs: [],
             users: persons == .none ? [] : named.profiles.compactMap(\.mark?.userID))
     }
 
@@ -90,14 +90,17 @@ extension SyncDecider {
         state.erasures[context.command].map { Decision(.pending(nil), changes: [.erasure($0)]) }
     }
 
-    /// The link service's persons of a profile.
-    private static func persons(_ profile: Profile, _ which: EraseProfile.Persons) -> [ForgetPerson] {
-        let marked = profile.mark.map { [ForgetPerson(userId: $0.userID)] } ?? []
+    /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
+    private func persons(_ profile: Profile, _ which: EraseProfile.Persons) -> [ForgetPerson] {
+        let moment = Timestamp(milliseconds: context.moment.milliseconds)
+        let marked = profile.mark.map { [ForgetPerson(userId: $0.userID, erasedAt: moment)] } ?? []
         switch which {
         case .none: return []
         case .marked: return marked
         case .byCustomerId:
-            let named = profile.values(of: .customerID).map { ForgetPerson(externalId: ExternalID($0.value.text)) }
+            let named = profile.values(of: .customerID).map {
+                ForgetPerson(externalId: ExternalID($0.value.text), erasedAt: moment)
+            }
             guard let user = marked.first?.userId, var first = named.first else { return marked + named }
             first.userId = user
             return [first] + named.dropFirst()

@@ -16,6 +16,8 @@ public struct Profile: Sendable, Hashable {
     /// Milliseconds since 1970, as all times here.
     public var firstSeen: Int64
     public var lastSeen: Int64
+    /// The moment of the command that made the profile (``Moment``): first seen it is when that is decided (S100).
+    public var madeAt: Int64
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
     public var isOrphaned = false
     /// Nothing is left but the MPID, which is never used again. Always an orphan too.
@@ -39,6 +41,7 @@ public struct Profile: Sendable, Hashable {
         self.mpid = mpid
         firstSeen = seen
         lastSeen = seen
+        madeAt = seen
     }
 
     public var key: Key { Key(app: app, id: mpid) }

@@ -202,6 +202,9 @@ public struct SyncStore {
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
             ]),
+        Migration(
+            number: 108, name: "moments of profiles",
+            statements: ["ALTER TABLE profiles ADD COLUMN made_at BIGINT"]),
     ]
 
     let transaction: any SQLTransaction

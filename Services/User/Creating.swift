@@ -62,7 +62,8 @@ extension UserDecider {
             creation: newCreation(command))
         let question = Creation.Question(want: want, forward: forwardID, expiry: context.expiry)
         let creation = Creation(
-            registration: registration, commands: Beginners(Waiting(context.command)), step: .asking(question))
+            registration: registration, moment: Timestamp(milliseconds: context.moment.milliseconds),
+            commands: Beginners(Waiting(context.command)), step: .asking(question))
         let install = Installation(app: app.id, id: command.installId, .creating(creation))
         return later(install, changes: changes, forwards: [ask(question, creation, install)])
     }

@@ -8,8 +8,7 @@ import Runtime
 extension UserDecider {
     /// U34, U35.
     func forget(_ command: ForgetUser) -> Decision {
-        // The link service has deleted these installs: nothing that goes on there can end otherwise.
-        let named = command.installIds.compactMap { install($0) }
+        let named = command.installIds.compactMap { install($0) }.filter { mayBeHers($0, command) }
         let known = state.installs(app.id, of: command.userId)
         let installs = Set(known + named).sorted { $0.key < $1.key }
         let codes = command.externalId.map { state.codes(app.id, $0) } ?? []
@@ -30,6 +29,16 @@ extension UserDecider {
         decision.changes.append(.user(id: command.userId, isErased: true))  // U36
         if !state.isErased(command.userId) { decision.events.append(UserForgotten(userId: command.userId)) }
         return decision
+    }
+
+    /// Whether what goes on at an install that the link service names may be about the erased user. Whoever is known to be
+    /// somebody else came since, and so did who began later (U90).
+    private func mayBeHers(_ install: Installation, _ command: ForgetUser) -> Bool {
+        if let userID = install.facts.userID { return userID == command.userId }
+        guard case .creating(let creation) = install.state, let moment = creation.moment,
+            let erasedAt = command.erasedAt
+        else { return true }
+        return moment <= erasedAt
     }
 
     /// Why an install has no user any more.

@@ -91,6 +91,8 @@ public struct Creation: Sendable, Hashable {
     }
 
     var registration: Registration
+    /// Of the command that began it (``Moment``). Records of earlier versions have none.
+    var moment: Timestamp?
     var facts = LinkFacts.nothing
     var commands: Beginners
     var step: Step

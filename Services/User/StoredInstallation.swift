@@ -34,6 +34,8 @@ struct StoredInstallation: Codable, Sendable, Hashable {
         /// In milliseconds since 1970, as the deadline is.
         var expiry: Int64?
         var deadline: Int64?
+        /// When the creation began.
+        var moment: Int64?
         var failure: Failure?
         var userID: UserID?
         var isCleaning = false
@@ -149,7 +151,8 @@ extension StoredInstallation {
     ) throws(StorageError) -> Installation.State {
         .creating(
             Creation(
-                registration: try registration(), facts: LinkFacts(facts), commands: try beginners(saga), step: step))
+                registration: try registration(), moment: saga.moment.map { Timestamp(milliseconds: $0) },
+                facts: LinkFacts(facts), commands: try beginners(saga), step: step))
     }
 
     private func linking(_ step: PendingLink.Step, _ saga: Saga) throws(StorageError) -> Installation.State {
@@ -253,6 +256,7 @@ extension StoredInstallation {
 extension StoredInstallation.Saga {
     fileprivate init(_ creation: Creation) {
         self.init(purpose: .create, means: .linker, commands: creation.commands.all)
+        moment = creation.moment?.milliseconds
         switch creation.step {
         case .asking(let question):
             switch question.want {

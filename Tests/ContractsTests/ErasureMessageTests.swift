@@ -21,8 +21,14 @@ extension GoldenTests {
             "command-sync-forget",
             ForgetProfiles(
                 userId: "u1", externalId: "anna", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
-        message("command-link-forget", ForgetPerson(userId: "u1")),
-        message("command-user-forget", ForgetUser(userId: "u1", externalId: "anna", installIds: ["i1", "i2"])),
+        message(
+            "command-link-forget",
+            ForgetPerson(userId: "u1", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
+        message(
+            "command-user-forget",
+            ForgetUser(
+                userId: "u1", externalId: "anna", installIds: ["i1", "i2"],
+                erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message(
             "command-verification-forget",
             ForgetSessions(mpids: [mpid(-7), mpid(1)], userIds: ["anna"], emails: ["a@b.io"])),

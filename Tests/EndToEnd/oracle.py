@@ -169,7 +169,7 @@ class Model:
         gone = [install for install in self.installs.values() if install.person == userId]
         for install in gone:
             install.device = {"kind": "other", "platform": "erased"}
-            install.status, install.person, install.activity = "deleted", None, "none"
+            install.person, install.activity = None, "none"
             install.is_users_first = install.is_open = False
             install.version += 1
         person.external_id, person.is_erased = None, True

@@ -135,7 +135,7 @@ def test_erasing_a_user_is_answered_when_it_is_done(
         answer = erase(client, user)
         assert answer.status == 200 and answer.json["done"]["link"] == {"persons": 1, "installs": 1}, answer
         assert later().json == answer.json and later().status == 200
-    refused(link(client, install, external_id), 403, "INSTALL_DELETED")
+    refused(link(client, install, external_id), 409, "NO_LINKING_IN_PROGRESS")
     again = link(client, new_install(running), external_id)
     assert again.status == 200 and again.text_of("id") != user
     assert client.post(f"/users/{user}", {}, BACKEND).status == 405

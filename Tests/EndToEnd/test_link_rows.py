@@ -648,15 +648,17 @@ def test_erasure_removes_everything_and_the_external_id_is_free_for_a_new_person
     assert succeeded(bus.ask(query)) == certificate
     assert events(bus, command.id, 1) == [("user-erased", {"userId": user})]
     asked = {name: [one["data"] for one in asked_about(user, service)] for name, service in others.items()}
-    assert asked["sync"][0].pop("erasedAt").endswith("Z"), "from then on the external id was free"
+    moments = [asked[name][0].pop("erasedAt") for name in ("user", "sync")]
+    assert moments[0] == moments[1] and moments[0].endswith("Z"), "from then on the external id was free"
     assert asked == {
         "user": [{"userId": user, "externalId": external_id, "installIds": sorted([first, second])}],
         "sync": [{"userId": user, "externalId": external_id}]}
     assert succeeded(bus.ask(c.erase(user))) == certificate
     rejected(bus.ask(c.Command("link.get-erasure", {"userId": "0" * 24}, "x")), "USER_NOT_FOUND")
     for install in (first, second):
-        refused(bus, c.request(install, external_id), "INSTALL_DELETED")
+        refused(bus, c.request(install, external_id), "NO_LINKING_IN_PROGRESS")
         found = state(bus, install)
+        assert found["status"] == "enabled"
         assert "userId" not in found and "externalId" not in found
     again = succeeded(bus.ask(c.request(new_install(bus), external_id)))
     assert again["personCreated"] and again["userId"] != user
@@ -695,8 +697,9 @@ def test_the_sync_service_has_a_person_forgotten(bus: Bus, others: dict[str, Sta
     assert certificate["subject"]["userIds"] == [user]
     assert certificate["done"] == {"link": {"persons": 1, "installs": 1}, "user": {"installs": 0, "codes": 0}}
     assert events(bus, forget.id, 1) == [("user-erased", {"userId": user})]
-    assert [one["data"] for one in asked_about(user, others["user"])] == [
-        {"userId": user, "externalId": external_id, "installIds": [install]}]
+    (asked,) = [one["data"] for one in asked_about(user, others["user"])]
+    assert asked.pop("erasedAt").endswith("Z")
+    assert asked == {"userId": user, "externalId": external_id, "installIds": [install]}
     assert succeeded(bus.ask(c.forget("link", userId="0" * 24, externalId=fresh("ext"))))["done"] == {
         "link": {"persons": 0, "installs": 0}, "user": {"installs": 0, "codes": 0}}
     rejected(bus.ask(c.forget("link")), "INVALID_REQUEST")
@@ -714,13 +717,15 @@ def test_erasure_of_an_unknown_or_another_apps_person_is_not_found(bus: Bus) -> 
 def test_erasure_cannot_be_undone_by_a_replay_that_the_inbox_has_forgotten(
     link: Deployment, others: dict[str, StandIn]
 ) -> None:
-    """L37. The inbox's rows are deleted by hand, as they would go after weeks."""
+    """L37, L62. The inbox's rows are deleted by hand, as they would go after weeks. Services say when they send."""
     bus = link.bus
+    sent = {"time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     install, other, external_id = fresh("install"), fresh("install"), fresh("ext")
     history = [
         c.register(install), c.request(install, external_id), c.detach(install), c.register(other),
         c.request(other, external_id),
     ]
+    history = [command.but(attributes={**command.attributes, **sent}) for command in history]
     user = [succeeded(bus.ask(command)) for command in history][1]["userId"]
     succeeded(bus.settle(c.erase(user)))
     service = link.services[0]
@@ -735,9 +740,10 @@ def test_erasure_cannot_be_undone_by_a_replay_that_the_inbox_has_forgotten(
     rejected(replies[1], "USER_ERASED")
     rejected(replies[3], "INSTALL_DELETED")
     rejected(replies[4], "INSTALL_DELETED")
-    # The same wishes as new commands: a new person, never the old one.
+    # The same wishes as new commands: a new person, never the old one, also on the same install.
     for command in history:
-        bus.ask(command.again())
+        bus.ask(command.again().but(attributes={}))
+    assert state(bus, other)["userId"] != user
     rows = link.database.execute("SELECT external_id, is_erased FROM persons WHERE user_id = ?", [user])
     assert [tuple(row) for row in rows] == [(None, 1)]
     rows = link.database.execute("SELECT install_id FROM installs WHERE user_id = ?", [user])

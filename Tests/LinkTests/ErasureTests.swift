@@ -19,6 +19,8 @@ import Testing
 
     private static let forgetProfiles = ForgetProfiles(
         userId: me, externalId: "anna", erasedAt: Timestamp(milliseconds: 0))
+    private static let forgetUser = ForgetUser(
+        userId: me, externalId: "anna", installIds: ["i1", "i2", "i3"], erasedAt: Timestamp(milliseconds: 0))
 
     private func erase(
         _ user: UserID = me, _ state: LinkState = state, _ context: DecisionContext = Fixture.context(id: "erase")
@@ -33,8 +35,7 @@ import Testing
         let context = Fixture.context(id: "erase")
         #expect(
             decision.sent == [
-                context.forwardID(0): AnyHashable(
-                    ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])),
+                context.forwardID(0): AnyHashable(Self.forgetUser),
                 context.forwardID(1): AnyHashable(Self.forgetProfiles),
             ])
         #expect(decision.forwards.allSatisfy { $0.expiry == nil })
@@ -45,27 +46,58 @@ import Testing
             #expect(
                 after.install(InstallID(id))
                     == Install(
-                        id: InstallID(id), app: "demo", device: Device(kind: .other, platform: "erased"),
-                        status: .deleted,
-                        version: 1))
+                        id: InstallID(id), app: "demo", device: Device(kind: .other, platform: "erased"), version: 1,
+                        erasedAt: 0))
         }
         #expect(after.install("i4") == Self.state.install("i4"))
         #expect(after.installs(of: Self.me).isEmpty)
     }
 
-    @Test func anErasedInstallIsRefusedForEver() throws {
-        let after = Self.state.after(erase())
-        let commands: [LinkCommand] = [
-            Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
-            .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
-            .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
-            .setInstallStatus(SetInstallStatus(installId: "i1", status: .enabled)),
-        ]
-        for command in commands {
-            let decision = Fixture.decide(command, after, Fixture.context(id: "later"))
+    private static let onI1: [LinkCommand] = [
+        Fixture.request("i1", "anna"), .detachInstall(DetachInstall(installId: "i1", cause: .reset)),
+        .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
+        .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
+        .setInstallStatus(SetInstallStatus(installId: "i1", status: .disabled)),
+    ]
+
+    /// L62: what comes again from before the erasure, as a replay of the log does.
+    @Test func whatIsOfBeforeTheErasureIsRefused() throws {
+        let after = Self.state.after(
+            erase(Self.me, Self.state, Fixture.context(id: "erase", moment: Moment(milliseconds: -100))))
+        for command in Self.onI1 {
+            let decision = Fixture.decide(
+                command, after, Fixture.context(id: "older", moment: Moment(milliseconds: -101)))
             #expect(decision.answer == .rejected(.installDeleted))
             #expect(decision.changes.isEmpty)
         }
+    }
+
+    /// L62: whoever deletes the account can sign up again on the same phone, and is somebody else.
+    @Test func thePhoneOfTheErasedCanBeUsedAgain() throws {
+        let after = Self.state.after(
+            erase(Self.me, Self.state, Fixture.context(id: "erase", moment: Moment(milliseconds: -100))))
+        let late = Fixture.decide(Self.onI1[0], after, Fixture.context(id: "late", moment: Moment(milliseconds: -50)))
+        #expect(late.answer == .rejected(.noLinkingInProgress), "closed")
+        let context = Fixture.context(id: "again", moment: Moment(milliseconds: -50))
+        let again = Fixture.decide(Self.onI1[3], after, context)
+        #expect(
+            again.answer
+                == .link(
+                    LinkResult(
+                        userId: context.newUserID, installId: "i1", isActive: true, personCreated: true, version: 2)))
+        let used = after.after(again)
+        #expect(used.install("i1")?.erasedAt == -100)
+        // And what is of before still brings nobody back, nor does it harm who is there now.
+        for command in Self.onI1 {
+            let decision = Fixture.decide(
+                command, used, Fixture.context(id: "older", moment: Moment(milliseconds: -101)))
+            #expect(decision.answer == .rejected(.installDeleted) && decision.changes.isEmpty)
+        }
+        // What the platform disabled stays so.
+        let disabled = LinkState(
+            installs: [Fixture.install("i1", of: Self.me, .suspended, status: .disabled)],
+            persons: [Fixture.person(Self.me, "anna")])
+        #expect(disabled.after(erase(Self.me, disabled)).install("i1")?.status == .disabled)
     }
 
     @Test func theExternalIDMayBeUsedAgainByANewPerson() throws {
@@ -244,9 +276,10 @@ import Testing
 
     private func forget(
         _ userID: UserID?, _ externalID: ExternalID?, _ state: LinkState = state,
-        _ context: DecisionContext = Fixture.context(id: "forget")
+        _ context: DecisionContext = Fixture.context(id: "forget"), erasedAt: Timestamp? = nil
     ) -> LinkDecider.Decision {
-        Fixture.decide(.forget(ForgetPerson(userId: userID, externalId: externalID)), state, context)
+        let command = ForgetPerson(userId: userID, externalId: externalID, erasedAt: erasedAt)
+        return Fixture.decide(.forget(command), state, context)
     }
 
     @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
@@ -254,14 +287,35 @@ import Testing
             let decision = forget(user, external.map(ExternalID.init(_:)))
             #expect(decision.answer == .pending)
             #expect(decision.told == [UserErased(userId: Self.me)])
-            let told = ForgetUser(userId: Self.me, externalId: "anna", installIds: ["i1", "i2", "i3"])
-            #expect(decision.sent == [Fixture.context(id: "forget").forwardID(0): AnyHashable(told)])
+            #expect(decision.sent == [Fixture.context(id: "forget").forwardID(0): AnyHashable(Self.forgetUser)])
             var state = Self.state.after(decision)
             #expect(state.person(userID: Self.me)?.isErased == true)
             let done = answer(0, &state, to: "forget")
             #expect(done == ["forget": Self.forgotten])
             #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
         }
+    }
+
+    /// L64: when the sync service's word comes late, the external id may be another person's already.
+    @Test func forgettingSparesWhoWasMadeLater() throws {
+        var person = Fixture.person(Self.me, "anna")
+        person.madeAt = -50
+        let state = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [person])
+        func forgotten(_ userID: UserID?, at moment: Int64) -> LinkDecider.Decision {
+            let erasedAt = Timestamp(milliseconds: moment)
+            return forget(userID, "anna", state, Fixture.context(id: "forget"), erasedAt: erasedAt)
+        }
+        let late = forgotten(nil, at: -51)
+        #expect(late.answer == .certificate(Gone([], persons: 0, installs: 0, isWhole: false)))
+        #expect(late.changes.isEmpty)
+        // The user that the profile is marked with is meant, whenever it was made.
+        for decision in [forgotten(Self.me, at: -51), forgotten(nil, at: -50)] {
+            #expect(decision.answer == .pending && state.after(decision).person(userID: Self.me)?.isErased == true)
+        }
+        // L63: the others hear the moment of what began it all.
+        let told = forgotten(nil, at: -40)
+        #expect(told.forwards.compactMap { ($0.command as? ForgetUser)?.erasedAt?.milliseconds } == [-40])
+        #expect(state.after(told).install("i1")?.erasedAt == -40)
     }
 
     @Test func nobodyToForgetIsSuccess() throws {
@@ -340,7 +394,7 @@ import Testing
             .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
         ]
         for creation in creations {
-            let context = Fixture.context(id: "creation")
+            let context = Fixture.context(id: "creation", moment: Moment(milliseconds: -1))
             var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
             state = state.after(Fixture.decide(creation, state, context))
             state = state.after(erase(context.newUserID, state))

@@ -31,12 +31,14 @@ import WireJSON
         ]
         installs[1].turn = Moment(milliseconds: 1 << 40, isBrokers: true)
         installs[4].turn = Moment(milliseconds: -5)
+        installs[2].erasedAt = 1 << 41
         let persons = [
-            Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"), Person(userID: "u2", app: "demo"),
-            Person(userID: "u3", app: "demo", isErased: true),
+            Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"),
+            Person(userID: "u2", app: "demo", madeAt: -7), Person(userID: "u3", app: "demo", isErased: true),
         ]
         var erasure = Erasure(
-            app: "demo", userID: "u3", externalID: "Ren\u{e9} %_'", installIDs: ["i1", "i'2"],
+            app: "demo", userID: "u3", moment: Timestamp(milliseconds: 4), externalID: "Ren\u{e9} %_'",
+            installIDs: ["i1", "i'2"],
             certificate: .part(.init(link: .init(persons: 1, installs: 2))))
         erasure.user = .asked(forward: "f1")
         erasure.sync = .asked(forward: "f2")

@@ -12,7 +12,7 @@ extension NaiveLinkModel {
         if person.isErased, tasks.isSubset(of: finished) { return (certificate([user], isWhole: true), []) }
         let waits = waits(id, for: user)
         if !waits, count(user) >= 16 { return (.rejected(.throttled), []) }
-        let events = person.isErased ? [] : remove(user)
+        let events = person.isErased ? [] : remove(user, moment)
         whole.insert(user)
         begin(Task(user: user, service: "user"), forwardID(0))
         begin(Task(user: user, service: "sync"), forwardID(1))
@@ -25,7 +25,13 @@ extension NaiveLinkModel {
     ) -> Told {
         var users: [UserID] = []
         if let user = command.userId, persons[user]?.app == app { users.append(user) }
-        if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user) { users.append(user) }
+        // When it was that the sync service was told to.
+        let then = command.erasedAt?.milliseconds ?? moment
+        if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user),
+            persons[user]?.made ?? 0 <= then
+        {
+            users.append(user)
+        }
         let before = self
         var events: [AnyHashable] = []
         var tasks: Set<Task> = []
@@ -38,7 +44,7 @@ extension NaiveLinkModel {
                 self = before
                 return (.rejected(.throttled), [])
             }
-            if persons[user]?.isErased == false { events += remove(user) }
+            if persons[user]?.isErased == false { events += remove(user, then) }
             begin(task, forwardID(number))
             tasks.insert(task)
             isNew = isNew || !waits
@@ -76,7 +82,8 @@ extension NaiveLinkModel {
 
     private func count(_ user: UserID) -> Int { waiting.filter { $0.tasks.contains { $0.user == user } }.count }
 
-    private mutating func remove(_ user: UserID) -> [AnyHashable] {
+    private mutating func remove(_ user: UserID, _ moment: Int64) -> [AnyHashable] {
+        erasedAt[user] = moment
         externalIDs[user] = persons[user]?.externalID
         persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys.sorted()
@@ -85,8 +92,8 @@ extension NaiveLinkModel {
         for id in mine {
             guard let row = installs[id] else { continue }
             installs[id] = InstallRow(
-                app: row.app, device: Device(kind: .other, platform: "erased"), status: .deleted,
-                version: row.version + 1)
+                app: row.app, device: Device(kind: .other, platform: "erased"), status: row.status,
+                version: row.version + 1, erasedAt: max(moment, row.erasedAt ?? moment))
         }
         return [UserErased(userId: user)]
     }
@@ -95,13 +102,15 @@ extension NaiveLinkModel {
         if finished.contains(task) || (begun[task] ?? nil) != nil { return }
         begun[task] = .some(forward)
         let externalID = externalIDs[task.user]
+        let moment = Timestamp(milliseconds: erasedAt[task.user] ?? 0)
         sent[forward] =
             task.service == "sync"
             ? AnyHashable(
-                ForgetProfiles(
-                    userId: task.user, externalId: externalID, erasedAt: Timestamp(milliseconds: 0)))
+                ForgetProfiles(userId: task.user, externalId: externalID, erasedAt: moment))
             : AnyHashable(
-                ForgetUser(userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? []))
+                ForgetUser(
+                    userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? [],
+                    erasedAt: moment))
     }
 
     mutating func take(_ answer: ForgetAnswer, app: AppID) {

@@ -18,12 +18,14 @@ struct NaiveLinkModel {
         /// When the person without an external id came, or the linker began.
         var since: Int64?
         var version: Int64 = 0
+        var erasedAt: Int64?
     }
 
     struct PersonRow: Hashable {
         var app: AppID
         var externalID: ExternalID?
         var isErased = false
+        var made: Int64?
     }
 
     /// Every app has installs of its own.
@@ -58,6 +60,7 @@ struct NaiveLinkModel {
     var finished: Set<Task> = []
     var externalIDs: [UserID: ExternalID] = [:]
     var erasedInstalls: [UserID: [InstallID]] = [:]
+    var erasedAt: [UserID: Int64] = [:]
     /// How many installs went with an erased person.
     var removed: [UserID: Int] = [:]
     /// What the others answered that they erased of a person.
@@ -70,6 +73,8 @@ struct NaiveLinkModel {
     /// What the last command led to, beside events.
     var sent: [CommandID: AnyHashable] = [:]
     var settled: [CommandID: Answer] = [:]
+    /// When the command was sent.
+    var moment: Int64 = 0
 
     /// The erased persons of whom not all is done.
     var unfinished: Set<UserID> { Set(begun.keys.map(\.user)) }
@@ -81,6 +86,7 @@ struct NaiveLinkModel {
         forwardID: (Int) -> CommandID
     ) -> Told {
         self.app = app
+        self.moment = moment
         sent = [:]
         settled = [:]
         switch command {
@@ -91,7 +97,7 @@ struct NaiveLinkModel {
                 guard let row = model.installs[request.installId] else {
                     return .refuse(model.unknown(request.installId))  // L5, L6
                 }
-                if row.status == .deleted { return .refuse(.installDeleted) }  // L7
+                if row.status == .deleted || model.isOld(row) { return .refuse(.installDeleted) }  // L7, L62
                 if row.status == .disabled { return .refuse(.installDisabled) }
                 if row.user == nil, !row.isOpen { return .refuse(.noLinkingInProgress) }  // L7a
                 let isLinked = row.user.map { model.persons[$0]?.externalID != nil } ?? false
@@ -148,6 +154,9 @@ struct NaiveLinkModel {
             || externalID.allSatisfy { "-0".contains($0) }
     }
 
+    /// Whether the command is of a time when somebody was there who is erased now.
+    private func isOld(_ row: InstallRow) -> Bool { row.erasedAt.map { $0 > moment } ?? false }
+
     func owner(of externalID: ExternalID, _ app: AppID) -> UserID? {
         persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
     }
@@ -187,7 +196,7 @@ struct NaiveLinkModel {
         }
         if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // L11, L13
         if let taken = persons[newUser] { return .refuse(taken.isErased ? .userErased : .idReused) }
-        persons[newUser] = PersonRow(app: app, externalID: externalID)  // L12
+        persons[newUser] = PersonRow(app: app, externalID: externalID, made: moment)  // L12
         return give(id, row, to: newUser, externalID, isNew: true)
     }
 
@@ -237,7 +246,7 @@ struct NaiveLinkModel {
         if !linkingIsOn { return .refuse(.userLinkingNotConfigured) }
         let known = installs[command.installId]
         if let known {
-            if known.status == .deleted { return .refuse(.installDeleted) }
+            if known.status == .deleted || isOld(known) { return .refuse(.installDeleted) }
             if known.status == .disabled { return .refuse(.installDisabled) }
         }
         if command.mode == .linkExistingUser, known?.user == nil { return .refuse(.userNotFound) }
@@ -276,7 +285,7 @@ struct NaiveLinkModel {
     ) -> Told {
         let known = installs[command.installId]
         if let known {
-            if known.status == .deleted { return (.rejected(.installDeleted), []) }
+            if known.status == .deleted || isOld(known) { return (.rejected(.installDeleted), []) }
             if known.status == .disabled { return (.rejected(.installDisabled), []) }
         }
         let getsUser = command.user == .new && known?.user == nil
@@ -287,7 +296,7 @@ struct NaiveLinkModel {
         var row = known ?? InstallRow(app: app, device: command.device)
         row.device = command.device
         if getsUser {
-            persons[newUser] = PersonRow(app: app)
+            persons[newUser] = PersonRow(app: app, made: moment)
             row.user = newUser
             row.activity = .active
             row.isUsersFirst = true
@@ -306,6 +315,7 @@ struct NaiveLinkModel {
     private mutating func detach(_ command: DetachInstall) -> Told {
         let id = command.installId
         guard let row = installs[id] else { return (.rejected(unknown(id)), []) }
+        if isOld(row) { return (.rejected(.installDeleted), []) }
         guard let user = row.user else {
             if row.status == .deleted { return (.rejected(.installDeleted), []) }
             if row.isOpen { installs[id]?.since = nil }
@@ -349,6 +359,7 @@ struct NaiveLinkModel {
 
     private mutating func setStatus(_ command: SetInstallStatus) -> Told {
         guard let row = installs[command.installId] else { return (.rejected(unknown(command.installId)), []) }
+        if isOld(row) { return (.rejected(.installDeleted), []) }
         if row.status == command.status { return (.install(result(command.installId)), []) }
         if row.status == .deleted { return (.rejected(.installDeleted), []) }
         installs[command.installId]?.status = command.status

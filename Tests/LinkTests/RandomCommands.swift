@@ -80,7 +80,9 @@ struct RandomCommands: RandomSource {
             return .forget(
                 ForgetPerson(
                     userId: byUser ? users.randomElement(using: &random) ?? "nobody" : nil,
-                    externalId: byExternalID ? externalID : nil))
+                    externalId: byExternalID ? externalID : nil,
+                    // Some were erased there while a person of that name was made here.
+                    erasedAt: pick([nil, Timestamp(milliseconds: Int64(count) * 2 - pick([0, 20, 60]) * 1000)])))
         case 60..<69:
             // The newest are the likeliest: most of the others are answered.
             let forward = forwards.suffix(4).randomElement(using: &random) ?? "unknown"

@@ -115,14 +115,15 @@ import Testing
             rows[install.app, default: [:]][install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
                 activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
-                since: install.turn?.milliseconds, version: install.version)
+                since: install.turn?.milliseconds, version: install.version, erasedAt: install.erasedAt)
         }
     }
 
     private func people(_ state: LinkState) -> [UserID: NaiveLinkModel.PersonRow] {
         state.persons.values.reduce(into: [:]) { rows, person in
             rows[person.userID] = NaiveLinkModel.PersonRow(
-                app: person.app, externalID: person.externalID, isErased: person.isErased)
+                app: person.app, externalID: person.externalID, isErased: person.isErased,
+                made: person.madeAt)
         }
     }
 
@@ -130,7 +131,6 @@ import Testing
     private struct History {
         var everGiven: Set<UserID> = []
         var erased: Set<UserID> = []
-        var tombstones: Set<Install.Key> = []
 
         mutating func check(_ model: NaiveLinkModel, _ answer: Answer, isBroken: Bool, _ trace: Comment) throws {
             let rows = model.apps.values.flatMap(\.values)
@@ -141,19 +141,12 @@ import Testing
             }
             try #require(Set(names).count == names.count, trace)
             for user in erased { try #require(model.persons[user]?.isErased == true, trace) }
-            for key in tombstones {
-                try #require(model.apps[key.app]?[key.id]?.status == .deleted, trace)
-                try #require(model.apps[key.app]?[key.id]?.user == nil, trace)
-            }
+            for row in rows { try #require(row.user.map { !erased.contains($0) } ?? true, trace) }
             if case .link(let result) = answer, result.personCreated {
                 try #require(everGiven.insert(result.userId).inserted, trace)
             }
             everGiven.formUnion(model.persons.keys)
             erased.formUnion(model.persons.filter(\.value.isErased).keys)
-            for (app, rows) in model.apps {
-                let erased = rows.filter { $0.value.device.platform == "erased" }.keys
-                tombstones.formUnion(erased.map { Install.Key(app: app, id: $0) })
-            }
         }
     }
 }

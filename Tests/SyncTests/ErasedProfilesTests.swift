@@ -139,7 +139,9 @@ import WireJSON
             #expect(erase(["customerid": "anna"], persons: persons, in: world) == .pending)
             let user = LinkedUser(app: "demo", id: "user-1")
             #expect(world.state.erasedUsers.contains(user) == (persons != EraseProfile.Persons.none))
-            return self.persons(world)
+            let persons = self.persons(world)
+            #expect(persons.allSatisfy { $0.erasedAt?.milliseconds == world.now })
+            return persons.map { ForgetPerson(userId: $0.userId, externalId: $0.externalId) }
         }
         let (marked, named) = ([ForgetPerson(userId: "user-1")], [ForgetPerson(userId: "user-1", externalId: "anna")])
         #expect(try asked(.off, nil) == marked && asked(.report, nil) == marked && asked(.enforce, .marked) == marked)
@@ -184,6 +186,20 @@ import WireJSON
         let own = ForgetProfiles(userId: "user-2", externalId: "anna", erasedAt: late)
         #expect(world.run(.forget(own)) == .pending)
         #expect(gone(world) == [later])
+    }
+
+    /// S95, S100: a login that is decided late is still of before.
+    @Test func whatCountsIsWhenTheCommandWasGiven() throws {
+        for (lateness, isErased) in [(1001, true), (1000, false)] as [(Int64, Bool)] {
+            let world = world()
+            let erasedAt = Timestamp(milliseconds: world.now)
+            world.lateness = lateness
+            world.now += 1
+            let made = try #require(world.login(["customerid": "anna"])?.mpid)
+            world.lateness = 0
+            world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+            #expect(world.profile(made)?.isErased == isErased, "\(lateness)")
+        }
     }
 
     /// S95.

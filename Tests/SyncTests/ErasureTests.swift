@@ -51,7 +51,7 @@ import WireJSON
         #expect(
             forwards(world) == [
                 AnyHashable(ForgetSessions(mpids: [mpid], userIds: ["anna"], emails: ["a@mail"])),
-                AnyHashable(ForgetPerson(userId: "user-1")),
+                AnyHashable(ForgetPerson(userId: "user-1", erasedAt: Timestamp(milliseconds: world.now))),
             ])
         // A new person may come by the same name, and starts with nothing.
         let next = try #require(world.login(["customerid": "anna"], on: "d2"))

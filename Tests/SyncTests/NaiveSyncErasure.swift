@@ -36,7 +36,7 @@ extension NaiveSyncModel {
         if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
         if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
         let which = command.persons ?? (enforces ? .byCustomerId : .marked)
-        askOthers(found, which)
+        askOthers(found, which, at: context.now)
         let users = which == .none ? [] : found.compactMap(\.user)
         erase(found, named: ids, users: users, isWhole: true, context)
         gone.formUnion(users)
@@ -71,7 +71,7 @@ extension NaiveSyncModel {
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             return isCustomer && person.first <= end
         }
-        askOthers(found, .none, command.externalId)
+        askOthers(found, .none, command.externalId, at: context.now)
         let users = command.userId.map { [$0] } ?? []
         erase(found, named: customer.map { [$0] } ?? [], users: users, isWhole: false, context)
         gone.formUnion(users)
@@ -153,7 +153,8 @@ extension NaiveSyncModel {
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
     private mutating func askOthers(
-        _ named: [Person], _ which: EraseProfile.Persons, _ externalID: ExternalID? = nil
+        _ named: [Person], _ which: EraseProfile.Persons, _ externalID: ExternalID? = nil,
+        at now: Timestamp
     ) {
         let people = named + companions(of: named)
         func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
@@ -170,10 +171,15 @@ extension NaiveSyncModel {
         for person in named.sorted(by: { $0.mpid < $1.mpid }) {
             let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }
             let ids = names.map { ExternalID($0.value.text) }
-            if ids.isEmpty, let user = person.user { deeds.asked.append(AnyHashable(ForgetPerson(userId: user))) }
+            if ids.isEmpty, let user = person.user {
+                deeds.asked.append(AnyHashable(ForgetPerson(userId: user, erasedAt: now)))
+            }
             for (place, id) in ids.enumerated() {
                 deeds.asked.append(
-                    AnyHashable(ForgetPerson(userId: place == 0 ? person.user : nil, externalId: id)))
+                    AnyHashable(
+                        ForgetPerson(
+                            userId: place == 0 ? person.user : nil, externalId: id,
+                            erasedAt: now)))
             }
         }
     }

@@ -76,6 +76,8 @@ final class World {
     var app: AppSettings
     var state = SyncState()
     var now = World.start
+    /// How long ago commands were given when they are decided.
+    var lateness: Int64 = 0
     var count = 0
     var principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
     /// The last decision.
@@ -100,7 +102,7 @@ final class World {
         DecisionContext(
             command: CommandKey(app: app.id, source: "test", id: CommandID("c\(count)")), app: app,
             principal: principal,
-            now: Timestamp(milliseconds: now))
+            now: Timestamp(milliseconds: now), moment: Moment(milliseconds: now - lateness))
     }
 
     @discardableResult

@@ -70,6 +70,36 @@ import Testing
         }
     }
 
+    /// U90: whoever signed up again on the same phone is somebody else, when the link service's word comes late or again.
+    @Test func whoCameLaterStays() throws {
+        let erasedAt = Fixture.start
+        func forgotten(_ install: Installation) -> UserDecider.Decision {
+            let command = ForgetUser(userId: Fixture.userID, installIds: ["i1"], erasedAt: erasedAt)
+            return UserDecider.decide(
+                .forget(command), UserState(installs: [install]), Fixture.context(id: "forget"))
+        }
+        for state in [State.creatingByCode, .creatingUnlinked, .awaitingCreation, .confirmingCreation] {
+            for install in state.installs.compactMap({ $0 }) {
+                guard case .creating(var creation) = install.state else { continue }
+                creation.moment = Timestamp(milliseconds: erasedAt.milliseconds + 1)
+                #expect(forgotten(install.with(.creating(creation))).answer == .forgotten(0), "\(state)")
+                // What the link service says of it tells whose it is.
+                creation.facts = Fixture.facts(3)
+                #expect(forgotten(install.with(.creating(creation))).answer == .forgotten(1))
+                creation.facts = .nothing
+                creation.moment = erasedAt
+                #expect(forgotten(install.with(.creating(creation))).answer == .forgotten(1))
+            }
+        }
+        let other = Fixture.present(Fixture.account(user: "other"))
+        #expect(forgotten(other).answer == .forgotten(0))
+        #expect(UserState(installs: [other]).after(forgotten(other)).install("demo", "i1") == other)
+        // A reset that has begun ends either way.
+        for install in State.resetting.installs.compactMap({ $0 }) {
+            #expect(forgotten(install).answer == .forgotten(1))
+        }
+    }
+
     @Test func theCodesOfTheExternalIDGo() throws {
         let state = UserState(codes: [
             Fixture.code("a"), Fixture.code("b", use: .used(installID: "i1")), Fixture.code("c", "bert"),

@@ -18,6 +18,8 @@ struct NaiveLinks {
         var isOpen = false
         /// When the linker began, or the person came that has no external id.
         var since: Int64?
+        /// When whoever was here was erased.
+        var closed: Int64?
         /// Grows with each change of what the install is to its person.
         var changes = 0
         /// From whom this install took its person over.
@@ -57,6 +59,7 @@ struct NaiveLinks {
         case .request(let request):
             if let refusal = Self.refusal(of: request.externalId, app) { return refusal }  // L3, L4
             guard let row = installs[request.installId] else { return unknown(request.installId) }  // L5, L6
+            if let closed = row.closed, moment < closed { return .installDeleted }  // L62
             if let refusal = refusal(of: row) { return refusal }  // L7
             if row.user == nil, !row.isOpen { return .noLinkingInProgress }  // L7a
             let isLinked = row.user.flatMap { persons[$0]?.externalID } != nil
@@ -77,9 +80,10 @@ struct NaiveLinks {
             guard persons[command.userId]?.app == app.id else { return .userNotFound }
             persons[command.userId]?.externalID = nil
             for (id, row) in installs where row.user == command.userId {
-                // What is left of it is known to nobody.
+                // What is left of it is known to nobody else.
                 installs[id] = InstallRow(
-                    app: row.app, device: Device(kind: .other, platform: ""), status: .deleted)
+                    app: row.app, device: Device(kind: .other, platform: ""), status: row.status,
+                    closed: max(moment, row.closed ?? moment))
             }
             return nil
         case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
@@ -181,7 +185,8 @@ struct NaiveLinks {
             return nil
         }
         if persons[user]?.birthplace == id { persons[user]?.birthplace = nil }
-        installs[id] = InstallRow(app: row.app, device: row.device, status: row.status, changes: row.changes + 1)
+        installs[id] = InstallRow(
+            app: row.app, device: row.device, status: row.status, closed: row.closed, changes: row.changes + 1)
         guard command.cause == .creationFailed else { return nil }
         for (other, taker) in installs {
             guard let place = taker.took.firstIndex(where: { $0.id == id && $0.changes == row.changes }) else {

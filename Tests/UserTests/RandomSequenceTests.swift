@@ -88,6 +88,7 @@ import Testing
                 let user = users[place % users.count]
                 world.send(.eraseUser(EraseUser(userId: UserID(names.real(user.text)))), id, app)
                 world.drain()
+                (model.now, model.made) = (world.now.milliseconds, world.now.milliseconds)
                 expected = model.erase(user, app)
             }
             for (id, answer) in expected {

@@ -84,7 +84,7 @@ public struct ForgetProfiles: CommandMessage {
     public var userId: UserID?
     /// Profiles with this customer id go, unless they are another user's or were made after ``erasedAt``.
     public var externalId: ExternalID?
-    /// When the person was erased. Absent: now.
+    /// The moment (``Moment``) of the command that erased the person. Absent: now.
     public var erasedAt: Timestamp?
 
     public init(userId: UserID? = nil, externalId: ExternalID? = nil, erasedAt: Timestamp? = nil) {
@@ -104,11 +104,15 @@ public struct ForgetPerson: CommandMessage {
     public static let type = "identity.link.forget.v1"
     public static let scope = Scope.internal
     public var userId: UserID?
+    /// The person with this external id goes, unless it was made after ``erasedAt``.
     public var externalId: ExternalID?
+    /// The moment (``Moment``) of the command that erased the profile. Absent: now.
+    public var erasedAt: Timestamp?
 
-    public init(userId: UserID? = nil, externalId: ExternalID? = nil) {
+    public init(userId: UserID? = nil, externalId: ExternalID? = nil, erasedAt: Timestamp? = nil) {
         self.userId = userId
         self.externalId = externalId
+        self.erasedAt = erasedAt
     }
 
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
@@ -126,11 +130,17 @@ public struct ForgetUser: CommandMessage {
     public var externalId: ExternalID?
     /// The installs that the person was on.
     public var installIds: [InstallID]
+    /// The moment (``Moment``) of the command that erased the person: what began later on these installs is somebody
+    /// else's. Absent: now.
+    public var erasedAt: Timestamp?
 
-    public init(userId: UserID, externalId: ExternalID? = nil, installIds: [InstallID] = []) {
+    public init(
+        userId: UserID, externalId: ExternalID? = nil, installIds: [InstallID] = [], erasedAt: Timestamp? = nil
+    ) {
         self.userId = userId
         self.externalId = externalId
         self.installIds = installIds
+        self.erasedAt = erasedAt
     }
 
     public var partitionSubject: String { userId.text }
