@@ -197,7 +197,8 @@ extension SyncSettings {
         }
     }
 
-    /// Who is verified must be found again: by what the app's backend signs (S77, S78).
+    /// Who is verified must be found again by what the app's backend signs (S77, S78, S106), and by nothing that a device
+    /// says of itself (S105, S107).
     func check(with verification: VerificationSettings, _ place: String) throws(AppsFile.Problem) {
         guard verification.mode != .off else { return }
         let mode = verification.mode.rawValue
@@ -211,6 +212,23 @@ extension SyncSettings {
             throw AppsFile.Problem(
                 "\(place): verification mode \(mode) with signedFields \(verification.signedFields.rawValue) finds people by "
                     + "\(signed.rawValue); add it to loginIdentities, or use a strategy that has it")
+        }
+        guard immutableIdentities.isEmpty || immutableIdentities.contains(signed) else {
+            throw AppsFile.Problem(
+                "\(place): verification mode \(mode) with signedFields \(verification.signedFields.rawValue) finds people by "
+                    + "\(signed.rawValue), and who has an immutable identity is found by immutable identities only; add "
+                    + "\(signed.rawValue) to immutableIdentities, or remove them")
+        }
+        if let type = loginIdentities.filter(\.isDevice).min() {
+            throw AppsFile.Problem(
+                "\(place): login identity \(type.rawValue) is a device's, which needs no vouching; with verification mode "
+                    + "\(mode) remove it from loginIdentities")
+        }
+        let behindDevices = priority.drop { !$0.isDevice }.first { loginIdentities.contains($0) }
+        if let device = priority.first(where: \.isDevice), let type = behindDevices {
+            throw AppsFile.Problem(
+                "\(place): priority has \(device.rawValue) before \(type.rawValue), so a device would decide who logs in; with "
+                    + "verification mode \(mode) move login identities before those of devices")
         }
     }
 

@@ -96,4 +96,29 @@ import Testing
             }
         }
     }
+
+    /// S105, S106, S107.
+    @Test(arguments: [
+        ("loginIdentities: [customerid, device_application_stamp]", "device_application_stamp", "needs no vouching"),
+        ("loginIdentities: [customerid, push_token], priority: [customerid, push_token]", "push_token", "device's"),
+        ("priority: [email, customerid], immutableIdentities: [email]", "customerid", "immutableIdentities"),
+        ("priority: [customerid, ios_idfv, email]", "email", "priority has ios_idfv before"),
+    ]) func whoeverIsVerifiedIsFoundByWhatIsSigned(_ sync: String, _ type: String, _ reason: String) throws {
+        for mode in VerificationSettings.Mode.allCases {
+            let text =
+                "apps: [{id: demo, sync: {strategy: link, \(sync)}, verification: {mode: '\(mode.rawValue)', "
+                + "signedFields: userId, keys: [{id: k, secret: 0123456789012345678901234567890123}]}}]"
+            guard mode != .off else {
+                _ = try AppsFile.parse(text) { _ in throw NoFile() }
+                continue
+            }
+            let problem = try #require(throws: AppsFile.Problem.self) {
+                try AppsFile.parse(text) { _ in throw NoFile() }
+            }
+            for part in ["app demo, sync: ", "mode \(mode.rawValue)", type, reason] {
+                #expect(problem.description.contains(part), "\(problem)")
+            }
+            #expect(!problem.description.contains("\n"))
+        }
+    }
 }

@@ -160,6 +160,7 @@ def calls(who: Person) -> dict[str, tuple[str, str, Any]]:
         "linkUser": ("POST", f"/v2/users/{who.install}/link", {"external_id": fresh("thief")}),
         "requestAuthenticationCode": ("POST", "/users/auth-code", {"external_id": who.external_id}),
         "eraseUser": ("DELETE", f"/users/{who.user}", None),
+        "getErasure": ("GET", f"/users/{who.user}/erasure", None),
         "createUser": ("POST", "/sdk/v1/users", {
             "installId": who.install, "device": PHONE, "appSecret": APP_SECRET, "linking": "none"}),
         "readInstall": ("GET", f"/sdk/v1/installs/{who.install}", None),
@@ -214,7 +215,7 @@ CREDENTIALS: dict[str, list[dict[str, str]]] = {
 # What another app's credentials do under their own roof, with the same ids: they work there, and tell nothing.
 AT_HOME = {
     "requestAuthenticationCode", "linkUser", "createUser", "identify", "login", "search", "verification-check",
-    "verification-login", "verification-session", "eraseUser", "modify"}
+    "verification-login", "verification-session", "eraseUser", "getErasure", "modify"}
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
@@ -250,6 +251,7 @@ def test_a_persons_own_token_opens_only_their_install(world: World, victim: Pers
 # The scope that each type asks for, from the services' pages; `None`: only the deployment's own services.
 SCOPES: dict[str, str | None] = {
     "link.request": "user.link", "link.set-install-status": "admin", "link.erase-user": "user.delete",
+    "link.get-erasure": "user.delete", "sync.get-erasure": "user.delete",
     "link.register-install": None, "link.establish": None, "link.query": None, "link.detach-install": None,
     "link.forget": None,
     "user.request-auth-code": "user.link", "user.create": "sdk", "user.link": "sdk", "user.confirm-link": "sdk",
@@ -279,7 +281,8 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
     mine = {"installId": who.install}
     return {
         "link.request": {**mine, "externalId": fresh("thief")}, "link.set-install-status": {**mine, "status": "deleted"},
-        "link.erase-user": {"userId": who.user}, "link.register-install": {**mine, "device": PHONE, "user": "new"},
+        "link.erase-user": {"userId": who.user}, "link.get-erasure": {"userId": who.user},
+        "sync.get-erasure": {"mpid": who.mpid}, "link.register-install": {**mine, "device": PHONE, "user": "new"},
         "link.establish": {**mine, "device": PHONE, "externalId": fresh("thief"), "mode": "create"},
         "link.query": mine, "link.detach-install": mine, "link.forget": {"userId": who.user},
         "user.request-auth-code": {"externalId": who.external_id},

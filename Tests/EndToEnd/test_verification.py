@@ -249,7 +249,7 @@ def test_an_identity_token_logs_in(bus: ServiceBus) -> None:
     assert answer["state"] == "verified" and "keyId" not in answer
     # The same person by the other way.
     assert result(bus.settle(vouched(fresh("device"), user)))["mpid"] == answer["mpid"]
-    empty = result(bus.ask(login_identity(fresh("device"), "")))
+    empty = result(bus.settle(login_identity(fresh("device"), "")))
     assert empty["state"] == "anonymous"
 
 

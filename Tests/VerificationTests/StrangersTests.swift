@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import TestKit
+import Testing
+
+@testable import Apps
+@testable import Runtime
+@testable import Sync
+@testable import Verification
+
+/// Three people of an app that enforces verification, and all that somebody can send who has the key from the app, a
+/// device, an account and a mailbox: genuine logins as themselves, and anything that the key opens, about anybody.
+private struct Neighbourhood: RandomSource {
+    private static let people = ["anna", "berta", "mallory"]
+    /// Each has one, and all of them use the tablet.
+    private static let devices: [DeviceID] = ["anna's", "berta's", "mallory's", "tablet"]
+
+    var random: SplitMix64
+    let shape: AppShape
+    private(set) var services: TwoServices
+    /// How somebody always proves who they are, so that it is one person for the app.
+    private let way: Way
+    /// Whom a genuine login has found.
+    private(set) var found: [String: MPID] = [:]
+    /// Where they have logged in.
+    private var places: [String: Set<DeviceID>] = [:]
+
+    init(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let strategies = SyncStrategy.all.filter { $0 != .bestMatch }
+        let strategy = strategies[Int(seed % UInt64(strategies.count))]
+        let fields = VerificationSettings.SignedFields.allCases
+        let field = fields[Int(seed / UInt64(strategies.count) % UInt64(fields.count))]
+        let shapes = AppShape.accepted.filter { $0.shape.strategy == strategy && $0.shape.mode == .enforce }
+        let (shape, app) = shapes.filter { $0.shape.fields == field }.randomElement(using: &random) ?? shapes[0]
+        self.shape = shape
+        way = Way.all.filter { $0.names(shape.fields) }.randomElement(using: &random) ?? Way.all[0]
+        self.random = random
+        services = TwoServices(app)
+    }
+
+    var description: String { "\(shape), \(way), found \(found)" }
+
+    mutating func step() -> String {
+        services.now += Int64.random(in: 1...2000, using: &random)
+        if chance(20) {
+            let (person, device) = (pick(Self.people), pick(Self.devices))
+            logIn(person, on: device)
+            return "\(person) logs in on \(device)"
+        }
+        if chance(15) {
+            let command = verificationCommand()
+            services.send(command)
+            services.settle()
+            return "\(command)"
+        }
+        if chance(8), way.proof == .authToken, shape.fields == .userId || shape.fields == .email {
+            let (person, device) = (pick(Self.people), pick(Self.devices))
+            logIn("mallory", on: device, alsoNaming(person, on: device))
+            return "mallory logs in on \(device), and names \(person)"
+        }
+        let command = syncCommand()
+        services.send(command, by: TwoServices.sdkKey)
+        services.settle()
+        return "\(command)"
+    }
+
+    /// - Parameter login: how, if not as always.
+    private mutating func logIn(_ person: String, on device: DeviceID, _ login: VerificationCommand? = nil) {
+        services.send(login ?? way.login(person, on: device, shape.fields))
+        services.settle()
+        places[person, default: []].insert(device)
+        if found[person] == nil { found[person] = (try? services.session(device))?.mpid }
+    }
+
+    // MARK: What must hold
+
+    func check(_ trace: String) throws {
+        let trace = Comment(rawValue: "\(trace): \(description)")
+        for person in Self.people {
+            // Anywhere: on a device that nobody has seen, and where others have been.
+            for device in ["new", "tablet", "\(person)'s"] {
+                var probe = services
+                probe.now += 1000
+                probe.send(way.login(person, on: DeviceID(device), shape.fields))
+                probe.settle()
+                let session = try probe.session(DeviceID(device))
+                try #require(session.state == .verified, trace)
+                if let mpid = found[person] {
+                    try #require(session.mpid == mpid, "\(trace): \(person) on \(device)")
+                } else {
+                    try #require(!found.values.contains { $0 == session.mpid }, "\(trace): \(person) on \(device)")
+                }
+                try onlyTheirs(session.mpid, person, probe, trace)
+            }
+        }
+        for device in Self.devices {
+            guard let current = try services.users(device).first(where: \.isCurrent)?.mpid else { continue }
+            for (person, mpid) in found where mpid == current {
+                try #require(places[person]?.contains(device) == true, "\(trace): \(device) is \(person)")
+            }
+        }
+    }
+
+    /// What is known of a person, but for devices, is what they said themselves.
+    private func onlyTheirs(_ mpid: MPID?, _ person: String, _ services: TwoServices, _ trace: Comment) throws {
+        let profile = try #require(services.sync.profiles.values.first { $0.mpid == mpid }, trace)
+        let others = profile.identities.filter { identity in
+            ["customerid", "email", "other", "mobile_number"].contains(identity.type.rawValue)
+                && ![person, "\(person)@x.io"].contains(identity.value.text)
+        }
+        try #require(others.isEmpty, "\(trace): \(person) has \(others)")
+    }
+
+    // MARK: What is tried
+
+    private mutating func verificationCommand() -> VerificationCommand {
+        let (person, device) = (pick(Self.people), pick(Self.devices))
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: return .logout(VerificationLogout(deviceId: device))
+        case 1: return .login(VerificationLogin(deviceId: device))
+        default:
+            return .login(
+                VerificationLogin(
+                    deviceId: device, userId: person, userEmail: "\(person)@x.io",
+                    userAuthToken: chance(50) ? Fixture.token("somebody") : nil))
+        }
+    }
+
+    /// A genuine login of mallory's: what is not signed goes with what is.
+    private func alsoNaming(_ person: String, on device: DeviceID) -> VerificationCommand {
+        let isByID = shape.fields == .userId
+        return .login(
+            VerificationLogin(
+                deviceId: device, userId: isByID ? "mallory" : person,
+                userEmail: isByID ? "\(person)@x.io" : "mallory@x.io",
+                userAuthToken: Fixture.token(isByID ? "mallory" : "mallory@x.io")))
+    }
+
+    private mutating func syncCommand() -> SyncCommand {
+        let mpids = services.sync.profiles.values.map(\.mpid).sorted()
+        if chance(20), let mpid = mpids.randomElement(using: &random) {
+            let changes = identities().map { type, value in
+                ModifyIdentities.Change(
+                    identityType: type, oldValue: nil, newValue: chance(70) ? value : nil)
+            }
+            return .modify(ModifyIdentities(mpid: mpid, changes: changes.sorted { $0.identityType < $1.identityType }))
+        }
+        if chance(8), let source = mpids.randomElement(using: &random), let other = mpids.randomElement(using: &random)
+        {
+            return .alias(AliasUsers(sourceMPID: source, destinationMPID: other))
+        }
+        var request = SyncRequest(
+            deviceId: pick(Self.devices), knownIdentities: identities().mapValues { .some($0) })
+        if chance(20) { request.name = "Mallory" }
+        if chance(20) { request.clearAnonymousUser = true }
+        if chance(20) { request.vouchedFor = [.customerID, .email] }
+        let operation: SyncCommand.Operation = pick([.identify, .login, .logout])
+        return chance(10) ? .search(request) : .move(operation, request)
+    }
+
+    /// Often a device's alone, which the key may name; also those that several devices have.
+    private mutating func identities() -> [String: String] {
+        var identities: [String: String] = [:]
+        if chance(70) { identities["device_application_stamp"] = pick(Self.devices).text }
+        if chance(40) { identities["ios_idfv"] = pick(["idfv-1", "idfv-2"]) }
+        if chance(20) { identities["android_uuid"] = "uuid-1" }
+        guard chance(25) else { return identities }
+        let person = pick(Self.people)
+        if chance(40) { identities["customerid"] = person }
+        if chance(50) { identities["email"] = "\(person)@x.io" }
+        if chance(20) { identities["other"] = person }
+        if chance(20) { identities["mobile_number"] = person }
+        return identities
+    }
+}
+
+@Suite struct StrangersTests {
+    /// V59, V60, S48, S70 to S76: no command of one person's key, device or mailbox changes which profile another person's
+    /// verified login finds, whatever app the loader takes.
+    @Test func nobodyChangesWhomAnotherPersonFinds() throws {
+        var people = 0
+        for number in 0..<160 {
+            var world = Neighbourhood(seed: testSeed &+ UInt64(number))
+            for place in 0..<20 {
+                let step = world.step()
+                try world.check("seed \(testSeed), sequence \(number), step \(place), \(step)")
+            }
+            people += world.found.count
+        }
+        // A test in which nobody is anybody proves nothing.
+        #expect(people > 250)
+    }
+}
