@@ -37,7 +37,7 @@ struct SendCommand: ParsableCommand {
     @Option(help: "The command's source.")
     var source = "identitybus-cli"
 
-    @Option(help: "Seconds to wait for the reply. Default: not at all; with --dry-run 10.")
+    @Option(help: "Seconds to wait for the reply. Default: not at all; with --dry-run 40.")
     var wait: Double?
 
     @Flag(help: "Only ask what would happen: nothing is changed, the id is not taken, the reply names the events.")
@@ -49,7 +49,8 @@ struct SendCommand: ParsableCommand {
     private static let unanswered = ExitCode(4)
 
     func run() throws {
-        let wait = wait ?? (dryRun ? 10 : nil)
+        // Longer than services wait for each other before they tell what they know.
+        let wait = wait ?? (dryRun ? 40 : nil)
         let (record, digest) = try record()
         let kafka = try deployment.kafka()
         let topic = try deployment.replyTopic(app: app, keyID: keyId)

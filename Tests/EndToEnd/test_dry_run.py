@@ -12,17 +12,14 @@ from identitybus_testkit import apps
 from identitybus_testkit import commands as c
 from identitybus_testkit.commands import Command, change, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.dry_run import lasting, quiet, stored, tried
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, basic
-from identitybus_testkit.platform import Platform, wait_until_quiet
+from identitybus_testkit.platform import Platform
 from identitybus_testkit.up import tool
 from identitybus_testkit.verification import vouched
 
 SEED = 11
-
-
-def tried(command: Command, word: Any = "true") -> Command:
-    return command.but(attributes={**command.attributes, "dryrun": word})
 
 
 # Over Kafka
@@ -93,28 +90,6 @@ class People:
         return luck.choice(wishes)()
 
 
-def stored(platform: Platform) -> dict[str, Any]:
-    """Every table of every service but inbox, outbox and the read positions, which any record moves."""
-    passing = ("inbox", "outbox", "progress")
-    found: dict[str, Any] = {}
-    for service in SERVICES:
-        if "DATA_DIR" in platform.database.environment():
-            names = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        else:
-            names = f"SELECT table_name FROM information_schema.tables WHERE table_schema = 'identity_{service}'"
-        for (name,) in platform.database.execute(names, service=service):
-            if not str(name).startswith((*passing, "sqlite_")):
-                rows = platform.database.execute(f'SELECT * FROM "{name}"', service=service)
-                found[f"{service}.{name}"] = sorted(repr(row) for row in rows)
-    return found
-
-
-def quiet(platform: Platform) -> dict[str, Any]:
-    """What is stored when nothing moves any more."""
-    wait_until_quiet(platform)
-    return stored(platform)
-
-
 def settled(platform: Platform, command: Command) -> None:
     """Sends it for real, after a dry run, and waits for the end or for the linker's turn."""
     platform.bus.send(command)
@@ -173,19 +148,12 @@ def test_what_it_says_is_what_happens(platform: Platform) -> None:
         for member in ("status", "reason", "message", "commandDigest"):
             assert dry.get(member) == real.get(member), (dry, real)
         if wish.type != "user.request-auth-code":
-            assert without_times(dry.get("result")) == without_times(real.get("result"))
+            assert lasting(dry.get("result")) == lasting(real.get("result"))
         bus.collector.wait(
             lambda: len(bus.collector.events[wish.id]) >= len(dry["events"]), 20, lambda: f"the events of {wish}")
-        events = [(record.envelope["type"], without_times(record.data)) for record in bus.collector.events[wish.id]]
-        expected = [(event["type"], without_times(event["data"])) for event in dry["events"]]
+        events = [(record.envelope["type"], lasting(record.data)) for record in bus.collector.events[wish.id]]
+        expected = [(event["type"], lasting(event["data"])) for event in dry["events"]]
         assert sorted(map(repr, events)) == sorted(map(repr, expected))
-
-
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        timed = ("firstSeen", "lastSeen", "expiresAt")
-        return {name: without_times(one) for name, one in sorted(value.items()) if name not in timed}
-    return [without_times(one) for one in value] if isinstance(value, list) else value
 
 
 def test_the_id_stays_free_and_an_answer_stays_the_answer(platform: Platform) -> None:
@@ -275,8 +243,9 @@ def test_prefer_dry_run(client: Client, gateway_deployment: GatewayDeployment) -
 
     install, device = fresh("install"), {"kind": "phone", "platform": "ios"}
     new = {"installId": install, "device": device, "appSecret": "demo-app-secret", "linking": "none"}
-    pending = client.post("/sdk/v1/users", new, "demo-sdk", Prefer="respond-async, Dry-Run")
-    assert pending.status == 202, pending
+    created = client.post("/sdk/v1/users", new, "demo-sdk", Prefer="respond-async, Dry-Run")
+    assert created.status == 200 and created.json["userId"], created
+    assert created.headers["Preference-Applied"] == "dry-run"
     assert gateway_deployment.bus.ask(c.query(install))["reason"] == "INSTALL_NOT_FOUND"
 
     refused = client.post("/v2/users/nope/link", body, "demo-backend", Prefer="dry-run")

@@ -21,7 +21,7 @@ import WireJSON
     private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Entry] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
-            service: service, writer: writer, vault: OutboxVault(Fixture.keys), secrets: .none,
+            service: service, reader: reader, writer: writer, vault: OutboxVault(Fixture.keys), secrets: .none,
             cluster: "cluster", incarnations: [records[0].topicPartition: 7])
         let batch = records.map { reader.read($0, now: now) }
         return try store.database.transaction { transaction in

@@ -21,8 +21,9 @@ import WireJSON
     ) throws -> [Entry] {
         let reader = InboundReader<FakeService>(authenticator: Fixture.authenticator(), topics: Topics())
         let decider = BatchDecider(
-            service: service, writer: MessageWriter(service: "fake", topics: Topics(), keys: .none),
-            vault: OutboxVault(.none), secrets: .none,
+            service: service, reader: reader,
+            writer: MessageWriter(service: "fake", topics: Topics(), keys: .none), vault: OutboxVault(.none),
+            secrets: .none,
             cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
             let batch = records.map { reader.read($0, now: now, isTooOldToTell: isTooOldToTell) }

@@ -124,7 +124,7 @@ import WireJSON
             as [any CommandResult]
         {
             let message = try writer.preview(
-                .succeeded(result), [], of: command, in: .init(cluster: "cluster", incarnation: 0), now: Fixture.now)
+                .succeeded(result), [], of: command, id: "r", now: Fixture.now)
             let text = String(decoding: message.value ?? [], as: UTF8.self)
             #expect(message.role == .reply && !text.contains("the-") && text.contains(#""dryRun":true"#))
         }
@@ -143,7 +143,7 @@ import WireJSON
         let command = try #require(world.accepted(record))
         let outcome = Outcome.pending(SagaService.Secret(secret: "s"))
         let message = try writer.preview(
-            outcome, [], of: command, in: .init(cluster: "cluster", incarnation: 0), now: Fixture.now)
+            outcome, [], of: command, id: "r", now: Fixture.now)
         let reply = try world.reply(message).data
         #expect(reply.status == .pending && reply.result == nil)
     }
@@ -160,8 +160,8 @@ struct World {
     func decide(_ records: [KafkaRecord]) throws -> [Entry] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
-            service: FakeService(), writer: writer, vault: vault, secrets: .none, cluster: "cluster",
-            incarnations: [:])
+            service: FakeService(), reader: reader, writer: writer, vault: vault, secrets: .none,
+            cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
             try decider.decide(
                 records.map { reader.read($0, now: Fixture.now) }, in: transaction, now: Fixture.now)

@@ -5,14 +5,15 @@ import Runtime
 import Storage
 
 /// The smallest service with a saga: `begin` asks the service `peer` and is answered when `peer` has answered. A begun
-/// saga whose command is not answered becomes due.
+/// saga whose command is not answered becomes due. Of a command whose id begins with `again-peer` or `again-other` that
+/// service is asked, too, once `peer` has answered; the question `both` goes to the two at once.
 struct SagaService: CommandService {
     static let begin = Begin.type
     static let name = "saga"
     static let inputs: [Input<Command>] = [
         .command(Begin.self) { .begin($0.question) },
         .command(Remind.self) { .remind($0.id) },
-        .reply(from: ["peer"], Command.answer),
+        .reply(from: ["peer", "other"], Command.answer),
         .event(Happened.self, of: "peer") { _ in .happened },
     ]
     static let hasDueCommands = true
@@ -51,6 +52,21 @@ struct SagaService: CommandService {
         var question: String
         var partitionSubject: String { question }
         func validate() throws(Rejection) {}
+    }
+
+    /// The same, of another service.
+    struct AskOther: CommandMessage {
+        static let type = "identity.other.ask.v1"
+        static let scope = Scope.internal
+        var question: String
+        var partitionSubject: String { question }
+        func validate() throws(Rejection) {}
+    }
+
+    struct Answered: EventMessage {
+        static let type = "identity.saga.answered.v1"
+        var status: String
+        var subject: String { status }
     }
 
     struct Remind: CommandMessage {
@@ -102,6 +118,13 @@ struct SagaService: CommandService {
         case .begin("twice"):
             let settled = state.open.values.map { Settlement($0, .expired) }
             return Decision(.succeeded(Secret(secret: "own")), settlements: settled)
+        case .begin("both"):
+            let forwards = [
+                Forward(id: context.forwardID(0), command: Ask(question: "both")),
+                Forward(id: context.forwardID(1), command: AskOther(question: "both")),
+            ]
+            let begun = forwards.map { State.Change.begun($0.id.text, context.command) }
+            return Decision(.pending(nil), changes: begun, forwards: forwards)
         case .begin(let question):
             let id = context.forwardID(0)
             return Decision(
@@ -113,15 +136,36 @@ struct SagaService: CommandService {
             if reply.status == .pending {
                 return Decision(.noted, settlements: [Settlement(key, .pending(Secret(secret: "interim")))])
             }
+            if let next = next(reply, key, context) { return next }
             let outcome: Outcome =
                 reply.status == .succeeded
                 ? .succeeded(Secret(secret: "final")) : .rejected(reply.rejection)
-            return Decision(.noted, changes: [.ended(reply.commandId.text)], settlements: [Settlement(key, outcome)])
+            let isLast = !state.open.contains { $0.key != reply.commandId.text && $0.value == key }
+            return Decision(
+                .noted, changes: [.ended(reply.commandId.text)], events: [Answered(status: reply.status.rawValue)],
+                settlements: isLast ? [Settlement(key, outcome)] : [])
         case .happened: return Decision(.noted)
         case .remind(let id):
             guard let key = state.open[id] else { return Decision(.noted) }
             return Decision(.noted, changes: [.ended(id)], settlements: [Settlement(key, .expired)])
         }
+    }
+
+    /// The second question of a command that has one.
+    private func next(
+        _ reply: ReceivedReply, _ key: CommandKey, _ context: DecisionContext
+    ) -> Decision<State.Change>? {
+        guard reply.status == .succeeded, reply.commandType == Ask.type,
+            reply.commandId == DerivedID.forward(of: key, number: 0)
+        else { return nil }
+        let commands: [String: any CommandMessage] = [
+            "again-peer": Ask(question: "more"), "again-other": AskOther(question: "more"),
+        ]
+        guard let command = commands.first(where: { key.id.text.hasPrefix($0.key) })?.value else { return nil }
+        let id = context.forwardID(0)
+        return Decision(
+            .noted, changes: [.ended(reply.commandId.text), .begun(id.text, key)],
+            events: [Answered(status: "again")], forwards: [Forward(id: id, command: command)])
     }
 
     func save(_ state: State, in transaction: any SQLTransaction) throws {

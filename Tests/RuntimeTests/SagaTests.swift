@@ -26,8 +26,9 @@ import WireJSON
         let reader = InboundReader<SagaService>(authenticator: Fixture.authenticator(), topics: topics)
         let vault = OutboxVault(keys)
         let decider = BatchDecider(
-            service: SagaService(), writer: MessageWriter(service: "saga", topics: topics, keys: keys),
-            vault: vault, secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
+            service: SagaService(), reader: reader,
+            writer: MessageWriter(service: "saga", topics: topics, keys: keys), vault: vault,
+            secrets: DerivedSecrets(keys), cluster: "cluster", incarnations: [:])
         return try store.database.transaction { transaction in
             try decider.decide(records.map { reader.read($0, now: now) }, in: transaction, now: now)
         }

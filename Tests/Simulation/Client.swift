@@ -125,7 +125,7 @@ final class Client {
         case .fresh, .again: answers.contains { $0.reason != "ID_REUSED" && !$0.isDryRun }
         // Which of the two counts as the other one depends on which was read first.
         case .reused: answers.contains { $0.reason == "ID_REUSED" }
-        // What would have begun a saga is pending, and that is all.
+        // What others were asked about, and did not tell in time, is pending, and that is all.
         case .dryRun: all.contains(where: \.isDryRun)
         case .poison, .forged: (letters[one.record.value ?? []] ?? []).contains { $0 >= place }
         }

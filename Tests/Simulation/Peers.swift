@@ -28,7 +28,8 @@ final class Peers {
         if !isReliable, world.scheduler.chance(8) { return }
         for _ in 0..<(world.scheduler.chance(10) ? 2 : 1) {
             world.scheduler.after(world.scheduler.number(1000...400_000)) { [self] in
-                answer(command, of: service, to: replyTo, key: written.record.key)
+                let key = command["replykey"].map { Array($0.utf8) } ?? written.record.key
+                answer(command, of: service, to: replyTo, key: key)
             }
         }
     }
@@ -44,10 +45,17 @@ final class Peers {
             data["result"] = ["mpid": .string(String(1000 + person.utf8.count))]
         }
         // The id of a reply comes from its command's: twice the same one.
+        let isDryRun = command["dryrun"] == "true"
+        if isDryRun {
+            data["dryRun"] = true
+            data["events"] = []
+        }
         var attributes = EventAttributes(
-            id: Self.mark + id, source: "identitybus/\(service.rawValue)", type: "identity.reply.v1",
+            id: Self.mark + (isDryRun ? "\(command["replykey"] ?? "")-" : "") + id,
+            source: "identitybus/\(service.rawValue)", type: "identity.reply.v1",
             appID: command["appid"])
         attributes.causationID = id
+        attributes.partitionKey = command["replykey"]
         do {
             world.log.write(
                 try world.kit.publisher.record(to: replyTo, key: key, attributes, JSONValue.object(data)))

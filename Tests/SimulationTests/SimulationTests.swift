@@ -37,6 +37,22 @@ import Testing
         }
     }
 
+    /// Dry runs of commands that ask other services, among real ones: each is answered, whatever happens meanwhile and
+    /// whether the others answer or not.
+    @Test(arguments: [SimulatedService.verification, .user]) func dryRunsOfSagasAreAnswered(
+        _ service: SimulatedService
+    ) throws {
+        let simulation = try Simulation()
+        for seed in UInt64(1)...8 {
+            var plan = Plan(seed: seed, service: service)
+            for index in plan.commands.indices where plan.commands[index].kind == .fresh {
+                if index % 3 != 0 { plan.commands[index].kind = .dryRun }
+            }
+            let violations = try simulation.run(plan).violations
+            #expect(violations == [], "seed \(seed)")
+        }
+    }
+
     /// Without it each dictionary has an order of its own.
     private static let hashesAlike = ProcessInfo.processInfo.environment["SWIFT_DETERMINISTIC_HASHING"] != nil
 

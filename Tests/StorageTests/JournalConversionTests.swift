@@ -54,7 +54,7 @@ import Testing
         let store = try TestStore(engine)
         let database = try store.open()
         try old(database)
-        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [6])
+        #expect(try Migrator(StorageSchema.migrations).run(on: database) == [6, 7])
         #expect(failure { try database.read("SELECT 1 FROM journal") } != nil)
 
         let ids = ["a05", "a06", "b0", "b1", "b2", "c5", "d0"]

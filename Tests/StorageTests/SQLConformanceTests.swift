@@ -40,6 +40,43 @@ import Testing
     }
 
     @Test(arguments: SQLEngine.allCases)
+    func whatIsUndoneWasSeenAndLeavesNothing(_ engine: SQLEngine) throws {
+        let database = try TestStore(engine).openWithItems()
+        let names = { (transaction: any SQLTransaction) in
+            try transaction.query("SELECT name FROM items ORDER BY id").map { try $0.text(0) }
+        }
+        try database.transaction { transaction in
+            try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, 'kept')", [[.integer(1)]])
+            for _ in 0..<2 {
+                let seen = try transaction.undoing {
+                    try transaction.sendEach("INSERT INTO items (id, name) VALUES ($1, 'new')", [[.integer(2)]])
+                    try transaction.execute("UPDATE items SET name = 'changed' WHERE id = 1")
+                    return try names(transaction)
+                }
+                #expect(seen == ["changed", "new"])
+                #expect(try names(transaction) == ["kept"])
+            }
+            try transaction.execute("INSERT INTO items (id, name) VALUES (2, 'later')")
+        }
+        #expect(try database.transaction(names) == ["kept", "later"])
+    }
+
+    /// What fails inside fails the transaction, as everywhere.
+    @Test(arguments: SQLEngine.allCases)
+    func aFailureIsNotUndone(_ engine: SQLEngine) throws {
+        let database = try TestStore(engine).openWithItems()
+        #expect(throws: StorageError.self) {
+            try database.transaction { transaction in
+                try transaction.execute("INSERT INTO items (id, name) VALUES (1, 'one')")
+                _ = try? transaction.undoing {
+                    try transaction.execute("INSERT INTO items (id, name) VALUES (1, 'two')")
+                }
+            }
+        }
+        #expect(try database.read("SELECT id FROM items").isEmpty)
+    }
+
+    @Test(arguments: SQLEngine.allCases)
     func rowsRefuseTheWrongType(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)
         let row = try #require(

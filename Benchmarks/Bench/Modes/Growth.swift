@@ -59,7 +59,10 @@ struct Growth {
 
     private static let kept = Set(
         Inbox.tables
-            + ["inbox_state", "logs", "decider", "outbox", "saga", "progress", "set_aside", "forward", "salt"])
+            + [
+                "inbox_state", "logs", "decider", "outbox", "saga", "progress", "set_aside", "forward", "dry_run",
+                "salt",
+            ])
 
     private static func rows(_ stage: Stage) throws -> [String: Int] {
         var rows: [String: Int] = [:]

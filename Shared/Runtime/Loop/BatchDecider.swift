@@ -11,6 +11,7 @@ struct BatchDecider<Service: CommandService> {
     typealias Decided = Decision<Service.State.Change>
 
     var service: Service
+    var reader: InboundReader<Service>
     var writer: MessageWriter
     var vault: OutboxVault
     var secrets: DerivedSecrets
@@ -32,7 +33,9 @@ struct BatchDecider<Service: CommandService> {
         let found = try Inbox.find(accepted.map(\.key), in: transaction)
         let known = found.commands
         let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
-            guard known[command.key] == nil, case .success(let body) = command.body else { return nil }
+            guard known[command.key] == nil, command.triedFor == nil, case .success(let body) = command.body else {
+                return nil
+            }
             return (body, context(of: command, now))
         }
         var state = try service.load(fresh, in: transaction)
@@ -41,11 +44,12 @@ struct BatchDecider<Service: CommandService> {
         let again = repeatedKeys(accepted)
         let decisions = decide(batch, known, again, &state, now)
         try service.save(state, in: transaction)
+        let dryRuns = try dryRuns(batch, decisions, in: transaction, now)
         let settled = zip(batch, decisions).flatMap { inbound, decision -> [CommandKey] in
             inbound.accepted?.isDryRun == true ? [] : decision?.settlements.map(\.command) ?? []
         }
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
-        let entries = try write(batch, decisions, known, again, &replies, now) { entries in
+        let entries = try write(batch, decisions, dryRuns, known, again, &replies, now) { entries in
             let rows = try entries.map { try $0.inboxRow(now: now, decider: number, vault: vault) }
             try Inbox.append(rows, generation: found.generation, in: transaction)
             try Outbox.append(try entries.compactMap { try $0.outboxRow(vault: vault) }, in: transaction)
@@ -59,7 +63,8 @@ struct BatchDecider<Service: CommandService> {
     private func withoutDoubt(
         _ inbound: Inbound<Service.Command>, _ known: [CommandKey: KnownCommand]
     ) -> Inbound<Service.Command> {
-        guard let command = inbound.accepted, command.isTooOldToTell, known[command.key] == nil, !command.isDryRun
+        guard let command = inbound.accepted, command.isTooOldToTell, known[command.key] == nil, !command.isDryRun,
+            command.triedFor == nil
         else { return inbound }
         let rejection = Rejection(
             .internalError,
@@ -88,7 +93,9 @@ struct BatchDecider<Service: CommandService> {
     ) -> [Decided?] {
         var decided = Set(known.keys)
         return batch.map { inbound in
-            guard let command = inbound.accepted, !decided.contains(command.key) else { return nil }
+            guard let command = inbound.accepted, command.triedFor == nil, !decided.contains(command.key) else {
+                return nil
+            }
             let decision = decide(command, state, now)
             if command.isDryRun { return decision }
             if again.contains(command.key) { decided.insert(command.key) }
@@ -97,7 +104,7 @@ struct BatchDecider<Service: CommandService> {
         }
     }
 
-    private func decide(_ command: Command, _ state: Service.State, _ now: Timestamp) -> Decided {
+    func decide(_ command: Command, _ state: Service.State, _ now: Timestamp) -> Decided {
         if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
@@ -112,21 +119,23 @@ struct BatchDecider<Service: CommandService> {
 
     /// - Parameter store: is given the entries in pieces, so that PostgreSQL stores one while the next is written.
     private func write(
-        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ known: [CommandKey: KnownCommand],
-        _ again: Set<CommandKey>, _ replies: inout Replies, _ now: Timestamp,
+        _ batch: [Inbound<Service.Command>], _ decisions: [Decided?], _ dryRuns: [Int: Entry],
+        _ known: [CommandKey: KnownCommand], _ again: Set<CommandKey>, _ replies: inout Replies, _ now: Timestamp,
         store: (ArraySlice<Entry>) throws -> Void
     ) throws -> [Entry] {
         var digests = known.mapValues(\.digest)
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
         var stored = 0
-        for (inbound, decision) in zip(batch, decisions) {
+        for (place, (inbound, decision)) in zip(batch, decisions).enumerated() {
             if let command = inbound.accepted, let forward = command.answers {
                 replies.read(answerTo: forward, of: command.key.app)
             }
             switch (inbound, decision) {
             case (.accepted(let command), let decision?) where command.isDryRun:
-                entries.append(try entry(tried: command, decision, now))
+                entries.append(try dryRuns[place] ?? entry(tried: command, decision, now))
+            case (.accepted(let command), nil) where command.triedFor != nil:
+                if let entry = dryRuns[place] { entries.append(entry) }
             case (.accepted(let command), let decision?):
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entries.append(entry)
@@ -195,7 +204,8 @@ struct BatchDecider<Service: CommandService> {
     /// A reply, and nothing else: not even the command's id is taken.
     private func entry(tried command: Command, _ decision: Decided, _ now: Timestamp) throws -> Entry {
         let reply = try writer.preview(
-            decision.outcome, decision.events, of: command, in: log(of: command.record), now: now)
+            decision.outcome, try decision.events.map(writer.preview), of: command,
+            id: MessageWriter.id(of: command.record, log(of: command.record)), now: now)
         return entry(command, .dryRun, decision.outcome.reason, [reply])
     }
 
@@ -243,7 +253,7 @@ struct BatchDecider<Service: CommandService> {
             reason: refusal.deadLetter?.reason ?? refusal.answer?.rejection.reason.rawValue, messages)
     }
 
-    private func entry(
+    func entry(
         _ command: Command, _ outcome: Verdict, _ reason: String?, _ messages: [OutboxRecord]
     ) -> Entry {
         Entry(
@@ -251,13 +261,13 @@ struct BatchDecider<Service: CommandService> {
             outcome: outcome, reason: reason, messages)
     }
 
-    private func context(of command: Command, _ now: Timestamp) -> DecisionContext {
+    func context(of command: Command, _ now: Timestamp) -> DecisionContext {
         command.context(now: now, secrets: secrets, retention: retention)
     }
 
-    private func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
+    func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }
 
-    private func log(of record: KafkaRecord) -> MessageWriter.Log {
+    func log(of record: KafkaRecord) -> MessageWriter.Log {
         MessageWriter.Log(cluster: cluster, incarnation: incarnation(of: record))
     }
 

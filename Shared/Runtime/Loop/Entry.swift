@@ -230,6 +230,12 @@ struct OutboxVault {
             })
     }
 
+    /// The form in which a record is kept that was read; it may hold secrets. Without a key, it stands as it did in its
+    /// topic.
+    func close(read record: Record) throws -> [UInt8] {
+        try close([OutboxRecord(keys.isEmpty ? .command : .confidentialReply, record)])
+    }
+
     /// The inbox's form of a receipt.
     /// - Parameter parts: what follows from the command.
     func close(_ receipt: Receipt, _ parts: ReplyParts?) throws -> [UInt8] {

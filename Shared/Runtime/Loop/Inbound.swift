@@ -34,6 +34,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     let isCommand: Bool
     /// The forward that this reply settles: it is the final one.
     let answers: CommandID?
+    /// The dry run that this reply is for: to a forward that was itself one.
+    let triedFor: DryRunAnswer?
     /// Whether it may have been decided in a log that is forgotten.
     let isTooOldToTell: Bool
     /// The command, or why it is rejected whatever the state.
@@ -41,7 +43,8 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
 
     init(
         record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
-        isCommand: Bool, answers: CommandID?, isTooOldToTell: Bool, body: Result<Command, Rejection>
+        isCommand: Bool, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
+        body: Result<Command, Rejection>
     ) {
         self.record = record
         self.attributes = attributes
@@ -52,6 +55,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         expiry = isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil
         self.isCommand = isCommand
         self.answers = answers
+        self.triedFor = triedFor
         self.isTooOldToTell = isTooOldToTell
         self.body = body
     }
@@ -66,6 +70,16 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
             moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets,
             retention: retention)
     }
+}
+
+/// An answer to a forward of a dry run. It is told apart from one of a saga by its mark, so the two may have one id.
+struct DryRunAnswer: Sendable {
+    /// The dry run's, see `DryRuns`.
+    var id: String
+    var forward: CommandID
+    /// What it would have told others.
+    var events: [ReplyEvent]
+    var status: ReplyStatus
 }
 
 /// Why a record is not decided.
@@ -214,8 +228,8 @@ struct InboundReader<Service: CommandService> {
         AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
-            isCommand: input.source == .commands, answers: answers(event), isTooOldToTell: isTooOldToTell,
-            body: body(event, input))
+            isCommand: input.source == .commands, answers: answers(event), triedFor: triedFor(event),
+            isTooOldToTell: isTooOldToTell, body: body(event, input))
     }
 
     /// The forward that is settled by this message: by a reply that is the last one.
@@ -224,9 +238,21 @@ struct InboundReader<Service: CommandService> {
         // The rest of the reply is read with its command.
         let members = event.data.members(settling)
         guard let id = members[0]?.stringValue, let status = members[1]?.stringValue,
-            status != ReplyStatus.pending.rawValue
+            status != ReplyStatus.pending.rawValue, members[2]?.boolValue != true
         else { return nil }
         return CommandID(id)
+    }
+
+    /// The dry run that the forward is of stands in the key that its answer was asked for under.
+    private func triedFor(_ event: CloudEvent<JSONView>) -> DryRunAnswer? {
+        guard event.attributes.type == ReceivedReply.type, let id = event.attributes.partitionKey,
+            event.data.members(settling)[2]?.boolValue == true, let reply = ReceivedReply(event.data.value)
+        else { return nil }
+        let events = reply.events?.compactMap { event in
+            event["type"]?.stringValue.map { ReplyEvent(type: $0, data: event["data"] ?? .null) }
+        }
+        return DryRunAnswer(
+            id: id, forward: reply.commandId, events: events ?? [], status: reply.status)
     }
 
     private func body(_ event: CloudEvent<JSONView>, _ input: Input<Command>) -> Result<Command, Rejection> {
@@ -245,8 +271,8 @@ struct InboundReader<Service: CommandService> {
     }
 }
 
-/// What says which command a reply answers, and whether for good.
-private let settling = JSONNames(["commandId", "status"])
+/// What says which command a reply answers, whether for good, and whether it was only tried.
+private let settling = JSONNames(["commandId", "status", "dryRun"])
 
 /// Where replies may be sent. An app that has a reply topic of its own gets the answers to its API keys there and
 /// nowhere else; nobody else may name it. Replies hold authentication codes and tokens, and a topic is all that Kafka

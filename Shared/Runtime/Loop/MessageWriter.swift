@@ -106,13 +106,16 @@ struct MessageWriter {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// - Parameter dryRun: the dry run that it is of: it is one itself then, and answered under that key.
     /// - Throws: `NoSuchService` for a command type that names no service.
-    func forward(_ forward: Forward, of command: AcceptedCommand<some Sendable>, now: Timestamp) throws -> OutboxRecord
-    {
+    func forward(
+        _ forward: Forward, of command: AcceptedCommand<some Sendable>, dryRun: String? = nil, now: Timestamp
+    ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: "", now: now)
         attributes.id = forward.id.text
         attributes.replyTo = ownReplies
         attributes.expiryTime = forward.expiry?.rfc3339
+        if let dryRun { (attributes.dryRun, attributes.replyKey) = ("true", dryRun) }
         return try self.command(forward.command, app: command.key.app, attributes)
     }
 
@@ -176,22 +179,26 @@ struct MessageWriter {
         return notice
     }
 
-    /// The reply to a dry run: what would have been answered, without secrets, and what would have been told. Its id
-    /// comes from the record's coordinates, so that the command's own stays free.
+    /// The reply to a dry run: what would have been answered, without secrets, and what would have been told.
+    /// - Parameters:
+    ///   - id: from the record's coordinates (``id(of:_:)``), so that the command's own stays free.
+    ///   - note: why not all could be told.
     func preview(
-        _ outcome: Outcome, _ events: [any EventMessage], of command: AcceptedCommand<some Sendable>, in log: Log,
-        now: Timestamp
+        _ outcome: Outcome, _ events: [ReplyEvent], of command: AcceptedCommand<some Sendable>, id: String,
+        note: String? = nil, now: Timestamp
     ) throws -> OutboxRecord {
         var attributes = follow(command.attributes, type: ReceivedReply.type, now: now)
-        attributes.id = Self.id(of: command.record, log)
+        attributes.id = id
         var (reply, isConfidential) = body(
             outcome, of: command.attributes, digest: CommandDigest.text(command.digest))
         if isConfidential { reply.result = try reply.result.flatMap { try withoutSecrets($0).map { .text($0) } } }
-        reply.events = try events.map { try preview($0) }
+        reply.events = events
+        reply.message = reply.message ?? note
         return try message(of: reply, .reply, attributes, to: command.attributes, key: command.record.key)
     }
 
-    private func preview(_ event: any EventMessage) throws -> ReplyEvent {
+    /// What a dry run tells of an event.
+    func preview(_ event: any EventMessage) throws -> ReplyEvent {
         func read<Event: EventMessage>(_ event: Event) throws -> ReplyEvent {
             ReplyEvent(type: Event.type, data: try JSONValue(parsing: try encoder.encode(event)))
         }
@@ -211,7 +218,8 @@ struct MessageWriter {
         var incarnation: Int64
     }
 
-    private static func id(of record: KafkaRecord, _ log: Log) -> String {
+    /// The id of a message about a record; of a dry run's answer too, and of the dry run while it waits.
+    static func id(of record: KafkaRecord, _ log: Log) -> String {
         DerivedID.message(
             cluster: log.cluster, topic: record.topicPartition.topic, partition: record.topicPartition.partition,
             incarnation: log.incarnation, offset: record.offset, index: 0)

@@ -31,7 +31,12 @@ extension ServiceLoop {
             ownership.committed()
         }
         if wasComplete { try checkCompleteness(consumers, now) }
-        if isKeeper { sendDue() }
+        if isKeeper {
+            sendDue()
+            endDryRuns()
+        } else {
+            endedDryRuns = []
+        }
         if now - lastReload >= .seconds(2) {
             lastReload = now
             if apps.reload() {
@@ -140,6 +145,28 @@ extension ServiceLoop {
             if !forwards.isEmpty {
                 metrics.askedAgain(forwards.count)
                 publisher.publish(try forwards.flatMap { try vault.open($0.message).map(writer.signedAgain) })
+            }
+        } catch {
+            note(error)
+        }
+    }
+
+    /// Answers dry runs that have waited for too long. A reply stands in the store until it is delivered: who owns the
+    /// first partition after a crash sends it once more.
+    private func endDryRuns() {
+        guard publisher.problem == nil, publisher.unbound < configuration.batchSize else { return }
+        let now = clock.time()
+        let delivered = publisher.unbound == 0 ? endedDryRuns : []
+        do {
+            let ended = try database.transaction { transaction in
+                for id in delivered.sorted() { try DryRuns.remove(app: id.app, id: id.id, in: transaction) }
+                try batchDecider(at: now)
+                    .endOverdueDryRuns(limit: configuration.batchSize, in: transaction, now: now)
+                return try DryRuns.ended(limit: configuration.batchSize, in: transaction)
+            }
+            endedDryRuns.subtract(delivered)
+            for row in ended where endedDryRuns.insert(Scoped(app: row.app, id: row.id)).inserted {
+                publisher.publish(try vault.open(row.message).map(writer.signedAgain))
             }
         } catch {
             note(error)

@@ -74,6 +74,8 @@ package final class ServiceLoop<Service: CommandService> {
     var sweep: InboxSweep?
     /// A generation has gone, and perhaps sagas whose commands it knew have not.
     var hasOldSagas = false
+    /// The dry runs that waited for too long and whose replies were handed over.
+    var endedDryRuns: Set<Scoped<String>> = []
     /// The number of the apps file and the version by which is decided, see ``Deciders``.
     var deciderNumber: Int64 = 0
     /// Since when this SQLite replica has had less than all partitions.
@@ -290,9 +292,7 @@ package final class ServiceLoop<Service: CommandService> {
     func commit(_ records: [KafkaRecord], _ batch: [Inbound<Service.Command>]) throws {
         let started = clock.now()
         let now = clock.time()
-        let decider = BatchDecider(
-            service: service, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention)
+        let decider = batchDecider(at: now)
         let updates = ownership.updates(for: records, now: now.milliseconds)
         let published = ownership.unremoved(updates.map(\.place))
         let entries = try database.transaction { transaction in
@@ -308,6 +308,12 @@ package final class ServiceLoop<Service: CommandService> {
         ownership.decided(updates)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
+    }
+
+    func batchDecider(at now: Timestamp) -> BatchDecider<Service> {
+        BatchDecider(
+            service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
+            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {

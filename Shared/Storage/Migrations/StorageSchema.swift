@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The tables that every service has: ``Inbox``, ``Outbox``, ``Progress``, ``Sagas``, ``Forwards`` and ``Salt`` live in them.
+/// The tables that every service has: ``Inbox``, ``Outbox``, ``Progress``, ``Sagas``, ``Forwards``,
+/// ``DryRuns`` and ``Salt`` live in them.
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
@@ -16,6 +17,9 @@ public enum StorageSchema {
             ]),
         Migration(number: 5, name: "salt", statements: [salt]),
         Migration(number: 6, name: "inbox and outbox", statements: inboxAndOutbox, conversion: .journal),
+        Migration(
+            number: 7, name: "dry runs",
+            statements: [dryRun, "CREATE INDEX dry_run_begun_at ON dry_run (begun_at)"]),
     ]
 
     /// The migration that makes the table of claims.
@@ -188,6 +192,25 @@ public enum StorageSchema {
             apps TEXT NOT NULL,
             code TEXT NOT NULL,
             UNIQUE (apps, code)
+        )
+        """
+
+    /// Dry runs that wait for other services, see ``DryRuns``.
+    private static let dryRun = """
+        CREATE TABLE dry_run (
+            app TEXT NOT NULL,
+            id TEXT NOT NULL,
+            number BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            decided_at BIGINT NOT NULL,
+            topic TEXT NOT NULL,
+            partition BIGINT NOT NULL,
+            incarnation BIGINT NOT NULL,
+            log_offset BIGINT NOT NULL,
+            logged_at BIGINT NOT NULL,
+            is_brokers_time BIGINT NOT NULL,
+            message BYTEA NOT NULL,
+            PRIMARY KEY (app, id, number)
         )
         """
 

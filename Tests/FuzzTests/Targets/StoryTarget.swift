@@ -88,7 +88,8 @@ private struct ServiceListener<Service: CommandService>: Listener {
         if command.isDryRun {
             let log = MessageWriter.Log(cluster: "cluster", incarnation: 0)
             let preview = try writer.preview(
-                decision.outcome, decision.events, of: command, in: log, now: FuzzWorld.now)
+                decision.outcome, try decision.events.map(writer.preview), of: command,
+                id: MessageWriter.id(of: command.record, log), now: FuzzWorld.now)
             try FuzzMessages.check([preview])
             return []
         }
