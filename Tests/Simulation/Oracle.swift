@@ -26,7 +26,9 @@ struct Oracle {
         var known: [String: Record] = [:]
         var problems: [String] = []
         for output in outputs {
-            let name = "\(output.place.topic) \(output.envelope["source"] ?? "") \(output.id)"
+            var name = "\(output.place.topic) \(output.envelope["source"] ?? "") \(output.id)"
+            // A dry run asks about the command that would have this id; several may.
+            if output.envelope["dryrun"] == "true" { name += " tried for \(output.envelope["replykey"] ?? "")" }
             guard let before = known[name] else {
                 known[name] = output.record
                 first.append(output)
