@@ -99,7 +99,7 @@ private struct RandomDay: RandomSource {
     /// S86, V71 to V76.
     @Test func theServicesAgreeWheneverNothingIsUnderWay() throws {
         var reached: Set<String> = []
-        for number in 0..<360 {
+        for number in 0..<240 {
             var day = RandomDay(seed: testSeed &+ UInt64(number))
             for place in 0..<15 {
                 for _ in 0..<15 { day.step() }
