@@ -129,8 +129,8 @@ public final class KafkaConsumer: RecordConsumer {
         let deadline = Deadline(after: timeout)
         var records: [KafkaRecord] = []
         while true {
-            try serve(maxRecords, &records)
-            try queues.take((maxRecords - records.count, maxBytes)) { message throws(KafkaError) in
+            let bytes = try serve(maxRecords, &records)
+            try queues.take((maxRecords - records.count, maxBytes - bytes)) { message throws(KafkaError) in
                 try read(message, &records)
             }
             if !records.isEmpty || deadline.isOver { break }
@@ -143,16 +143,20 @@ public final class KafkaConsumer: RecordConsumer {
     /// Not everything that is to be done signals.
     private static var longestWait: Duration { .seconds(1) }
 
-    /// Does what comes beside the partitions' records: rebalances and other calls back, and errors.
-    private func serve(_ maxRecords: Int, _ records: inout [KafkaRecord]) throws(KafkaError) {
-        while records.count < maxRecords {
+    /// Does what comes beside the partitions' records: rebalances and other calls back, and errors. A partition whose
+    /// queue could not be had is read here too.
+    /// - Returns: how many bytes of records came.
+    private func serve(_ maxRecords: Int, _ records: inout [KafkaRecord]) throws(KafkaError) -> Int {
+        var bytes = 0
+        while records.count < maxRecords, bytes < maxBytes {
             let message = rd_kafka_consumer_poll(handle.pointer, 0)
             defer { if let message { rd_kafka_message_destroy(message) } }
             rebalancer.tracker.discardRemoved(from: &records)
             if let refusal = rebalancer.refusal { throw refusal }
-            guard let message else { return }
-            _ = try read(message, &records)
+            guard let message else { break }
+            bytes += try read(message, &records)
         }
+        return bytes
     }
 
     /// Takes in a message, which may be an error.
