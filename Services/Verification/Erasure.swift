@@ -36,10 +36,11 @@ extension VerificationDecider {
             decision.events += session.forgetUser(isKept: isKept)
             decision.changes.append(isKept ? .session(session) : .removed(session))
         }
-        // What was heard while only the erased logins were on their way is true now (V73).
+        // What was heard while only the erased logins were on their way is true now (V73). Also as it was: whoever decides at
+        // the same time what to make of an event of the device meets this here.
         let others = Set(ended.map(\.deviceID)).subtracting(sessions.map(\.deviceID)).sorted()
         for device in others where !isBusy(device) {
-            guard var session = state.session(app: app.id, deviceID: device), session.heard != nil else { continue }
+            guard var session = state.session(app: app.id, deviceID: device) else { continue }
             decision.events += session.followHeard()
             decision.changes.append(.session(session))
         }

@@ -189,7 +189,8 @@ class Model:
         if mine and mine.external_id == external_id:
             if install.activity == "deactivated" and not is_creation:
                 raise Refusal("INSTALL_DEACTIVATED")  # 10, 53
-            if install.activity == "active" or self._waits(name, install, install.person or ""):  # 9
+            waits = install.activity == "standby" and self._waits(name, install, install.person or "")
+            if install.activity == "active" or waits:  # 9
                 return self._linked(name, install, install.person or "", False), []
         elif mine and (owner or is_creation):
             raise Refusal("CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON")  # 15, 54

@@ -171,7 +171,7 @@ struct SagaService: CommandService {
     func save(_ state: State, in transaction: any SQLTransaction) throws {
         for (id, key) in state.begun where state.open[id] != nil {
             try transaction.execute(
-                "INSERT INTO open (id, app, source, command, asked) VALUES ($1, $2, $3, $4, 0)",
+                "INSERT INTO open (id, app, source, command, asked) VALUES ($1, $2, $3, $4, 0) ON CONFLICT (id) DO NOTHING",
                 [.text(id), .text(key.app.text), .text(key.source.text), .text(key.id.text)])
         }
         for id in state.ended.sorted() { try transaction.execute("DELETE FROM open WHERE id = $1", [.text(id)]) }

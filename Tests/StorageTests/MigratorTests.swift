@@ -129,7 +129,7 @@ import Testing
         end.wait()
         let ran = try outcomes.withLock { try $0.map { try $0.get() } }
         #expect(ran.count == threads)
-        #expect(ran.filter { $0 == [1, 2, 3, 4, 5, 6, 100, 101] }.count == 1)
+        #expect(ran.filter { $0 == [1, 2, 3, 4, 5, 6, 7, 100, 101] }.count == 1)
         #expect(ran.filter { $0.isEmpty }.count == threads - 1)
     }
 

@@ -41,7 +41,8 @@ import Testing
 
     @Test(arguments: SQLEngine.allCases)
     func whatIsUndoneWasSeenAndLeavesNothing(_ engine: SQLEngine) throws {
-        let database = try TestStore(engine).openWithItems()
+        let store = try TestStore(engine)
+        let database = try store.openWithItems()
         let names = { (transaction: any SQLTransaction) in
             try transaction.query("SELECT name FROM items ORDER BY id").map { try $0.text(0) }
         }
@@ -64,7 +65,8 @@ import Testing
     /// What fails inside fails the transaction, as everywhere.
     @Test(arguments: SQLEngine.allCases)
     func aFailureIsNotUndone(_ engine: SQLEngine) throws {
-        let database = try TestStore(engine).openWithItems()
+        let store = try TestStore(engine)
+        let database = try store.openWithItems()
         #expect(throws: StorageError.self) {
             try database.transaction { transaction in
                 try transaction.execute("INSERT INTO items (id, name) VALUES (1, 'one')")

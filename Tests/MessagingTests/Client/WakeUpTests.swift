@@ -2,7 +2,6 @@
 
 import Contracts
 import Dispatch
-import Foundation
 import Testing
 
 @testable import Messaging
@@ -26,41 +25,6 @@ import Testing
 
     /// Nothing but records wakes: statistics would do it every few seconds.
     private static let quiet = TestBroker.steady.merging(["statistics.interval.ms": "0"]) { $1 }
-
-    /// Records that came before a pause and were not polled are fetched again behind it, and wake as the first ones did.
-    @Test func whatIsReadAgainWakes() throws {
-        let broker = try TestBroker(["in": 1])
-        defer { broker.close() }
-        let wakeUp = try WakeUp()
-        let handler = TestHandler()
-        let consumer = try broker.consumer(["in"], handler: handler, settings: Self.quiet, wakeUp: wakeUp)
-        try consumer.join(1)
-        let producer = try broker.producer()
-        for again in [
-            {
-                try consumer.pause(consumer.assignment)
-                // librdkafka empties the queue by itself, some time later.
-                Thread.sleep(forTimeInterval: 0.3)
-                wakeUp.clear()
-                try consumer.resume(consumer.assignment)
-            },
-            {
-                wakeUp.clear()
-                try consumer.restart([broker.partition("in", 0): 1])
-            },
-        ] {
-            wakeUp.clear()
-            #expect(try consumer.poll(maxRecords: 10, timeout: .zero).isEmpty)
-            try producer.deliver([Record(topic: broker.topic("in"), value: [0])])
-            #expect(wakeUp.wait(timeout: .seconds(40)))
-            try again()
-            let woken = try time { #expect(wakeUp.wait(timeout: .seconds(40))) }
-            #expect(woken < .seconds(30))
-            #expect(try consumer.collect(1).count == 1)
-        }
-        consumer.close(timeout: .seconds(20))
-        producer.close(timeout: .seconds(5))
-    }
 
     /// The member and the producer share a thread that sleeps while both have nothing.
     @Test func aMessageWakesTheThreadOfTwoConsumers() throws {
