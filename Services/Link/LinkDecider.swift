@@ -61,7 +61,7 @@ public struct LinkDecider {
     /// What was sent before the person on the install was erased brings nobody back. Clocks that differ are no excuse here:
     /// whoever is refused wrongly can try again in a few seconds, and whoever comes back stays (L62).
     func checkMoment(of install: Install) throws(Rejection) {
-        if let erasedAt = install.erasedAt, context.moment.milliseconds < erasedAt { throw Rejection(.installDeleted) }
+        if let erasedAt = install.erasedAt, context.told.milliseconds < erasedAt { throw Rejection(.installDeleted) }
     }
 
     /// L7.
@@ -113,8 +113,8 @@ extension LinkDecider {
     /// has no turn.
     private func lateness(on install: Install) -> Int64? {
         guard let turn = install.turn else { return nil }
-        let age = turn.milliseconds - context.moment.milliseconds
-        let areBrokers = turn.isBrokers && context.moment.isBrokers
+        let age = turn.milliseconds - context.told.milliseconds
+        let areBrokers = turn.isBrokers && context.told.isBrokers
         return age > (areBrokers ? Self.brokersTolerance : app.linking.clockTolerance) ? age : nil
     }
 

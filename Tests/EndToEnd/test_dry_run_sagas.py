@@ -50,11 +50,9 @@ def code(bus: Bus, external_id: str) -> str:
     return str(good(bus, c.request_code(external_id, app=APP))["authenticationCode"])
 
 
-def unlinked(bus: Bus) -> str:
-    """An install with a user who is nobody yet."""
-    install = fresh("install")
-    good(bus, c.create(install, app=APP, appSecret=apps.APP_SECRET, linking="none"))
-    return install
+def by_user(command: Command, user: str) -> Command:
+    """As the gateway sends it for somebody who shows the user's token."""
+    return command.but(signer="internal", attributes={"authtype": "app_user", "authid": user})
 
 
 class Somebody:
@@ -70,6 +68,23 @@ def erase_profile(mpid: str, **more: Any) -> Command:
     return Command("sync.erase-profile", {"mpid": mpid, **more}, mpid, app=APP, signer=f"{APP}-backend")
 
 
+def link_by_code(bus: Bus) -> Command:
+    """Of somebody who is nobody yet."""
+    install = fresh("install")
+    made = good(bus, c.create(install, app=APP, appSecret=apps.APP_SECRET, linking="none"))
+    return by_user(c.link(install, app=APP, authCode=code(bus, fresh("ext"))), made["userId"])
+
+
+def link_to_another(bus: Bus) -> Command:
+    somebody = Somebody(bus)
+    return by_user(c.link(somebody.install, app=APP, authCode=code(bus, fresh("ext"))), somebody.user)
+
+
+def reset(bus: Bus) -> Command:
+    somebody = Somebody(bus)
+    return by_user(c.reset(somebody.install, app=APP), somebody.user)
+
+
 def left_over(bus: Bus) -> Command:
     """A creation on an install that the link service knows from an earlier life."""
     install = fresh("install")
@@ -82,9 +97,9 @@ SAGAS: dict[str, Callable[[Bus], Command]] = {
     "restore by code": lambda bus: c.create(fresh("install"), app=APP, authCode=code(bus, Somebody(bus).external_id)),
     "create unlinked": lambda bus: c.create(fresh("install"), app=APP, appSecret=apps.APP_SECRET, linking="none"),
     "create with the linker": lambda bus: c.create(fresh("install"), appSecret=apps.APP_SECRET, linking="linker"),
-    "link by code": lambda bus: c.link(unlinked(bus), app=APP, authCode=code(bus, fresh("ext"))),
-    "link to another": lambda bus: c.link(Somebody(bus).install, app=APP, authCode=code(bus, fresh("ext"))),
-    "reset": lambda bus: c.reset(Somebody(bus).install, app=APP),
+    "link by code": link_by_code,
+    "link to another": link_to_another,
+    "reset": reset,
     "log in": lambda bus: verification.vouched(fresh("device"), fresh("ext"), APP),
     "log out": lambda bus: verification.logout(Somebody(bus).device, APP),
     "erase a user": lambda bus: c.erase(Somebody(bus).user, app=APP),
@@ -99,14 +114,14 @@ def test_what_all_services_would_do_is_told_and_then_done(platform: GatewayDeplo
     command = SAGAS[saga](bus)
     before = quiet(platform)
     dry = bus.ask(tried(command))
-    assert dry["dryRun"] and "message" not in dry, dry
+    assert dry["dryRun"] and dry["status"] != "pending" or saga == "create with the linker", dry
     assert quiet(platform) == before
     assert len(bus.collector.replies[command.id]) == 1
 
     bus.send(command)
     real = end(bus, command)
     assert "dryRun" not in real
-    for member in ("status", "reason", "commandDigest"):
+    for member in ("status", "reason", "message", "commandDigest"):
         assert dry.get(member) == real.get(member), (dry, real)
     assert lasting(dry.get("result")) == lasting(real.get("result"))
     wait_until_quiet(platform)
@@ -162,7 +177,10 @@ def test_many_at_once_leave_nothing(platform: GatewayDeployment) -> None:
     for command in commands:
         answers = [record.data for record in bus.reply_records(command.id, 2, timeout=60)]
         assert all(answer["dryRun"] for answer in answers)
-        assert lasting(answers[0]) == lasting(answers[1])
+        # Whichever service answers first is told first.
+        assert told(answers[0]) == told(answers[1])
+        first, second = ({**answer, "events": None} for answer in answers)
+        assert lasting(first) == lasting(second)
     assert quiet(platform) == before
 
 

@@ -15,7 +15,7 @@ public struct Moment: Sendable, Hashable {
     /// - Parameters:
     ///   - time: the CloudEvents attribute. Without a fraction it stands for the last instant of its second: what was done
     ///     within a second is not taken for earlier than it was.
-    ///   - now: the instant of the decision. A producer's clock may be ahead, but nothing was done later than this.
+    ///   - now: the instant of the decision, for a record that tells no time.
     public init(of record: KafkaRecord, time: String?, now: Timestamp) {
         var producers = time.flatMap { text in
             Timestamp(rfc3339: text).map { $0.milliseconds + (text.utf8.contains(UInt8(ascii: ".")) ? 0 : 999) }
@@ -27,11 +27,15 @@ public struct Moment: Sendable, Hashable {
             case .producer: producers = min(producers ?? .max, record.timestampMs)
             }
         }
-        let told = producers.map { min($0, now.milliseconds) }
-        guard let brokers, brokers < told ?? .max else {
-            self.init(milliseconds: told ?? now.milliseconds)
+        guard let brokers, brokers < producers ?? .max else {
+            self.init(milliseconds: producers ?? now.milliseconds)
             return
         }
         self.init(milliseconds: brokers, isBrokers: true)
+    }
+
+    /// A producer's clock may be ahead, but nothing was done later than it was decided.
+    public func atMost(_ now: Timestamp) -> Moment {
+        isBrokers ? self : Moment(milliseconds: min(milliseconds, now.milliseconds))
     }
 }

@@ -65,10 +65,10 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
 
     /// - Parameter retention: how long the inbox remembers.
     func context(now: Timestamp, secrets: DerivedSecrets, retention: Duration = .zero) -> DecisionContext {
-        DecisionContext(
-            command: key, app: app, principal: principal, now: now,
-            moment: Moment(of: record, time: attributes.time, now: now), expiry: expiry, secrets: secrets,
-            retention: retention)
+        let told = Moment(of: record, time: attributes.time, now: now)
+        return DecisionContext(
+            command: key, app: app, principal: principal, now: now, moment: told.atMost(now), told: told,
+            expiry: expiry, secrets: secrets, retention: retention)
     }
 }
 

@@ -306,8 +306,11 @@ public struct DecisionContext: Sendable {
     public var principal: Principal
     /// The instant of the decision; one for a whole batch.
     public var now: Timestamp
-    /// When the command was given, by its record.
+    /// When the command was given, by its record: never later than `now`, so that it can be remembered.
     public var moment: Moment
+    /// The same as the record tells it, to be compared with what is remembered: where the clock of the service went back,
+    /// those of records did not.
+    public var told: Moment
     /// The command's `expirytime`, later than `now`.
     public var expiry: Timestamp?
     /// Where new ids, and secrets that a decider gives out, come from.
@@ -317,13 +320,14 @@ public struct DecisionContext: Sendable {
 
     public init(
         command: CommandKey, app: AppSettings, principal: Principal, now: Timestamp, moment: Moment? = nil,
-        expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero
+        told: Moment? = nil, expiry: Timestamp? = nil, secrets: DerivedSecrets = .none, retention: Duration = .zero
     ) {
         self.command = command
         self.app = app
         self.principal = principal
         self.now = now
         self.moment = moment ?? Moment(milliseconds: now.milliseconds)
+        self.told = told ?? self.moment
         self.expiry = expiry
         self.secrets = secrets
         self.retention = retention
