@@ -17,11 +17,6 @@ extension VerificationDecider {
             saga.userID.map(userIDs.contains) == true || saga.email.map(emails.contains) == true
         }
         let sessions = state.sessions(app: app.id, of: Set(command.mpids))
-        let forwards = Set(ended.map(\.forwardID))
-        /// Whether other logins or logouts of the device are on their way.
-        func isBusy(_ device: DeviceID) -> Bool {
-            !state.sagas(app: app.id) { $0.deviceID == device && !forwards.contains($0.forwardID) }.isEmpty
-        }
         var decision = Decision(
             .succeeded(
                 ErasureCertificate(
@@ -32,14 +27,14 @@ extension VerificationDecider {
         decision.settlements = ended.map { Settlement($0.command, .rejected(Self.erased)) }
         for session in sessions {
             var session = session
-            let isKept = isBusy(session.deviceID)
+            let isKept = isBusy(session.deviceID, but: ended)
             decision.events += session.forgetUser(isKept: isKept)
             decision.changes.append(isKept ? .session(session) : .removed(session))
         }
         // What was heard while only the erased logins were on their way is true now (V73). Also as it was: whoever decides at
         // the same time what to make of an event of the device meets this here.
         let others = Set(ended.map(\.deviceID)).subtracting(sessions.map(\.deviceID)).sorted()
-        for device in others where !isBusy(device) {
+        for device in others where !isBusy(device, but: ended) {
             guard var session = state.session(app: app.id, deviceID: device) else { continue }
             decision.events += session.followHeard()
             decision.changes.append(.session(session))

@@ -41,15 +41,16 @@ extension VerificationDecider {
             move.number > session.heard?.number ?? 0
         else { return decision }
         session.heard = move
-        if !isBusy(deviceID, but: nil) { decision.events = session.followHeard() }
+        if !isBusy(deviceID) { decision.events = session.followHeard() }
         decision.changes.append(.session(session))
         return decision
     }
 
     /// Whether the sync service has yet to answer logins or logouts of the device.
-    /// - Parameter saga: the one that it just answered.
-    func isBusy(_ deviceID: DeviceID, but saga: LoginSaga?) -> Bool {
-        !state.sagas(app: context.app.id) { $0.deviceID == deviceID && $0.forwardID != saga?.forwardID }.isEmpty
+    /// - Parameter ended: those that end with this decision.
+    func isBusy(_ deviceID: DeviceID, but ended: [LoginSaga] = []) -> Bool {
+        let forwards = Set(ended.map(\.forwardID))
+        return !state.sagas(app: context.app.id) { $0.deviceID == deviceID && !forwards.contains($0.forwardID) }.isEmpty
     }
 }
 

@@ -150,7 +150,7 @@ extension VerificationDecider {
             end = .rejected(error)
         }
         if var session {
-            if !isBusy(saga.deviceID, but: saga) { decision.events += session.followHeard() }
+            if !isBusy(saga.deviceID, but: [saga]) { decision.events += session.followHeard() }
             // Also as it was: whoever decides at the same time what to make of an event of the device meets this here.
             decision.changes.append(.session(session))
         }
