@@ -11,8 +11,10 @@ import Glibc
 /// 1. poll every client with a timeout of zero until it gives nothing (fewer records than were asked for, no reports);
 /// 2. `wait`, and begin again.
 ///
-/// A client that was not emptied does not signal again: go round once more instead of waiting. Not everything that a
-/// client has to do comes through its queue, so the wait must be bounded (a second or less) in any case.
+/// A client that was not emptied does not signal again: go round once more instead of waiting. That goes for a partition
+/// that was paused, resumed or restarted too: librdkafka puts a mark into its queue, behind which nothing signals until
+/// the mark is polled. Not everything that a client has to do comes through its queue, so the wait must be bounded (a
+/// second or less) in any case.
 ///
 /// Signals do not count: any number of them ends one wait. Signalling is allowed from any thread, waiting and clearing
 /// from one. Clients keep the object alive until their last thread is gone.

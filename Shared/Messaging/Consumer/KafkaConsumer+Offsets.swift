@@ -103,7 +103,6 @@ extension KafkaConsumer {
             throw KafkaError(
                 RD_KAFKA_RESP_ERR__STATE, message: "only a cooperative member can restart", isFatal: true)
         }
-        queues.watchAgain(Set(mine.keys))
         // Seeking does nothing to a partition whose reading has stopped with an error.
         for change in [rd_kafka_incremental_unassign, rd_kafka_incremental_assign] {
             guard let error = change(handle.pointer, list.pointer) else { continue }
@@ -132,7 +131,6 @@ extension KafkaConsumer {
         try checkUsable()
         let mine = paused.intersection(partitions)
         guard !mine.isEmpty, let list = PartitionList(mine.map { ($0, KafkaOffset.committed) }) else { return }
-        queues.watchAgain(mine)
         let code = rd_kafka_resume_partitions(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
         rebalancer.tracker.paused.subtract(mine)

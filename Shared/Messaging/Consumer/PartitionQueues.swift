@@ -41,12 +41,6 @@ final class PartitionQueues {
         queues.removeAll { partitions.contains($0.partition) }
     }
 
-    /// To be called when reading begins anew: librdkafka does not signal what comes to a queue that it has emptied
-    /// itself.
-    func watchAgain(_ partitions: Set<TopicPartition>) {
-        for (partition, queue) in queues where partitions.contains(partition) { wakeUp.watch(queue) }
-    }
-
     /// Takes what is there, of each partition an equal share.
     /// - Parameters:
     ///   - limits: messages and bytes.

@@ -26,6 +26,61 @@ import Testing
     /// Nothing but records wakes: statistics would do it every few seconds.
     private static let quiet = TestBroker.steady.merging(["statistics.interval.ms": "0"]) { $1 }
 
+    /// What was fetched before a partition is paused or read anew, and not polled, is dropped and fetched again. That wakes
+    /// too. The thread does as ``WakeUp`` says: it sleeps only when a poll gave nothing.
+    @Test(arguments: [Again.resume, .resumeAtOnce, .restart, .restartWhilePaused])
+    func whatIsReadAgainWakes(_ again: Again) throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let wakeUp = try WakeUp()
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler, settings: Self.quiet, wakeUp: wakeUp)
+        try consumer.join(1)
+        let producer = try broker.producer()
+        let partition = broker.partition("in", 0)
+        for offset in 0..<3 as Range<Int64> {
+            wakeUp.clear()
+            try wait(until: try consumer.poll(maxRecords: 10, timeout: .zero).isEmpty) {}
+            try producer.deliver([Record(topic: broker.topic("in"), value: [0])])
+            // It is fetched, and not polled.
+            #expect(wakeUp.wait(timeout: .seconds(40)))
+            switch again {
+            case .resume:
+                try consumer.pause([partition])
+                try idle(consumer, wakeUp, for: .milliseconds(200))
+                try consumer.resume([partition])
+            case .resumeAtOnce:
+                try consumer.pause([partition])
+                try consumer.resume([partition])
+            case .restart: try consumer.restart([partition: offset])
+            case .restartWhilePaused:
+                try consumer.pause([partition])
+                try consumer.restart([partition: offset])
+                try idle(consumer, wakeUp, for: .milliseconds(200))
+                try consumer.resume([partition])
+            }
+            var records = try consumer.poll(maxRecords: 10, timeout: .zero)
+            while records.isEmpty {
+                try #require(wakeUp.wait(timeout: .seconds(40)), "\(again), offset \(offset)")
+                records = try consumer.poll(maxRecords: 10, timeout: .zero)
+            }
+            #expect(records.map(\.offset) == [offset])
+        }
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
+    enum Again { case resume, resumeAtOnce, restart, restartWhilePaused }
+
+    /// Polls whenever it is woken, and nothing comes.
+    private func idle(_ consumer: KafkaConsumer, _ wakeUp: WakeUp, for time: Duration) throws {
+        let end = ContinuousClock.now + time
+        while ContinuousClock.now < end {
+            #expect(try consumer.poll(maxRecords: 10, timeout: .zero).isEmpty)
+            wakeUp.wait(timeout: max(.zero, ContinuousClock.now.duration(to: end)))
+        }
+    }
+
     /// The member and the producer share a thread that sleeps while both have nothing.
     @Test func aMessageWakesTheThreadOfTwoConsumers() throws {
         let broker = try TestBroker(["a": 1, "b": 1])
