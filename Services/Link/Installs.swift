@@ -74,12 +74,7 @@ extension LinkDecider {
     private func giveBack(what install: Install, _ decision: inout Decision) {
         let others = install.userID.map { state.installs(of: $0) }?.filter { $0.id != install.id } ?? []
         // Who took the person over from this install gives it back past it (L51).
-        for other in others {
-            guard let place = other.superseded.firstIndex(where: { $0.isStill(install) }) else { continue }
-            var heir = other
-            heir.superseded.replaceSubrange(place...place, with: install.superseded)
-            decision.changes.append(.install(heir))
-        }
+        decision.changes += handedOn(install, to: others) { _ in install.superseded }
         guard !others.contains(where: { $0.isActive || $0.activity == .suspended }) else { return }
         for left in install.superseded {
             guard var former = others.first(where: { left.isStill($0) }) else { continue }
@@ -92,6 +87,18 @@ extension LinkDecider {
                     isLinked: person(on: former)?.externalID != nil, cause: .restored,
                     inactiveBecause: former.inactiveBecause, version: former.version))
             if former.isActive { return }
+        }
+    }
+
+    /// The installs that would give the person back to `install` as it stands: from now on they give it to its `heirs`.
+    func handedOn(
+        _ install: Install, to others: [Install], heirs: (Install.Superseded) -> [Install.Superseded]
+    ) -> [LinkState.Change] {
+        others.compactMap { other in
+            guard let place = other.superseded.firstIndex(where: { $0.isStill(install) }) else { return nil }
+            var changed = other
+            changed.superseded.replaceSubrange(place...place, with: heirs(other.superseded[place]))
+            return .install(changed)
         }
     }
 

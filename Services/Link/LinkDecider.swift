@@ -179,7 +179,8 @@ extension LinkDecider {
     ) throws(Rejection) -> Decision {
         switch install.activity {
         case .active:
-            return Decision(.succeeded(result(install, person)))  // L9
+            let changes = way == .creation ? forgottenClaims(of: install) : []
+            return Decision(.succeeded(result(install, person)), changes: changes)  // L9
         case .standby where state.installs(of: person.userID).contains(where: { install.waits(for: $0) }):
             return Decision(.succeeded(result(install, person)))  // L9
         case .standby:
@@ -189,6 +190,14 @@ extension LinkDecider {
         case .deactivated, .suspended, .none:
             throw Rejection(.installDeactivated)  // L10
         }
+    }
+
+    /// Whoever asks anew has ended the creation before: what that took is not given back when this comes to nothing (L50).
+    private func forgottenClaims(of install: Install) -> [LinkState.Change] {
+        guard !install.superseded.isEmpty else { return [] }
+        var settled = install
+        settled.superseded = []
+        return [.install(settled)]
     }
 
     /// Puts the person on the install and decides which of its installs is the active one: the new one, unless a phone
@@ -205,6 +214,10 @@ extension LinkDecider {
         linked.superseded = zip(losers, superseded).map { loser, left in
             .init(installID: left.id, version: left.version, wasSuspended: loser.activity == .suspended)
         }
+        // A tablet that waits gets the person back as before, if the creation fails that took it (L50).
+        let claims = handedOn(install, to: phone == nil ? [] : others) { lost in
+            [.init(installID: linked.id, version: linked.version, wasSuspended: lost.wasSuspended)]
+        }
         var linkedPerson = person
         linkedPerson.externalID = externalID
         let event = Linked(
@@ -218,7 +231,7 @@ extension LinkDecider {
         }
         return Decision(
             .succeeded(result(linked, person, isNew: isNew)),
-            changes: [.person(linkedPerson), .install(linked)] + superseded.map { .install($0) },
+            changes: [.person(linkedPerson), .install(linked)] + superseded.map { .install($0) } + claims,
             events: [event] + deactivations)
     }
 

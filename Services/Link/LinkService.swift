@@ -49,7 +49,7 @@ public struct LinkService: CommandService {
                     })))
         try loadErasures(commands, store, &state)
         let isErasing = commands.contains { $0.0.erases }
-        let touchesAll = isErasing || commands.contains { $0.0.givesBack }
+        let touchesAll = isErasing || commands.contains { $0.0.givesBack || mayComeToWait($0, state) }
         var userIDs = Set(commands.compactMap { $0.0.userID })
         userIDs.formUnion(state.erasures.keys)
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
@@ -81,6 +81,12 @@ public struct LinkService: CommandService {
             state.erasures.values.flatMap { $0.waiting.compactMap { $0.also } })
         others.formUnion(commands.compactMap { $0.0.userID })
         state.load(try store.erasures(of: others))
+    }
+
+    /// Whether a superseded tablet may come to wait for a phone: whoever superseded it is looked for, active or not (L50).
+    private func mayComeToWait(_ command: (LinkCommand, DecisionContext), _ state: LinkState) -> Bool {
+        guard case .establish(let establish) = command.0, establish.device.kind == .tablet else { return false }
+        return state.install(command.1.app.id, establish.installId)?.activity == .deactivated
     }
 
     /// Whether the command may create a person, so that the tombstone of its own user id must be looked for: its

@@ -80,13 +80,14 @@ extension UserDecider {
         isCodeUsed: Bool = false
     ) -> Decision {
         var (_, decision) = yieldToReset(
-            registration, waiting, knowing: facts ?? waiting.facts, resets: waiting.resets)
+            registration, waiting, knowing: facts ?? waiting.facts, resets: waiting.resets, isCodeUsed: isCodeUsed)
         decision.changes += isCodeUsed ? useCode(of: waiting) : freeCode(of: waiting)
         return decision
     }
 
     private func yieldToReset(
-        _ registration: Registration, _ waiting: Installation, knowing facts: LinkFacts, resets: [Waiting]
+        _ registration: Registration, _ waiting: Installation, knowing facts: LinkFacts, resets: [Waiting],
+        isCodeUsed: Bool = false
     ) -> (Installation, Decision) {
         let rejection = Rejection(.sdkResetInProgress)
         let reset = Reset(
@@ -95,7 +96,9 @@ extension UserDecider {
         // What has not succeeded yet fails, for the person too: who had it before has it again (U77).
         let cause: DetachInstall.Cause =
             switch waiting.state {
-            case .creating, .electing: .creationFailed
+            case .creating: .creationFailed
+            // An election that was refused took the user from nobody.
+            case .electing: isCodeUsed ? .creationFailed : .reset
             case .present, .linking, .resetting: .reset
             }
         var decision = Decision(

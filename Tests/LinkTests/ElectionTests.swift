@@ -29,6 +29,7 @@ import Testing
         L53 superseded     | i1 deactivated u1=anna, i2 u1=anna | create i1 anna -> i1 active u1=anna, i2 deactivated u1=anna; linked i1, superseded i2
         L53 nobody is active | i1 deactivated u1=anna | create i1 anna -> i1 active u1=anna; linked i1
         L53 waits          | i1 tablet standby u1=anna | create i1 tablet anna -> i1 tablet active u1=anna; linked i1
+        L53 behind a phone | i1 tablet deactivated u1=anna, i2 u1=anna | create i1 tablet anna -> i1 tablet standby u1=anna; linked i1
         L53 waits still    | i1 tablet standby u1=anna, i2 u1=anna | create i1 tablet anna -> unchanged
         L10 a request      | i1 deactivated u1=anna | request i1 anna -> INSTALL_DEACTIVATED
         L10 a later link   | i1 deactivated u1=anna | link-existing-user i1 anna -> INSTALL_DEACTIVATED
@@ -46,6 +47,7 @@ import Testing
         L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled suspended u1=anna | fail i1 -> i1 closed; detached i1
         L50 suspended again | i1 u1=anna over:i2*, i2 disabled deactivated u1=anna | fail i1 -> i1 closed, i2 disabled suspended u1=anna; detached i1, restored i2
         L50 deleted meanwhile | i1 deleted deactivated u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 deleted closed, i2 active u1=anna; detached i1, restored i2
+        L50 behind one that waits | i1 u1=anna over:i2, i2 tablet standby u1=anna | fail i1 -> i1 closed, i2 tablet active u1=anna; detached i1, restored i2
         L50 nobody was | i1 u1=anna | fail i1 -> i1 closed; detached i1
         L50 nobody is | i1 | fail i1 -> i1 closed
         """)
@@ -70,6 +72,49 @@ import Testing
             let expected = place == 1 ? "one" : order[1]
             #expect(state.installs.values.filter(\.isActive).map(\.id) == [InstallID(expected)])
         }
+    }
+
+    /// L50, L53. A tablet that creations on phones superseded asks for its person anew, and waits for the phone that is
+    /// active then: it is active again when all of them have failed, whenever it asked and whichever fails first.
+    @Test(arguments: 0...2, [["two", "three"], ["three", "two"]])
+    func whoWaitsForCreationsThatFailIsActiveAgain(_ asks: Int, _ order: [String]) throws {
+        var state = LinkState("one tablet u1=anna")
+        func run(_ command: LinkCommand, _ id: String) {
+            state = state.after(Fixture.decide(command, state, Fixture.context(id: CommandID(id))))
+        }
+        func establish(_ name: String, _ device: Device) {
+            run(
+                .establish(
+                    EstablishLink(installId: InstallID(name), device: device, externalId: "anna", mode: .create)), name)
+        }
+        func askAnew() {
+            establish("one", Fixture.tablet)
+            #expect(state.install("one")?.activity == .standby)
+        }
+        establish("two", Fixture.phone)
+        if asks == 0 { askAnew() }
+        establish("three", Fixture.phone)
+        if asks == 1 { askAnew() }
+        for (place, name) in order.enumerated() {
+            run(.detachInstall(DetachInstall(installId: InstallID(name), cause: .creationFailed)), "f\(name)")
+            if asks == 2, place == 0 { askAnew() }
+        }
+        #expect(state.installs.values.filter(\.isActive).map(\.id) == ["one"])
+    }
+
+    /// L50. What a creation took that ended well stays so: a later one on the same install, which finds its person active,
+    /// takes it from nobody.
+    @Test func whatASuccessTookIsNotGivenBack() throws {
+        var state = LinkState("one u1=anna")
+        func run(_ command: LinkCommand, _ id: CommandID) {
+            state = state.after(Fixture.decide(command, state, Fixture.context(id: id)))
+        }
+        let establish = EstablishLink(installId: "two", device: Fixture.phone, externalId: "anna", mode: .create)
+        run(.establish(establish), "creation")
+        run(.establish(establish), "again")
+        #expect(state.install("two")?.isActive == true)
+        run(.detachInstall(DetachInstall(installId: "two", cause: .creationFailed)), "failure")
+        #expect(state.install("one")?.activity == .deactivated)
     }
 
     @Test func nothingIsPromotedWhenTheActiveOneGoes() throws {

@@ -101,6 +101,28 @@ import WireJSON
         }
     }
 
+    /// L50, L53. A tablet waits behind two creations, of which one is active only when the other has failed: both are found.
+    @Test(arguments: SQLEngine.allCases) func whoSupersededATabletIsFound(_ engine: SQLEngine) throws {
+        let store = try LinkTestStore(engine)
+        func run(_ command: LinkCommand, _ id: String) throws -> LinkDecider.Decision? {
+            try store.run([.init(command: command, context: Fixture.context(id: CommandID(id)))]).first
+        }
+        func establish(_ name: InstallID, _ device: Device) -> LinkCommand {
+            .establish(EstablishLink(installId: name, device: device, externalId: "anna", mode: .create))
+        }
+        func failure(of name: InstallID) -> LinkCommand {
+            .detachInstall(DetachInstall(installId: name, cause: .creationFailed))
+        }
+        _ = try run(establish("tablet", Fixture.tablet), "c1")
+        _ = try run(establish("one", Fixture.phone), "c2")
+        _ = try run(establish("two", Fixture.phone), "c3")
+        _ = try run(establish("tablet", Fixture.tablet), "c4")
+        _ = try run(failure(of: "two"), "c5")
+        let last = try run(failure(of: "one"), "c6")
+        let restored = last?.events.compactMap { $0 as? InstallStatusChanged }.map(\.installId)
+        #expect(restored == ["tablet"])
+    }
+
     private func users(_ store: LinkTestStore) throws -> [String] {
         try store.database.transaction { transaction in
             try transaction.query("SELECT user_id FROM persons ORDER BY user_id").map { try $0.text(0) }

@@ -183,6 +183,8 @@ struct NaiveLinkModel {
                 if isCreation { return give(id, row, to: user, externalID, isNew: false) }
                 return .refuse(.installDeactivated)  // L10
             }
+            // A creation that finds its person active takes it from nobody.
+            if isCreation, row.activity == .active { takeovers[user]?.removeAll { $0.winner == id } }
             return .done(  // L9
                 LinkResult(
                     userId: user, installId: id, isActive: row.activity == .active, personCreated: false,
@@ -212,6 +214,7 @@ struct NaiveLinkModel {
         installs[id]?.isOpen = false
         installs[id]?.since = nil
         takeovers[user]?.removeAll { $0.winner == id }
+        if phoneStays { keepTheClaim(of: id, row, user) }
         installs[id]?.isUsersFirst = isNew || row.user == user && row.isUsersFirst
         installs[id]?.version = row.version + 1
         var events: [AnyHashable] = [
@@ -237,6 +240,15 @@ struct NaiveLinkModel {
             LinkResult(
                 userId: user, installId: id, isActive: !phoneStays, personCreated: isNew, version: row.version + 1),
             events)
+    }
+
+    /// It waits, and has lost nothing by asking.
+    private mutating func keepTheClaim(of id: InstallID, _ row: InstallRow, _ user: UserID) {
+        takeovers[user] = takeovers[user]?.map { one in
+            var one = one
+            if one.loser == id, one.version == row.version { one.version += 1 }
+            return one
+        }
     }
 
     private mutating func establish(

@@ -29,6 +29,8 @@ struct Holders {
             guard let user = install.userID else { continue }
             if install.status != .enabled { set(isGone: true, install.key, of: user) }
             guard install.isActive, old?.isActive != true || old?.userID != user else { continue }
+            // Elected anew, it is the latest: of creations that are still open, none began behind it.
+            if command.elects { holders[user]?.removeAll { $0.install == install.key } }
             if !set(isGone: false, install.key, of: user) {
                 holders[user, default: []].append(Holder(install: install.key))
             }
@@ -88,6 +90,16 @@ struct Holders {
             if installs.contains(where: { open.contains($0.key) }) { continue }
             let isActive = installs.contains { $0.isActive }
             try #require(isActive, "\(trace.rawValue): \(user) was active on \(holders), is on \(installs)")
+        }
+    }
+}
+
+extension LinkCommand {
+    /// Whether it may make an install active that another one has superseded.
+    fileprivate var elects: Bool {
+        switch self {
+        case .request, .establish: true
+        default: false
         }
     }
 }

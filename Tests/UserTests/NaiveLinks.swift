@@ -143,7 +143,9 @@ struct NaiveLinks {
         case .deactivated where isCreation: give(id, row, to: user)
         case .deactivated: return .installDeactivated  // L10
         case .standby: give(id, row, to: user)
-        default: installs[id] = row  // L9
+        default:  // L9
+            installs[id] = row
+            if isCreation, row.activity == .active { installs[id]?.took = [] }
         }
         return nil
     }
@@ -160,6 +162,12 @@ struct NaiveLinks {
         installs[id]?.took = []
         installs[id]?.changes += 1
         installs[id]?.activity = staysBehind ? .standby : .active
+        // Who waits may still get back what was taken from it.
+        for (other, taker) in installs where staysBehind {
+            for (place, lost) in taker.took.enumerated() where lost.id == id && lost.changes == row.changes {
+                installs[other]?.took[place].changes += 1
+            }
+        }
         for loser in holders(of: user, except: id) where !staysBehind {
             let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
