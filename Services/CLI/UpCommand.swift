@@ -92,7 +92,7 @@ struct UpCommand: ParsableCommand {
             throw ValidationError("\(error)")
         }
         var environment = environment
-        for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "DATABASE_URL"] {
+        for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "DATABASE_URL", Salts.variable] {
             environment[name] = nil
             environment["\(name)_FILE"] = nil
         }

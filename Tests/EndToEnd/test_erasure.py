@@ -143,21 +143,21 @@ def everything(broker: Broker, prefix: str) -> list[Record]:
     """Every record of every topic of the deployment."""
     admin = AdminClient(broker.client())
     consumer = Consumer(broker.client(**{"group.id": "e2e-everything", "enable.auto.commit": False, "log_level": 2}))
+    topics = {name: topic for name, topic in admin.list_topics(timeout=30).topics.items() if name.startswith(prefix)}
+    places = [TopicPartition(name, number, OFFSET_BEGINNING) for name in topics for number in topics[name].partitions]
+    bounds = {(place.topic, place.partition): consumer.get_watermark_offsets(place, timeout=30) for place in places}
+    last = {place: high - 1 for place, (low, high) in bounds.items() if low < high}
+    consumer.assign([place for place in places if (place.topic, place.partition) in last])
     records: list[Record] = []
-    for name, topic in admin.list_topics(timeout=30).topics.items():
-        if not name.startswith(prefix):
-            continue
-        for number in topic.partitions:
-            place = TopicPartition(name, number, OFFSET_BEGINNING)
-            low, high = consumer.get_watermark_offsets(place, timeout=30)
-            if low == high:
-                continue
-            consumer.assign([place])
-            while not records or (records[-1].topic, records[-1].partition, records[-1].offset) != (name, number, high - 1):
-                message = consumer.poll(30)
-                assert message is not None, f"{name} {number} up to {high}"
-                assert message.error() is None, message.error()
-                records.append(Record.of(message))
+    while last:
+        message = consumer.poll(30)
+        assert message is not None, last
+        assert message.error() is None, message.error()
+        record = Record.of(message)
+        if record.offset <= last.get((record.topic, record.partition), -1):
+            records.append(record)
+        if record.offset == last.get((record.topic, record.partition)):
+            del last[record.topic, record.partition]
     consumer.close()
     return records
 

@@ -18,11 +18,13 @@ import WireJSON
     init() throws { store = try FakeStore(.sqlite) }
 
     /// One batch.
-    private func decide(_ records: [KafkaRecord], now: Timestamp = Fixture.now) throws -> [Entry] {
+    private func decide(
+        _ records: [KafkaRecord], now: Timestamp = Fixture.now, pastEnd: Timestamp? = nil
+    ) throws -> [Entry] {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let decider = BatchDecider(
             service: service, reader: reader, writer: writer, vault: OutboxVault(Fixture.keys), secrets: .none,
-            cluster: "cluster", incarnations: [records[0].topicPartition: 7])
+            cluster: "cluster", incarnations: [records[0].topicPartition: 7], pastTimes: PastTimes(end: pastEnd))
         let batch = records.map { reader.read($0, now: now) }
         return try store.database.transaction { transaction in
             try decider.decide(batch, in: transaction, now: now)
@@ -62,6 +64,15 @@ import WireJSON
         let later = try decide([put("c", id: "c3", offset: 2)])
         #expect(try reply(later[0].messages.last).data.result == ["before": "b"])
         #expect(try store.values() == ["k": "c"])
+    }
+
+    /// The record is of the first millisecond of 1970, and its command was valid for that year.
+    @Test func aCommandOfThePastIsDecidedByItsOwnTime() throws {
+        for (pastEnd, outcome) in [(Int64(0), "expired"), (1, "expired"), (2, "succeeded")] {
+            let record = try put("a", id: "c\(pastEnd)", offset: pastEnd) { $0.expiryTime = "1970-12-31T00:00:00Z" }
+            let end = pastEnd == 0 ? nil : Timestamp(milliseconds: pastEnd)
+            #expect(try decide([record], pastEnd: end).map(\.outcome.rawValue) == [outcome])
+        }
     }
 
     @Test func eventsComeFirstThenTheReplyWithIDsByPlace() throws {

@@ -27,6 +27,8 @@ import Testing
             }
         }
 
+        func poll(_ partitions: Set<TopicPartition>, upTo share: Int) -> [KafkaRecord] { [] }
+        func takeEnds() -> Set<TopicPartition> { [] }
         func takeOutOfRange() -> [TopicPartition] { [] }
         func takeVanished() -> Set<String> { [] }
         func restart(_ starts: [TopicPartition: Int64]) {}
@@ -46,5 +48,101 @@ import Testing
         let records = try consumers.poll(limit: 1000, timeout: .zero)
         let counts = Dictionary(grouping: records, by: \.topicPartition.topic).mapValues(\.count)
         #expect(counts == ["replies": 20, "commands": 490, "events": 490])
+    }
+
+    /// A member of a group whose topic has one partition with records of these times.
+    private final class Past: RecordConsumer {
+        let place: TopicPartition
+        var times: [Int64]
+        var read = 0
+        var isJoined = false
+        var lastError: KafkaError? { nil }
+        var assignment: Set<TopicPartition> { isJoined ? [place] : [] }
+        /// The most records that it was asked for at once.
+        var mostAsked = 0
+
+        init(_ topic: String, _ times: [Int64]) {
+            place = TopicPartition(topic: topic, partition: 0)
+            self.times = times
+        }
+
+        func poll(maxRecords: Int, timeout: Duration) -> [KafkaRecord] { take(maxRecords) }
+
+        func poll(_ partitions: Set<TopicPartition>, upTo share: Int) -> [KafkaRecord] {
+            mostAsked = max(mostAsked, share)
+            return partitions.contains(place) ? take(share) : []
+        }
+
+        private func take(_ count: Int) -> [KafkaRecord] {
+            let end = min(times.count, read + count)
+            defer { read = end }
+            return (read..<end).map { offset in
+                KafkaRecord(
+                    topicPartition: place, offset: Int64(offset), timestampMs: times[offset], key: nil, value: nil,
+                    headers: [])
+            }
+        }
+
+        func takeEnds() -> Set<TopicPartition> { isJoined && read == times.count ? [place] : [] }
+        func takeOutOfRange() -> [TopicPartition] { [] }
+        func takeVanished() -> Set<String> { [] }
+        func restart(_ starts: [TopicPartition: Int64]) { read = Int(starts[place] ?? 0) }
+        func pause(_ partitions: [TopicPartition]) {}
+        func resume(_ partitions: [TopicPartition]) {}
+        func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool { true }
+        func close(timeout: Duration) -> Bool { true }
+    }
+
+    private func consumers(_ members: [Past]) throws -> Consumers {
+        let consumers = Consumers(
+            members.map { Consumers.Source(topic: $0.place.topic, group: $0.place.topic) },
+            replayingUntil: Timestamp(milliseconds: 5000),
+            make: { source in members.first { $0.place.topic == source.topic } ?? members[0] }, wait: { _ in })
+        try consumers.join()
+        return consumers
+    }
+
+    /// A group that gives its share later than the others may have older records.
+    @Test func aReplayBeginsWhenAllGroupsHaveGiven() throws {
+        let members = [Past("commands", (0..<2000).map { 2 * $0 }), Past("replies", (0..<1000).map { 3 * $0 })]
+        let consumers = try consumers(members)
+        members[0].isJoined = true
+        #expect(try consumers.poll(limit: 1000, timeout: .milliseconds(1)).isEmpty)
+        #expect(consumers.isReplaying)
+        members[1].isJoined = true
+        var records: [KafkaRecord] = []
+        for _ in 0..<100 { records += try consumers.poll(limit: 700, timeout: .milliseconds(1)) }
+        #expect(records.count == 3000)
+        let order = records.map { ($0.timestampMs, $0.topicPartition) }
+        #expect(zip(order, order.dropFirst()).allSatisfy { $0 < $1 })
+        #expect(!consumers.isReplaying)
+        #expect(members.allSatisfy { $0.mostAsked < 1000 }, "not more is read ahead than is needed")
+    }
+
+    @Test func whatHasToWaitIsNotOvertaken() throws {
+        let members = [Past("commands", [1, 2, 3]), Past("replies", [])]
+        let consumers = try consumers(members)
+        for member in members { member.isJoined = true }
+        #expect(try consumers.poll(limit: 10, timeout: .milliseconds(1), mayReplay: { false }).isEmpty)
+        #expect(try consumers.poll(limit: 2, timeout: .zero).map(\.timestampMs) == [1, 2])
+        // Read anew, after the database was away.
+        try consumers.restart([members[0].place: 1])
+        #expect(try consumers.poll(limit: 10, timeout: .milliseconds(1)).map(\.timestampMs) == [2, 3])
+    }
+
+    @Test func afterAReplayTopicsHaveTheirSharesAgain() throws {
+        let members = [Past("commands", [1]), Past("replies", [2])]
+        let consumers = try consumers(members)
+        for member in members { member.isJoined = true }
+        _ = try consumers.poll(limit: 10, timeout: .milliseconds(1))
+        _ = try consumers.poll(limit: 10, timeout: .milliseconds(1))
+        #expect(!consumers.isReplaying)
+        members[0].times += [10, 11, 12]
+        members[1].times += [3]
+        let later = try consumers.poll(limit: 10, timeout: .zero)
+        #expect(later.count == 4)
+        // The group is joined anew, and what was read may be somebody else's now.
+        _ = consumers.leave(timeout: .zero)
+        #expect(consumers.isReplaying)
     }
 }

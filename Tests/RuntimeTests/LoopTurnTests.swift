@@ -121,6 +121,21 @@ import Testing
         #expect(loop.replies == 3, "v1 is decided again")
     }
 
+    /// Also where the database is away meanwhile: the whole batch is read again.
+    @Test(arguments: [0, 1, 3]) func aReplayIsDecidedInTheOrderOfItsTimes(_ unavailable: Int) throws {
+        var service = FakeService()
+        service.unavailable = unavailable
+        let loop = try ManualLoop(
+            service, partitions: 3, assigned: 3, isShared: true, replayingUntil: Timestamp(milliseconds: 1000))
+        let values = (1...90).map { "v\($0)" }
+        try loop.log(
+            [values.filter { $0.hasSuffix("7") }, [], values.filter { !$0.hasSuffix("7") }],
+            at: { Int64($0.dropFirst()) ?? 0 })
+        try loop.turn(30)
+        #expect(decided(service).suffix(values.count) == values)
+        #expect(loop.replies == values.count)
+    }
+
     /// A log that was made anew has grown past the position when it is asked where it ends.
     @Test func aLogThatDoesNotHaveThePositionIsReadFromItsBeginning() throws {
         let service = FakeService()

@@ -37,7 +37,7 @@ final class ManualLoop {
     ///   - isShared: the loop takes the store for PostgreSQL, where replicas share the partitions.
     init(
         _ service: FakeService, on store: TestStore? = nil, partitions: Int = 1, assigned: Int = 1,
-        isShared: Bool = false
+        isShared: Bool = false, replayingUntil pastEnd: Timestamp? = nil
     ) throws {
         self.store = try store ?? TestStore(.sqlite)
         database = RenumberedDatabase(try self.store.open(.normal))
@@ -53,7 +53,8 @@ final class ManualLoop {
         environment["IDENTITYBUS_APPS"] = file.path
         environment["DATA_DIR"] = folder.path
         if isShared { environment["DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/nowhere" }
-        let configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
+        var configuration = try ServiceConfiguration(environment: environment, service: FakeService.name)
+        configuration.replayUntil = pastEnd
         let apps = try AppsSource(
             path: configuration.appsPath, keys: configuration.keys, weakSecrets: configuration.weakSecrets,
             logger: .quiet)
@@ -106,12 +107,16 @@ final class ManualLoop {
     func log(_ values: [String]) throws { try log([values]) }
 
     /// What stands in the logs of the partitions.
-    func log(_ partitions: [[String]]) throws {
+    /// - Parameter time: when a value was logged, in milliseconds.
+    func log(_ partitions: [[String]], at time: (String) -> Int64 = { _ in 1 }) throws {
         group.log = try partitions.enumerated().flatMap { partition, values in
             try values.enumerated().map { offset, value in
-                try Fixture.record(
+                let record = try Fixture.record(
                     Fixture.attributes(id: "of-\(value)"), ["key": .string(value), "value": .string(value)],
                     offset: Int64(offset), partition: Int32(partition))
+                return KafkaRecord(
+                    topicPartition: record.topicPartition, offset: record.offset, timestampMs: time(value),
+                    key: record.key, value: record.value, headers: record.headers)
             }
         }
     }
@@ -166,6 +171,11 @@ final class HandConsumer: RecordConsumer {
     init(_ group: HandGroup, _ handler: any RebalanceHandler) { (self.group, self.handler) = (group, handler) }
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
+        rebalance()
+        return take(.max, of: assignment)
+    }
+
+    private func rebalance() {
         isJoined = true
         let removed = assignment.subtracting(group.assigned)
         if !removed.isEmpty {
@@ -176,12 +186,26 @@ final class HandConsumer: RecordConsumer {
         let added = group.assigned.filter { !assignment.contains($0) }
         if !added.isEmpty { read(handler?.partitionsAssigned(added) ?? [:]) }
         assignment.formUnion(added)
+    }
+
+    private func take(_ limit: Int, of places: Set<TopicPartition>) -> [KafkaRecord] {
         let records = group.log.filter { record in
             guard let position = positions[record.topicPartition] else { return false }
-            return !paused.contains(record.topicPartition) && record.offset >= position
-        }
+            return places.subtracting(paused).contains(record.topicPartition) && record.offset >= position
+        }.prefix(limit)
         for record in records { positions[record.topicPartition] = record.offset + 1 }
-        return records
+        return Array(records)
+    }
+
+    func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord] {
+        rebalance()
+        return partitions.sorted().flatMap { take(share, of: [$0]) }
+    }
+
+    func takeEnds() -> Set<TopicPartition> {
+        assignment.filter { place in
+            !group.log.contains { $0.topicPartition == place && $0.offset >= positions[place] ?? 0 }
+        }
     }
 
     private func read(_ starts: [TopicPartition: Int64]) {

@@ -44,6 +44,17 @@ import Testing
         #expect(!configuration.owner.isEmpty)
     }
 
+    @Test func theEndOfThePastIsNotInTheFuture() throws {
+        #expect(try read().replayUntil == nil)
+        #expect(try !read().kafka.reportsEnds)
+        let past = try read(["REPLAY_UNTIL": "2026-01-31T12:00:00Z"])
+        #expect(past.replayUntil == Timestamp(rfc3339: "2026-01-31T12:00:00Z"))
+        #expect(past.kafka.reportsEnds)
+        for wrong in ["yesterday", "2026-01-31", "3026-01-31T12:00:00Z"] {
+            #expect(throws: ConfigurationProblem.self) { try read(["REPLAY_UNTIL": wrong]) }
+        }
+    }
+
     @Test func loopsHaveNamesOfTheirOwn() throws {
         let one = try read(["DATABASE_URL": "postgresql://localhost/x"])
         let alone = try one.ofEachLoop()

@@ -131,6 +131,17 @@ final class SimulatedConsumer: RecordConsumer {
         return records
     }
 
+    func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord] {
+        let others = assignment.subtracting(partitions).subtracting(paused)
+        paused.formUnion(others)
+        defer { paused.subtract(others) }
+        return try poll(maxRecords: share, timeout: .zero)
+    }
+
+    func takeEnds() -> Set<TopicPartition> {
+        assignment.filter { place in positions[place].map { $0 >= log[place]?.end ?? 0 } ?? false }
+    }
+
     /// Whether a poll would give something.
     var hasNews: Bool {
         assignment.subtracting(paused).contains { place in

@@ -134,6 +134,7 @@ extension KafkaConfiguration {
             put(settings, prefix: prefix)
         }
         put(role.fixed, prefix: role.variablePrefix)
+        if role == .consumer, reportsEnds { put(["enable.partition.eof": "true"], prefix: role.variablePrefix) }
         put(["client.id": clientID], prefix: "KAFKA_")
         // librdkafka takes no empty list; the host of the embedded broker has none.
         if !bootstrapServers.isEmpty { put(["bootstrap.servers": bootstrapServers], prefix: "KAFKA_") }

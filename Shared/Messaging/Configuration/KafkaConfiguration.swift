@@ -21,6 +21,9 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
     /// librdkafka settings of producers (and of the admin client) only.
     public var producer: [String: String]
 
+    /// Whether a ``KafkaConsumer`` is told when it has read all that a partition has. Each time costs it a turn.
+    public var reportsEnds = false
+
     /// Makes a configuration. Settings are checked when a client is made from it, or by ``validate()``.
     public init(
         bootstrapServers: String,

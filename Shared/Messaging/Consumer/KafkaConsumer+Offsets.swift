@@ -81,6 +81,14 @@ extension KafkaConsumer {
         return rebalancer.tracker.outOfRange.sorted()
     }
 
+    /// The assigned partitions of which everything was polled that they had, each once until there is more. Known only
+    /// where ``KafkaConfiguration/reportsEnds`` is set.
+    public func takeEnds() -> Set<TopicPartition> {
+        if rebalancer.tracker.ends.isEmpty { return [] }
+        defer { rebalancer.tracker.ends = [] }
+        return rebalancer.tracker.ends
+    }
+
     /// The topics with assigned partitions that were missing for a moment, each once until it happens again. They may have
     /// been made anew since, with other records at the same offsets.
     public func takeVanished() -> Set<String> {

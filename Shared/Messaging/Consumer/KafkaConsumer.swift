@@ -13,6 +13,8 @@ public protocol RecordConsumer: AnyObject {
     var lastError: KafkaError? { get }
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord]
+    func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord]
+    func takeEnds() -> Set<TopicPartition>
     func takeOutOfRange() -> [TopicPartition]
     func takeVanished() -> Set<String>
     func restart(_ starts: [TopicPartition: Int64]) throws(KafkaError)
@@ -140,6 +142,22 @@ public final class KafkaConsumer: RecordConsumer {
         return records
     }
 
+    /// Takes what is there of these partitions, at most `share` records of each, without waiting. Records of the others stay
+    /// where they are. All partitions that are assigned have their part of ``maxBytes``, so that what is kept of each until
+    /// the next one can be given out fits into memory.
+    ///
+    /// - Throws: as ``poll(maxRecords:timeout:)``.
+    public func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord] {
+        try checkUsable()
+        var records: [KafkaRecord] = []
+        _ = try serve(share, &records)
+        try queues.take(of: partitions, (share, maxBytes / max(1, assignment.count))) { message throws(KafkaError) in
+            try read(message, &records)
+        }
+        if !rebalancer.errors.isEmpty { reviewErrors(records) }
+        return records
+    }
+
     /// Not everything that is to be done signals.
     private static var longestWait: Duration { .seconds(1) }
 
@@ -237,6 +255,10 @@ public final class KafkaConsumer: RecordConsumer {
     /// Keeps an error that came in place of a message; throws it when the client is beyond repair.
     private func note(_ message: UnsafePointer<rd_kafka_message_t>) throws(KafkaError) {
         let code = message.pointee.err
+        if code == RD_KAFKA_RESP_ERR__PARTITION_EOF {
+            if case .partition(let partition) = place(of: message) { rebalancer.tracker.ends.insert(partition) }
+            return
+        }
         if let fatal = handle.fatalError { throw fatal }
         let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
         let error = KafkaError(code, message: text)

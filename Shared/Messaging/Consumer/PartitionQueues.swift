@@ -55,19 +55,37 @@ final class PartitionQueues {
         try Shares.deal(limits.count, among: queues.count, first: first) { place, share, waiting throws(KafkaError) in
             let queue = queues[place].queue
             // Of the bytes, too, nobody gets all.
-            var room = max(1, bytes / waiting)
-            var taken = 0
-            // Asking an empty queue for a message costs a system call.
-            while taken < share, room > 0, bytes > 0, rd_kafka_queue_length(queue) > 0,
-                let message = rd_kafka_consume_queue(queue, 0)
-            {
-                defer { rd_kafka_message_destroy(message) }
-                let size = try read(message)
-                bytes -= size
-                room -= size
-                taken += 1
-            }
+            let (taken, size) = try Self.take((share, bytes > 0 ? max(1, bytes / waiting) : 0), queue, read)
+            bytes -= size
             return taken
         }
+    }
+
+    /// Takes what is there of these partitions.
+    /// - Parameters:
+    ///   - limits: messages and bytes, of each partition.
+    ///   - read: as in ``take(_:read:)``.
+    func take(
+        of partitions: Set<TopicPartition>, _ limits: (count: Int, bytes: Int),
+        read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
+    ) throws(KafkaError) {
+        for (partition, queue) in queues where partitions.contains(partition) { _ = try Self.take(limits, queue, read) }
+    }
+
+    /// - Returns: how much was taken. The message with which the bytes are reached is the last one.
+    private static func take(
+        _ limits: (count: Int, bytes: Int), _ queue: OpaquePointer,
+        _ read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
+    ) throws(KafkaError) -> (count: Int, bytes: Int) {
+        var taken = (count: 0, bytes: 0)
+        // Asking an empty queue for a message costs a system call.
+        while taken.count < limits.count, taken.bytes < limits.bytes, rd_kafka_queue_length(queue) > 0,
+            let message = rd_kafka_consume_queue(queue, 0)
+        {
+            defer { rd_kafka_message_destroy(message) }
+            taken.bytes += try read(message)
+            taken.count += 1
+        }
+        return taken
     }
 }

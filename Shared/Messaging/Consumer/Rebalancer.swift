@@ -195,6 +195,9 @@ struct AssignmentTracker {
     /// Assigned partitions whose position the log does not have.
     var outOfRange: Set<TopicPartition> = []
 
+    /// Assigned partitions that have nothing behind what was read.
+    var ends: Set<TopicPartition> = []
+
     /// Topics with assigned partitions that were told to be missing.
     var vanished: Set<String> = []
 
@@ -216,6 +219,7 @@ struct AssignmentTracker {
     mutating func restart(_ restarted: [TopicPartition]) {
         removed.formUnion(restarted)
         outOfRange.subtract(restarted)
+        ends.subtract(restarted)
         changes += 1
     }
 

@@ -25,6 +25,10 @@ public struct ServiceConfiguration: Sendable {
     public var keys: DeploymentKeys
     /// What is to be said of an internal key that is shorter than it should be.
     var weakInternalKey: ConfigurationProblem?
+    /// The salts of the deployment's stores, by service, where they are taken along.
+    public var salts: [String: [UInt8]]?
+    /// What is older is read in the order of its times, and decided by them; `nil` for nothing.
+    public var replayUntil: Timestamp?
     /// Records decided in one transaction at most.
     public var batchSize: Int
     /// How many loops this process runs, each with clients and a connection of its own; 1 with SQLite, which has one
@@ -63,6 +67,9 @@ public struct ServiceConfiguration: Sendable {
                 DeploymentKeys.internalKeyVariable,
                 "is not set; the services sign what they send to each other with it")
         }
+        salts = try settings.secret(Salts.variable).map { try Salts.read($0) }
+        replayUntil = try Self.replayUntil(settings)
+        kafka.reportsEnds = replayUntil != nil
         batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
         loops = try settings.integer("LOOPS", default: 1, in: 1...64)
         journalRetention =
@@ -74,6 +81,21 @@ public struct ServiceConfiguration: Sendable {
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
     }
+
+    private static func replayUntil(_ settings: EnvironmentSettings) throws(ConfigurationProblem) -> Timestamp? {
+        guard let text = settings.text("REPLAY_UNTIL") else { return nil }
+        guard let time = Timestamp(rfc3339: text) else {
+            throw ConfigurationProblem("REPLAY_UNTIL", "is not a time such as 2030-01-31T12:00:00Z")
+        }
+        guard time <= .now else {
+            throw ConfigurationProblem(
+                "REPLAY_UNTIL", "is in the future; set it to the moment of the start, or leave it out")
+        }
+        return time
+    }
+
+    /// By which time records are decided.
+    var pastTimes: PastTimes { PastTimes(end: replayUntil) }
 
     private static func weakness(of keys: DeploymentKeys) -> ConfigurationProblem? {
         guard let key = keys.internalKeys.first(where: { $0.bitCount < SecretUse.goodLength * 8 }) else { return nil }

@@ -23,6 +23,8 @@ struct BatchDecider<Service: CommandService> {
     var number: Int64 = 0
     /// How long the inbox remembers.
     var retention = Duration.zero
+    /// By which time a record of the past is decided.
+    var pastTimes = PastTimes()
 
     /// - Returns: an entry for each record, in order, without those that were passed over. All is saved: the service's
     ///   state, its sagas, inbox and outbox.
@@ -105,7 +107,7 @@ struct BatchDecider<Service: CommandService> {
     }
 
     func decide(_ command: Command, _ state: Service.State, _ now: Timestamp) -> Decided {
-        if let expiry = command.expiry, expiry <= now { return Decision(.expired) }
+        if let expiry = command.expiry, expiry <= time(of: command, now) { return Decision(.expired) }
         switch command.body {
         case .failure(let rejection): return Decision(.rejected(rejection))
         case .success(let body): return service.decide(body, state, context(of: command, now))
@@ -262,7 +264,12 @@ struct BatchDecider<Service: CommandService> {
     }
 
     func context(of command: Command, _ now: Timestamp) -> DecisionContext {
-        command.context(now: now, secrets: secrets, retention: retention)
+        command.context(now: time(of: command, now), secrets: secrets, retention: retention)
+    }
+
+    /// As of when it is decided.
+    private func time(of command: Command, _ now: Timestamp) -> Timestamp {
+        pastTimes.time(of: command.record, now: now)
     }
 
     func incarnation(of record: KafkaRecord) -> Int64 { incarnations[record.topicPartition] ?? 0 }

@@ -19,14 +19,21 @@ package final class Consumers {
     private var consumers: [String: any RecordConsumer] = [:]
     /// Which consumer is asked first: each in turn.
     private var first = 0
+    /// What is read in the order of its times, where that is asked for.
+    private var replay: Replay?
+    /// Whether every group has given its share since they were joined: only then is it known what is to be replayed.
+    private var haveAllGiven = false
 
     /// - Parameters:
+    ///   - pastEnd: what is older is read in the order of its times; `nil` for none.
     ///   - make: joins a group.
     ///   - wait: blocks until there may be something to read.
     init(
-        _ all: [Source], make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void
+        _ all: [Source], replayingUntil pastEnd: Timestamp? = nil,
+        make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void
     ) {
         self.all = all
+        replay = pastEnd.map { Replay(until: $0) }
         self.make = make
         self.wait = wait
     }
@@ -40,20 +47,30 @@ package final class Consumers {
     func leave(timeout: Duration) -> Bool {
         let isClosed = consumers.values.map { $0.close(timeout: timeout) }
         consumers = [:]
+        replay = replay.map { Replay(until: $0.end) }
+        haveAllGiven = false
         return isClosed.allSatisfy { $0 }
     }
 
     /// Takes what is there, at most `limit` records, of each topic an equal share; when there is nothing, waits for something to come, at most
-    /// `timeout`.
+    /// `timeout`. While the past is replayed, the records come in the order of their times instead.
+    /// - Parameter mayReplay: is asked before records of a replay are given: a partition whose records had to wait would
+    ///   fall behind the others.
     /// - Throws: `KafkaError` when a consumer failed for good.
-    func poll(limit: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
-        let records = try take(limit)
+    func poll(
+        limit: Int, timeout: Duration, mayReplay: () -> Bool = { true }
+    ) throws(KafkaError) -> [KafkaRecord] {
+        let records = try take(limit, mayReplay)
         guard records.isEmpty, timeout > .zero else { return records }
         wait(timeout)
-        return try take(limit)
+        return try take(limit, mayReplay)
     }
 
-    private func take(_ limit: Int) throws(KafkaError) -> [KafkaRecord] {
+    private func take(_ limit: Int, _ mayReplay: () -> Bool) throws(KafkaError) -> [KafkaRecord] {
+        if replay != nil {
+            assign()
+            if isReplaying { return try takeInOrder(limit, mayReplay) }
+        }
         first = (first + 1) % max(1, all.count)
         var records: [KafkaRecord] = []
         try Shares.deal(limit, among: all.count, first: first) { place, share, _ throws(KafkaError) in
@@ -63,6 +80,51 @@ package final class Consumers {
         }
         return records
     }
+
+    // MARK: The past
+
+    /// The most records of a partition that are read ahead while others are waited for.
+    private static var readAhead: Int { 100 }
+
+    /// Whether something of the past is still to be read, or may be.
+    var isReplaying: Bool { replay.map { !haveAllGiven || !$0.isOver } ?? false }
+
+    private func takeInOrder(_ limit: Int, _ mayReplay: () -> Bool) throws(KafkaError) -> [KafkaRecord] {
+        var records: [KafkaRecord] = []
+        var hasNews = true
+        while hasNews, records.count < limit {
+            hasNews = try readAhead()
+            guard haveAllGiven, mayReplay() else { break }
+            while records.count < limit, let record = replay?.next() { records.append(record) }
+        }
+        return records
+    }
+
+    /// Reads more of the partitions of which nothing is left.
+    /// - Returns: whether something came.
+    private func readAhead() throws(KafkaError) -> Bool {
+        var hasNews = false
+        for input in all {
+            guard let consumer = consumers[input.topic] else { continue }
+            let records = try consumer.poll(replay?.wanted(of: input.topic) ?? [], upTo: Self.readAhead)
+            replay?.assign(consumer.assignment, of: input.topic)
+            for record in records { replay?.add(record) }
+            for partition in consumer.takeEnds() { replay?.reachedEnd(partition) }
+            hasNews = hasNews || !records.isEmpty
+        }
+        if problem == nil { haveAllGiven = true }
+        return hasNews
+    }
+
+    private func assign() {
+        for (topic, consumer) in consumers {
+            replay?.assign(consumer.assignment, of: topic)
+            for partition in consumer.takeEnds() { replay?.reachedEnd(partition) }
+        }
+    }
+
+    /// The partitions are not ours any more. If they come again, they are read from where the store says.
+    func forget(_ partitions: [TopicPartition]) { replay?.forget(partitions) }
 
     // MARK: What the groups say
 
@@ -97,6 +159,7 @@ package final class Consumers {
         for (topic, partitions) in byTopic(Array(starts.keys)) {
             try consumers[topic]?.restart(starts.filter { partitions.contains($0.key) })
         }
+        replay?.forget(starts.keys)
     }
 
     func pause(_ partitions: [TopicPartition]) throws(KafkaError) {

@@ -54,6 +54,7 @@ package struct LoopStart {
             health.database(problem)
         } until: {
             _ = try Service.migrator.run(on: database)
+            try Salts.settle(configuration, Service.name, on: database, logger)
         }
         guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
         else { return nil }

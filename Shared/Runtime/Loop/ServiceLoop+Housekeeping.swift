@@ -31,7 +31,8 @@ extension ServiceLoop {
             ownership.committed()
         }
         if wasComplete { try checkCompleteness(consumers, now) }
-        if isKeeper {
+        // In a replay, what came of it once stands in the topics, and is read in its turn.
+        if isKeeper, !consumers.isReplaying {
             sendDue()
             endDryRuns()
         } else {

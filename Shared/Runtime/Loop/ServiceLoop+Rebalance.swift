@@ -63,6 +63,7 @@ extension ServiceLoop: RebalanceHandler {
     }
 
     func forget(_ partitions: [TopicPartition]) {
+        consumers?.forget(partitions)
         for partition in partitions {
             if let lane = ownership.lane(partition) { publisher.forget(lane) }
             held[partition] = nil

@@ -167,7 +167,8 @@ package final class ServiceLoop<Service: CommandService> {
         let consumers =
             self.consumers
             ?? Consumers(
-                sources, make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords)
+                sources, replayingUntil: configuration.replayUntil,
+                make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords)
         self.consumers = consumers
         try consumers.join()
     }
@@ -196,7 +197,8 @@ package final class ServiceLoop<Service: CommandService> {
 
     private func poll(_ consumers: Consumers) -> [KafkaRecord] {
         do {
-            let records = try consumers.poll(limit: configuration.batchSize, timeout: pollTimeout)
+            let records = try consumers.poll(
+                limit: configuration.batchSize, timeout: pollTimeout, mayReplay: { mayReplay })
             noteDisplaced(consumers, records)
             let wanted = records.filter { ownership.wants($0) && displaced[$0.topicPartition] == nil }
             let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
@@ -218,6 +220,11 @@ package final class ServiceLoop<Service: CommandService> {
             displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
         else { return false }
         return configuration.database.isShared || wasComplete || isComplete
+    }
+
+    /// No record of a replay overtakes one that has to wait.
+    private var mayReplay: Bool {
+        unclaimed.isEmpty && displaced.isEmpty && held.isEmpty && ownership.partitions.keys.allSatisfy(isLive)
     }
 
     /// Short while deliveries are awaited, so that they are noted soon; none while there is something owed to hand over.
@@ -276,7 +283,8 @@ package final class ServiceLoop<Service: CommandService> {
                 owned.claim.incarnation > 0 && record.timestampMs >= 0
                     && record.timestampMs < owned.claim.forgottenBefore
             } ?? false
-        return reader.read(record, now: clock.time(), isTooOldToTell: isTooOldToTell)
+        let time = configuration.pastTimes.time(of: record, now: clock.time())
+        return reader.read(record, now: time, isTooOldToTell: isTooOldToTell)
     }
 
     private func halve(_ records: [KafkaRecord]) {
@@ -313,7 +321,8 @@ package final class ServiceLoop<Service: CommandService> {
     func batchDecider(at now: Timestamp) -> BatchDecider<Service> {
         BatchDecider(
             service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention)
+            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention,
+            pastTimes: configuration.pastTimes)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {

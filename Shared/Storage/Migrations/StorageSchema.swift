@@ -235,18 +235,24 @@ public enum Salt {
     ///
     /// - Throws: `conflict` when another replica makes it at the same time.
     public static func read(in transaction: any SQLTransaction) throws(StorageError) -> [UInt8] {
-        if let known = try stored(transaction) { return known }
+        if let known = try stored(in: transaction) { return known }
         var generator = SystemRandomNumberGenerator()
         let made = (0..<byteCount).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        try transaction.execute(
-            "INSERT INTO salt (id, value) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", [.blob(made)])
-        guard let known = try stored(transaction) else {
+        try keep(made, in: transaction)
+        guard let known = try stored(in: transaction) else {
             throw StorageError(kind: .conflict, message: "another replica makes the salt")
         }
         return known
     }
 
-    private static func stored(_ transaction: any SQLTransaction) throws(StorageError) -> [UInt8]? {
+    /// Gives the store this salt, unless it has one.
+    public static func keep(_ salt: [UInt8], in transaction: any SQLTransaction) throws(StorageError) {
+        try transaction.execute(
+            "INSERT INTO salt (id, value) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", [.blob(salt)])
+    }
+
+    /// The store's salt; `nil` where nothing was ever claimed.
+    public static func stored(in transaction: any SQLTransaction) throws(StorageError) -> [UInt8]? {
         try transaction.query("SELECT value FROM salt WHERE id = 1").first?.blob(0)
     }
 }

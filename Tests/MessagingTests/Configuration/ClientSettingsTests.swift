@@ -37,6 +37,13 @@ import Testing
         #expect(producer["message.timeout.ms"] == "0")
     }
 
+    @Test func endsAreReportedToWhoAsksForThem() throws {
+        var configuration = KafkaConfiguration(bootstrapServers: "a:1")
+        configuration.reportsEnds = true
+        #expect(try settings(configuration, .consumer)["enable.partition.eof"] == "true")
+        #expect(try settings(configuration, .tail)["enable.partition.eof"] == "false")
+    }
+
     @Test func onlyAReaderOutsideTheGroupsGoesOnByItself() throws {
         let tail = try settings(KafkaConfiguration(bootstrapServers: "a:1"), .tail)
         #expect(tail["auto.offset.reset"] == "earliest")

@@ -143,6 +143,47 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
+    @Test func onlySomePartitionsAreReadAndTheirEndsAreTold() throws {
+        let broker = try TestBroker(["in": 3])
+        defer { broker.close() }
+        let producer = try broker.producer()
+        try producer.deliver(
+            (0..<60).map { Record(topic: broker.topic("in"), value: [UInt8($0)], partition: Int32($0 % 2)) })
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler, settings: TestBroker.steady, reportsEnds: true)
+        var ends: Set<TopicPartition> = []
+        // The one that is empty.
+        try wait(until: ends.contains(broker.partition("in", 2))) {
+            let none = try consumer.poll([broker.partition("in", 2)], upTo: 10)
+            #expect(none.isEmpty)
+            ends.formUnion(consumer.takeEnds())
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        #expect(ends.count == 1, "nothing was read of the others")
+        var records: [KafkaRecord] = []
+        try wait(until: ends.contains(broker.partition("in", 1))) {
+            let some = try consumer.poll([broker.partition("in", 1)], upTo: 10)
+            #expect(some.count <= 10)
+            records += some
+            ends.formUnion(consumer.takeEnds())
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        let values = records.compactMap { $0.value?.first }
+        #expect(values == Array(stride(from: UInt8(1), to: 60, by: 2)))
+        #expect(!ends.contains(broker.partition("in", 0)))
+        let others = try consumer.collect(30)
+        #expect(others.allSatisfy { $0.topicPartition.partition == 0 })
+        // Told again, when there was more.
+        _ = consumer.takeEnds()
+        try producer.deliver([Record(topic: broker.topic("in"), value: [1], partition: 2)])
+        try wait(until: consumer.takeEnds().contains(broker.partition("in", 2))) {
+            _ = try consumer.poll([broker.partition("in", 2)], upTo: 10)
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
     @Test func anEmptyPollLastsItsTimeout() throws {
         let broker = try TestBroker(["in": 1])
         defer { broker.close() }

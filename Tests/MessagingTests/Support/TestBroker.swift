@@ -79,10 +79,12 @@ final class TestBroker {
 
     func consumer(
         _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:],
-        wakeUp: WakeUp? = nil
+        reportsEnds: Bool = false, wakeUp: WakeUp? = nil
     ) throws -> KafkaConsumer {
-        try KafkaConsumer(
-            configuration: configuration(consumer: settings), groupID: prefix + group,
+        var configuration = configuration(consumer: settings)
+        configuration.reportsEnds = reportsEnds
+        return try KafkaConsumer(
+            configuration: configuration, groupID: prefix + group,
             topics: topics.map(topic), handler: handler, wakeUp: wakeUp, logger: logs.logger)
     }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import Runtime
+import Storage
+
+struct SaltsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "salts",
+        abstract: "Prints the salts of the services' stores, for IDENTITYBUS_SALTS.",
+        discussion: """
+            User ids, MPIDs, alias ids and codes follow from the salt of a store and the commands in the topics. Keep the \
+            line with the backups: without it, topics that are replayed into an empty store lead to other ids, and erasures \
+            do nothing. It is as secret as the stores. Reads the stores under --data-dir, or those of $DATABASE_URL; it \
+            never writes.
+            """)
+
+    @OptionGroup var deployment: Deployment
+
+    func run() throws {
+        let stores = try StoreReader.all(dataDirectory: deployment.dataDir)
+        var salts: [String: [UInt8]] = [:]
+        for store in stores {
+            salts[store.service] = try store.query("SELECT value FROM salt WHERE id = 1", []).first?.blob(0)
+        }
+        guard !salts.isEmpty else {
+            throw ValidationError(
+                "no store with a salt: set DATABASE_URL, or --data-dir to the folder of `identitybus up`")
+        }
+        FileHandle.standardError.write(Data("This line is as secret as the stores.\n".utf8))
+        print(Salts.text(salts))
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+
+/// The past of a service's topics, in the order in which it happened: records of all partitions, merged by the times that
+/// stand in the logs (docs/loop.md, "A replay"). A pure value: it is fed records and ends, and gives the next record.
+///
+/// A partition keeps its own order, whatever the times of its records are: one counts as no older than those before it.
+/// It is waited for until its end was read, or a record that is no longer of the past. What comes of it later is merged
+/// with the others' all the same, until all is over.
+struct Replay {
+    private struct Track {
+        /// What was read and not given out, from `first` on.
+        var records: [KafkaRecord] = []
+        var first = 0
+        /// The highest time of the records up to `first`.
+        var time = Int64.min
+        var lastOffset: Int64 = -1
+        var isAtEnd = false
+
+        var head: KafkaRecord? { first < records.count ? records[first] : nil }
+
+        func isAwaited(_ end: Timestamp) -> Bool { !isAtEnd && time < end.milliseconds }
+
+        private mutating func see() {
+            if let head { time = max(time, head.timestampMs) }
+        }
+
+        mutating func add(_ record: KafkaRecord) {
+            guard record.offset > lastOffset else { return }
+            lastOffset = record.offset
+            records.append(record)
+            if records.count == first + 1 { see() }
+        }
+
+        mutating func takeHead() -> KafkaRecord? {
+            guard let head else { return nil }
+            first += 1
+            if first == records.count {
+                records.removeAll(keepingCapacity: true)
+                first = 0
+            }
+            see()
+            return head
+        }
+    }
+
+    /// Where the past ends.
+    let end: Timestamp
+    private var tracks: [TopicPartition: Track] = [:]
+
+    init(until end: Timestamp) {
+        self.end = end
+    }
+
+    /// Whether all that is assigned is of the present, and nothing read is left.
+    var isOver: Bool { tracks.values.allSatisfy { $0.head == nil && !$0.isAwaited(end) } }
+
+    /// The partitions whose next record is to be read. Of no other is more read than what is here.
+    func wanted(of topic: String) -> Set<TopicPartition> {
+        Set(tracks.filter { $0.key.topic == topic && $0.value.head == nil }.keys)
+    }
+
+    /// These partitions of the topic are read, and no others.
+    mutating func assign(_ partitions: Set<TopicPartition>, of topic: String) {
+        for gone in tracks.keys where gone.topic == topic && !partitions.contains(gone) { tracks[gone] = nil }
+        for partition in partitions where tracks[partition] == nil { tracks[partition] = Track() }
+    }
+
+    /// What was read of these partitions is forgotten: they are read anew, or by somebody else.
+    mutating func forget(_ partitions: some Sequence<TopicPartition>) {
+        for partition in partitions where tracks[partition] != nil { tracks[partition] = Track() }
+    }
+
+    /// The next record of its partition was read. One that was read before, or whose partition is not assigned, is passed
+    /// over.
+    mutating func add(_ record: KafkaRecord) { tracks[record.topicPartition]?.add(record) }
+
+    /// All that the partition had was read.
+    mutating func reachedEnd(_ partition: TopicPartition) { tracks[partition]?.isAtEnd = true }
+
+    /// - Returns: the oldest record; among those of one time the one that stands first by topic, partition and offset.
+    ///   `nil` while an older one may come.
+    mutating func next() -> KafkaRecord? {
+        var oldest: (time: Int64, partition: TopicPartition)?
+        for (partition, track) in tracks {
+            guard track.head != nil else {
+                if track.isAwaited(end) { return nil }
+                continue
+            }
+            if let known = oldest, (known.time, known.partition) < (track.time, partition) { continue }
+            oldest = (track.time, partition)
+        }
+        return oldest.flatMap { tracks[$0.partition]?.takeHead() }
+    }
+}
+
+/// By which time a record is decided: of the past, by its own, so that what it did once it does again. Codes are valid
+/// as long as they were, and a command that has expired since is carried out.
+struct PastTimes {
+    /// Where the past ends; `nil` where nothing is replayed.
+    var end: Timestamp?
+
+    func time(of record: KafkaRecord, now: Timestamp) -> Timestamp {
+        guard let end, record.timestampMs >= 0, record.timestampMs < end.milliseconds else { return now }
+        return min(now, Timestamp(milliseconds: record.timestampMs))
+    }
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All topics are read once more: by empty stores that took the salts along, and by stores that were put back. The same
+people, and nobody who was erased (docs/operations.md)."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identitybus_testkit import apps
+from identitybus_testkit import commands as c
+from identitybus_testkit.commands import Command, fresh
+from identitybus_testkit.databases import Database, SQLite
+from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
+from identitybus_testkit.http import Client, bearer
+from identitybus_testkit.places import binary, clean_environment
+from identitybus_testkit.platform import wait_until_quiet
+from test_erasure import APP, create, login, whole
+
+People = dict[str, Any]
+ROUNDS, LOGINS, ERASURES = 4, 500, 20
+# So long is a command valid that expires before it is replayed.
+VALID_SECONDS = 4
+
+
+def people(database: Database) -> People:
+    """Who there is, with the ids that the services gave."""
+    installs = database.execute("SELECT install_id, user_id FROM installs WHERE user_id IS NOT NULL")
+    profiles = database.execute(
+        "SELECT mpid, identities FROM profiles WHERE is_erased = 0 AND is_orphaned = 0", service="sync")
+    return {
+        "persons": sorted(
+            database.execute("SELECT external_id, user_id FROM persons WHERE is_erased = 0"), key=str),
+        "installs": sorted(installs),
+        "profiles": sorted((mpid, sorted(str(one) for one in json.loads(known))) for mpid, known in profiles),
+    }
+
+
+class World:
+    def __init__(self, deployment: GatewayDeployment) -> None:
+        self.deployment = deployment
+        self.store = deployment.database
+        self.start()
+        gateway = deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="25000").start().wait_ready()
+        assert isinstance(gateway, Gateway)
+        self.client: Client = gateway.client
+
+    def start(self, **more: str) -> None:
+        self.services = [self.deployment.process(name, **more).start() for name in SERVICES]
+        for service in self.services:
+            service.wait_ready()
+
+    def stop(self) -> None:
+        for service in self.services:
+            assert service.stop() == 0
+
+    def replay(self, **more: str) -> None:
+        """Starts with what is now as the end of the past."""
+        self.start(REPLAY_UNTIL=datetime.now(timezone.utc).isoformat(timespec="milliseconds"), **more)
+
+    def quiet(self) -> People:
+        wait_until_quiet(self.deployment, 120)
+        return people(self.store)
+
+    def salts(self) -> str:
+        place = [f"--data-dir={self.store.directory}"] if isinstance(self.store, SQLite) else []
+        answer = subprocess.run(
+            [binary("identitybus"), "salts", *place],
+            env=clean_environment() | self.store.environment(), capture_output=True, text=True, check=True)
+        return answer.stdout.strip()
+
+    def empty(self) -> None:
+        """There is no store any more."""
+        for service in SERVICES:
+            if isinstance(self.store, SQLite):
+                for file in self.store.directory.glob(f"{service}.sqlite*"):
+                    file.unlink()
+            else:
+                self.store.execute(f"DROP SCHEMA identity_{service} CASCADE")
+
+    # What happens
+
+    def join(self, name: str) -> tuple[str, int]:
+        """Two phones, one after the other, and two devices."""
+        for _ in range(2):
+            user = str(create(self.client, name, fresh("install"), fresh("Model"))["userId"])
+            mpid = int(login(self.client, fresh("device"), customerid=name, email=f"{name}@example.org")["mpid"])
+        return user, mpid
+
+    def erase_user(self, user: str) -> None:
+        answer = self.client.send("DELETE", f"/users/{user}", headers=bearer("whole-backend"))
+        assert answer.status == 200, answer
+
+    def erasure(self, mpid: int) -> Command:
+        return Command("sync.erase-profile", {"mpid": str(mpid)}, str(mpid), app=APP, signer="whole-backend")
+
+    def erase_profile(self, mpid: int) -> None:
+        reply = self.deployment.bus.settle(self.erasure(mpid), 60)
+        assert reply["status"] == "succeeded", reply
+
+    def live(self) -> None:
+        """Two people stay, and two are erased, one by the link service, one by the sync service."""
+        for _ in range(2):
+            self.join(fresh("stay"))
+        user, _ = self.join(fresh("go"))
+        _, mpid = self.join(fresh("go"))
+        self.erase_user(user)
+        self.erase_profile(mpid)
+
+    def come_back(self) -> None:
+        """Somebody who was erased signs up again, on the same phone."""
+        back, phone = fresh("back"), fresh("install")
+        first = create(self.client, back, phone, fresh("Model"))["userId"]
+        self.erase_user(str(first))
+        assert create(self.client, back, phone, fresh("Model"))["userId"] != first
+
+    def expire(self) -> float:
+        """A login that is valid for a moment. - Returns: when it is not any more."""
+        valid = datetime.now(timezone.utc) + timedelta(seconds=VALID_SECONDS)
+        attributes = {"expirytime": valid.isoformat(timespec="milliseconds")}
+        brief = c.sync("login", fresh("device"), {"customerid": fresh("brief")}, app=APP, signer="whole-sdk")
+        reply = self.deployment.bus.settle(brief.but(attributes=attributes))
+        assert reply["status"] == "succeeded", reply
+        return valid.timestamp()
+
+    def crowd(self) -> None:
+        """Many log in, each on a partition of the device, and some of them are erased, each on one of the profile."""
+        bus = self.deployment.bus
+        for _ in range(ROUNDS):
+            logins = [
+                c.sync("login", fresh("device"), {"customerid": fresh("crowd")}, app=APP, signer="whole-sdk")
+                for _ in range(LOGINS)]
+            bus.send_all(logins)
+            mpids = [int(bus.final(one.id, 60)["result"]["mpid"]) for one in logins]
+            erasures = [self.erasure(mpid) for mpid in mpids[:ERASURES]]
+            bus.send_all(erasures)
+            for one in erasures:
+                assert bus.final(one.id, 60)["status"] == "succeeded"
+
+
+@pytest.fixture
+def make_world(make_deployment: Callable[..., GatewayDeployment]) -> Callable[[str], World]:
+    def make(engine: str) -> World:
+        deployment = make_deployment(engine, services=tuple(SERVICES), kind=GatewayDeployment)
+        apps.write(deployment.apps_file, [whole()])
+        return World(deployment)
+
+    return make
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_empty_stores_that_took_the_salts_along(make_world: Callable[[str], World], engine: str) -> None:
+    world = make_world(engine)
+    expired = world.expire()
+    world.live()
+    world.come_back()
+    if engine == "sqlite":
+        world.crowd()
+    after = world.quiet()
+    assert len(after["persons"]) == 3, after["persons"]
+    assert len(after["profiles"]) >= 3 + (ROUNDS * (LOGINS - ERASURES) if engine == "sqlite" else 0)
+    world.stop()
+    salts = world.salts()
+    world.empty()
+    time.sleep(max(0, expired - time.time()))
+    world.replay(IDENTITYBUS_SALTS=salts)
+    assert world.quiet() == after
+    assert world.salts() == salts
+
+
+@pytest.mark.slow
+def test_stores_that_were_put_back(make_world: Callable[[str], World], tmp_path: Path) -> None:
+    """Of those who are erased since the copy, one was there before it, the others came since."""
+    world = make_world("sqlite")
+    assert isinstance(world.store, SQLite)
+    user, _ = world.join(fresh("go"))
+    world.quiet()
+    world.stop()
+    shutil.copytree(world.store.directory, tmp_path / "copy", dirs_exist_ok=True)
+    world.start()
+    expired = world.expire()
+    world.erase_user(user)
+    world.live()
+    world.come_back()
+    after = world.quiet()
+    world.stop()
+    shutil.rmtree(world.store.directory)
+    shutil.copytree(tmp_path / "copy", world.store.directory)
+    time.sleep(max(0, expired - time.time()))
+    world.replay()
+    assert world.quiet() == after
+
+
+def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:
+    deployment = make_deployment("sqlite", services=("link",), kind=GatewayDeployment)
+    one, other = (os.urandom(32).hex() for _ in range(2))
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+    def end(**settings: str) -> str:
+        service = deployment.process("link", **settings).start()
+        assert service.wait(30) == 64
+        return service.log.read_text()
+
+    assert "REPLAY_UNTIL: is not set" in end(IDENTITYBUS_SALTS=f"link={one}")
+    assert "IDENTITYBUS_SALTS: names no salt" in end(IDENTITYBUS_SALTS=f"user={one}", REPLAY_UNTIL=now)
+    assert "IDENTITYBUS_SALTS: is not a line" in end(IDENTITYBUS_SALTS="link=1234", REPLAY_UNTIL=now)
+    started = deployment.process("link", IDENTITYBUS_SALTS=f"link={one}", REPLAY_UNTIL=now).start()
+    started.wait_ready()
+    assert started.stop() == 0
+    # The salt is kept: it may go on being given.
+    again = deployment.process("link", IDENTITYBUS_SALTS=f"link={one}").start()
+    again.wait_ready()
+    assert again.stop() == 0
+    assert "IDENTITYBUS_SALTS: is not of this store" in end(IDENTITYBUS_SALTS=f"link={other}", REPLAY_UNTIL=now)
