@@ -3,7 +3,7 @@
 instant: nothing acknowledged is lost, nothing is applied twice, no partition stalls. An independent model (oracle.py)
 recomputes every answer from the order of the topic.
 
-E2E_COMMANDS sets the size (10,000), E2E_SEED the seed; both are shown when a test fails.
+E2E_COMMANDS sets the size (3,000), E2E_SEED the seed; both are shown when a test fails.
 """
 
 import os
@@ -26,7 +26,7 @@ from identitybus_testkit.workload import Workload
 
 pytestmark = pytest.mark.chaos
 
-COMMANDS = int(os.environ.get("E2E_COMMANDS", "10000"))
+COMMANDS = int(os.environ.get("E2E_COMMANDS", "3000"))
 SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
 # Short enough to wait for, long enough for the brokers' own limits.
 EMBEDDED_SESSION = 3.5

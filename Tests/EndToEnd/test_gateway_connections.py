@@ -521,6 +521,7 @@ def test_an_address_has_its_part_of_the_connections(gateway_deployment: GatewayD
         assert gateway.stop() == 0
 
 
+@pytest.mark.alone
 def test_another_client_waits_for_less_than_a_second_beside_4000_connections_of_one(
     gateway_deployment: GatewayDeployment, service: StandIn
 ) -> None:

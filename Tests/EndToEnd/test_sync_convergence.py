@@ -4,7 +4,7 @@ result equals some serial order. The order is the database's own: a transaction 
 number later. In that order an oracle, written from docs/sync.md, repeats every command and must come to the same
 replies, events and rows.
 
-E2E_COMMANDS sets the size (3,000 here), E2E_SEED the seed; both are shown when a test fails.
+E2E_COMMANDS sets the size (1,000 here), E2E_SEED the seed; both are shown when a test fails.
 """
 
 import os
@@ -25,7 +25,7 @@ from sync_oracle import LOGIN, PRIORITY, UNIQUE, Identity, Oracle, Told
 
 pytestmark = pytest.mark.chaos
 
-COMMANDS = int(os.environ.get("E2E_COMMANDS", "3000"))
+COMMANDS = int(os.environ.get("E2E_COMMANDS", "1000"))
 SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
 
 

@@ -2,7 +2,7 @@
 """Sagas of the user and the link service through crashes, absences and races: each ends once, and nothing is left half
 linked.
 
-E2E_SAGAS sets the size (200), E2E_SEED the seed; both are shown when a test fails.
+E2E_SAGAS sets the size (80), E2E_SEED the seed; both are shown when a test fails.
 """
 
 import os
@@ -24,7 +24,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
 
-SAGAS = int(os.environ.get("E2E_SAGAS", "200"))
+SAGAS = int(os.environ.get("E2E_SAGAS", "80"))
 SEED = int(os.environ.get("E2E_SEED") or random.randrange(1 << 32))
 
 

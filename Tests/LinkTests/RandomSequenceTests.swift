@@ -11,25 +11,24 @@ import Testing
 
 /// Random command sequences through the decider and through a naive model: the same answers, events and state.
 @Suite struct RandomSequenceTests {
-    private static let sequences = 1000
     private static let length = 50
 
     @Test func deciderAndModelAgree() throws {
         var answers: [ReasonCode: Int] = [:]
         var (late, restored) = (0, 0)
-        for number in 0..<UInt64(Self.sequences) {
-            var commands = RandomCommands(seed: testSeed &+ number)
-            try run(&commands, breaking: number % 4 == 3, &answers, &late, &restored)
-        }
-        #expect(late > 50 && restored > 10, "\(late) late, \(restored) restored")
-        // A test that never reaches a row proves nothing about it.
         let reasons: Set<ReasonCode> = [
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
             .noLinkingInProgress, .userAlreadyExists,
         ]
-        #expect(reasons.subtracting(answers.keys) == [], "\(answers)")
+        func isReached() -> Bool { reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 }
+        try runSequences(500, until: isReached) { seed in
+            var commands = RandomCommands(seed: seed)
+            try run(&commands, breaking: seed % 4 == 3, &answers, &late, &restored)
+        }
+        // A test that never reaches a row proves nothing about it.
+        #expect(isReached(), "\(answers), \(late) late, \(restored) restored")
     }
 
     private func run(

@@ -12,71 +12,89 @@ import Testing
 /// Random command sequences through the decider and through a naive model: the same answers, events, forwards, later answers and
 /// state; and what must hold whatever happens.
 @Suite struct RandomSequenceTests {
-    private static let sequences: UInt64 = 1000
     private static let length = 60
 
     /// S60.
     @Test func deciderAndModelAgree() throws {
-        var rules: [SyncRule: Int] = [:]
-        var reasons: [ReasonCode: Int] = [:]
-        var drops: [AliasDropped.Rule: Int] = [:]
-        var causes: [IdentitiesChanged.Reason: Int] = [:]
-        var events: Set<String> = []
-        var ends: Set<Bool> = []
-        for number in 0..<Self.sequences {
-            var commands = RandomCommands(seed: testSeed &+ number)
-            var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
-            var state = SyncState()
-            var given: Set<MPID> = []
-            for place in 0..<Self.length {
-                let step = commands.next(
-                    profiles: model.people.map(\.mpid).sorted(), aliases: model.aliases,
-                    forwards: model.erasing.values.flatMap(\.open).sorted())
-                let trace = Comment(rawValue: "seed \(testSeed), sequence \(number), step \(place): \(step.command)")
-                let decision = SyncDecider(state, step.context, aliasDelay: 1000).decide(step.command)
-                let before = state
-                decision.changes.forEach { state.apply($0) }
-                let was = model
-                let expected = run(step, &model)
-                let answer = Answer(decision.outcome)
-                try #require(answer == expected, "\(trace): \(answer) instead of \(expected)")
-                let rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
-                try compare(decision, model, step.context, trace)
-                try compare(state, model, trace)
-                try invariants(state, model, answer, step, before, &given, trace)
-                for settled in model.deeds.settled { ends.insert(settled.answer == .rejected(.serverError)) }
-                for event in decision.events {
-                    events.insert(type(of: event).type)
-                    if let event = event as? AliasDropped { drops[event.rule, default: 0] += 1 }
-                    if let event = event as? IdentitiesChanged { causes[event.reason, default: 0] += 1 }
-                    if let event = event as? ProfileCreated { rules[event.rule, default: 0] += 1 }
-                }
-                if case .sync(let result) = answer { rules[result.rule, default: 0] += 1 }
-                if case .rejected(let reason) = answer {
-                    reasons[reason, default: 0] += 1
-                    try #require(decision.changes.allSatisfy { $0.onlyCounts } && decision.events.isEmpty, trace)
-                } else {
-                    let told = model.events(since: was, by: step.command, rule)
-                    try #require(decision.events.map(Self.inOrder) == told.map(Self.inOrder), trace)
-                }
-            }
-        }
+        var reached = Reached()
+        try runSequences(300, until: { reached.isAll }) { try run(seed: $0, &reached) }
         // A test that never reaches a rule proves nothing about it.
-        #expect(Set(rules.keys) == Set(SyncRule.allCases), "\(rules)")
-        #expect(Set(drops.keys) == Set(AliasDropped.Rule.allCases), "\(drops)")
-        #expect(Set(causes.keys) == Set(IdentitiesChanged.Reason.allCases), "\(causes)")
-        let types: [any EventMessage.Type] = [
+        #expect(reached.isAll, "\(reached)")
+    }
+
+    /// What sequences came to.
+    private struct Reached {
+        var rules: Set<SyncRule> = []
+        var reasons: Set<ReasonCode> = []
+        var drops: Set<AliasDropped.Rule> = []
+        var causes: Set<IdentitiesChanged.Reason> = []
+        var events: Set<String> = []
+        /// Erasures end both ways.
+        var ends: Set<Bool> = []
+
+        static let reasons: Set<ReasonCode> = [
+            .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
+            .verificationRequired, .profileErased, .throttled, .ambiguousIdentity, .insufficientScope,
+        ]
+        static let events: [any EventMessage.Type] = [
             ProfileCreated.self, CurrentUserChanged.self, IdentitiesChanged.self, ProfileOrphaned.self, Aliased.self,
             AliasDropped.self, ProfileErased.self, CurrentUserErased.self, ValueTooCommon.self,
         ]
-        #expect(events == Set(types.map { $0.type }), "\(events)")
-        let all: Set<ReasonCode> = [
-            .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
-            .verificationRequired, .profileErased, .throttled,
-            .ambiguousIdentity, .insufficientScope,
-        ]
-        #expect(Set(reasons.keys) == all, "\(reasons)")
-        #expect(ends.count == 2, "erasures end both ways")
+
+        var isAll: Bool {
+            rules == Set(SyncRule.allCases) && reasons == Self.reasons && drops == Set(AliasDropped.Rule.allCases)
+                && causes == Set(IdentitiesChanged.Reason.allCases) && events == Set(Self.events.map { $0.type })
+                && ends.count == 2
+        }
+
+        mutating func note(_ decision: SyncDecider.Decision, _ answer: Answer) {
+            for event in decision.events {
+                events.insert(type(of: event).type)
+                switch event {
+                case let event as AliasDropped: drops.insert(event.rule)
+                case let event as IdentitiesChanged: causes.insert(event.reason)
+                case let event as ProfileCreated: rules.insert(event.rule)
+                default: break
+                }
+            }
+            switch answer {
+            case .sync(let result): rules.insert(result.rule)
+            case .rejected(let reason): reasons.insert(reason)
+            default: break
+            }
+        }
+    }
+
+    private func run(seed: UInt64, _ reached: inout Reached) throws {
+        var commands = RandomCommands(seed: seed)
+        var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
+        var state = SyncState()
+        var given: Set<MPID> = []
+        for place in 0..<Self.length {
+            let step = commands.next(
+                profiles: model.people.map(\.mpid).sorted(), aliases: model.aliases,
+                forwards: model.erasing.values.flatMap(\.open).sorted())
+            let trace = Comment(rawValue: "seed \(seed), step \(place): \(step.command)")
+            let decision = SyncDecider(state, step.context, aliasDelay: 1000).decide(step.command)
+            let before = state
+            decision.changes.forEach { state.apply($0) }
+            let was = model
+            let expected = run(step, &model)
+            let answer = Answer(decision.outcome)
+            try #require(answer == expected, "\(trace): \(answer) instead of \(expected)")
+            let rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
+            try compare(decision, model, step.context, trace)
+            try compare(state, model, trace)
+            try invariants(state, model, answer, step, before, &given, trace)
+            for settled in model.deeds.settled { reached.ends.insert(settled.answer == .rejected(.serverError)) }
+            reached.note(decision, answer)
+            if case .rejected = answer {
+                try #require(decision.changes.allSatisfy { $0.onlyCounts } && decision.events.isEmpty, trace)
+            } else {
+                let told = model.events(since: was, by: step.command, rule)
+                try #require(decision.events.map(Self.inOrder) == told.map(Self.inOrder), trace)
+            }
+        }
     }
 
     /// In which order values of one profile went, nobody says.

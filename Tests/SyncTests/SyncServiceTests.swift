@@ -19,7 +19,7 @@ import WireJSON
 
     /// However commands are grouped into batches, the answers, events and tables are the same.
     @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
-        for round in 0..<UInt64(engine == .sqlite ? 44 : 11) { try compareBatches(engine, testSeed &+ round) }
+        try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0) }
     }
 
     @Test(arguments: SQLEngine.allCases, failedOnce) func batchesThatFailedOnce(
@@ -30,7 +30,7 @@ import WireJSON
 
     /// The same rows under both engines.
     @Test func enginesKeepTheSameRows() throws {
-        for round in 0..<UInt64(11) { try compareEngines(testSeed &+ 1000 &+ round) }
+        try runSequences(4) { try compareEngines($0) }
     }
 
     @Test(arguments: failedOnce) func enginesThatFailedOnce(_ seed: UInt64) throws { try compareEngines(seed) }

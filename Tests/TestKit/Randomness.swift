@@ -41,6 +41,21 @@ public let testSeed: UInt64 = {
     return seed
 }()
 
+/// Runs a random test's sequences: `count` of them, `TEST_DEPTH` (1) times as many where there is more time, and more, up
+/// to ten times that, until what they have to reach is reached. Their seeds follow ``testSeed``, so that each repeats
+/// alone as the first one of a run.
+public func runSequences(
+    _ count: UInt64, until isReached: () -> Bool = { true }, _ run: (_ seed: UInt64) throws -> Void
+) rethrows {
+    var number: UInt64 = 0
+    while number < count * depth || (!isReached() && number < 10 * count * depth) {
+        try run(testSeed &+ number)
+        number += 1
+    }
+}
+
+private let depth = ProcessInfo.processInfo.environment["TEST_DEPTH"].flatMap(UInt64.init) ?? 1
+
 /// The seed of what is fed to parsers: the same in every run, so that a run that was green stays so.
 public let fuzzSeed: UInt64 = fixedSeed ?? 20_260_101
 
