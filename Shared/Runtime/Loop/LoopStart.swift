@@ -54,6 +54,7 @@ package struct LoopStart {
             health.database(problem)
         } until: {
             _ = try Service.migrator.run(on: database)
+            if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
         }
         guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
         else { return nil }
