@@ -80,16 +80,17 @@ package struct Rekeying {
             SELECT value, holders, \(folded) FROM identities WHERE app = $1 AND type = $2
                 AND \(folded) IN (\(several) ORDER BY 1 LIMIT \(Self.most)) ORDER BY 3, 1
             """, place)
-        var last: String?
+        var last: IdentityValue?
         for row in rows {
             let holders: [MPID] = NumberList.read(try row.text(1)) ?? []
             let value = (value: IdentityValue(try row.text(0)), holders: holders)
-            if last == (try row.text(2)), let index = change.listed.indices.last {
+            let folded = IdentityValue(try row.text(2))
+            if last == folded, let index = change.listed.indices.last {
                 change.listed[index].values.append(value)
             } else {
                 change.listed.append(Meeting(values: [value]))
             }
-            last = try row.text(2)
+            last = folded
         }
         // Each engine has an order of its own.
         for index in change.listed.indices { change.listed[index].values.sort { $0.value < $1.value } }
