@@ -14,7 +14,8 @@ struct IdentityBusCommand: ParsableCommand {
         version: "identitybus \(Release.version)",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, DeriveKeysCommand.self, SaltsCommand.self, ChaosCommand.self,
+            VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
+            ChaosCommand.self,
         ])
 }
 

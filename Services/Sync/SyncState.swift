@@ -205,6 +205,9 @@ public struct SyncStore {
         Migration(
             number: 108, name: "moments of profiles",
             statements: ["ALTER TABLE profiles ADD COLUMN made_at BIGINT"]),
+        Migration(
+            number: 109, name: "under which folding values are stored",
+            statements: ["CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)"]),
     ]
 
     let transaction: any SQLTransaction

@@ -12,7 +12,7 @@ import Yams
 public enum AppsFile {
     public struct Problem: Error, Sendable, CustomStringConvertible {
         public var description: String
-        init(_ description: String) { self.description = description }
+        public init(_ description: String) { self.description = description }
     }
 
     /// What a process keeps of the file.

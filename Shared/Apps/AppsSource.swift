@@ -54,31 +54,49 @@ public final class AppsSource {
         logger.notice("the apps file has weak secrets", metadata: ["problems": "\(warnings.joined(separator: "; "))"])
     }
 
+    /// The problem with the file's path in front.
+    public func named(_ problem: AppsFile.Problem) -> AppsFile.Problem { AppsFile.Problem("\(path): \(problem)") }
+
     /// Reads the file, and the secret files it names, again if any of them changed.
     /// - Returns: whether another version is in force now.
     public func reload() -> Bool {
+        reload { _ in nil }
+    }
+
+    /// - Parameter refusal: why a version that is valid in itself may not come into force. Asked once more at each reload
+    ///   until there is no reason. Where it throws, the previous version stays in force, and nothing is logged.
+    public func reload<Failure: Error>(
+        asking refusal: (AppDirectory) throws(Failure) -> AppsFile.Problem?
+    ) throws(Failure) -> Bool {
         if lastProblem == nil, files.allSatisfy({ (try? Self.read($0.key)).map(Self.digest) == $0.value }) {
             return false
         }
+        let (current, currentFiles): (AppDirectory, [String: SHA256.Digest])
         do {
-            let (current, currentFiles) = try Self.load(path, extent, internalKeys, weakSecrets)
-            let isNew = currentFiles != files
-            let known = Set(apps.warnings)
-            (apps, files, lastProblem) = (current, currentFiles, nil)
-            if isNew {
-                let ids = apps.ids.map(\.text).joined(separator: ",")
-                logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
-                log(current.warnings.filter { !known.contains($0) })
-            }
-            return isNew
+            (current, currentFiles) = try Self.load(path, extent, internalKeys, weakSecrets)
         } catch {
-            if lastProblem != error.description {
-                lastProblem = error.description
-                logger.error(
-                    "apps file refused; the previous version stays in force", metadata: ["problem": "\(error)"])
-            }
+            refuse(error)
             return false
         }
+        let isNew = currentFiles != files
+        if isNew, let problem = try refusal(current) {
+            refuse(named(problem))
+            return false
+        }
+        let known = Set(apps.warnings)
+        (apps, files, lastProblem) = (current, currentFiles, nil)
+        if isNew {
+            let ids = apps.ids.map(\.text).joined(separator: ",")
+            logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
+            log(current.warnings.filter { !known.contains($0) })
+        }
+        return isNew
+    }
+
+    private func refuse(_ problem: AppsFile.Problem) {
+        guard lastProblem != problem.description else { return }
+        lastProblem = problem.description
+        logger.error("apps file refused; the previous version stays in force", metadata: ["problem": "\(problem)"])
     }
 
     /// The apps, and the digests of the files they were read from.

@@ -13,7 +13,8 @@ public struct SyncSettings: Sendable, Hashable {
     public var uniqueIdentities: Set<IdentityType>
     /// Cannot be changed once set. Also login, unique and first in priority.
     public var immutableIdentities: Set<IdentityType>
-    /// Compared without regard to upper and lower case of ASCII. A change applies to what is stored from then on.
+    /// Compared without regard to upper and lower case of ASCII. The keys of stored values depend on it, so a change is
+    /// refused while there are any (S108).
     public var foldedIdentities: Set<IdentityType>
     /// Whether a search finds profiles without one of their immutable identities (S7, F37).
     public var searchByAnyIdentity: Bool

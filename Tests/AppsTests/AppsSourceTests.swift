@@ -65,6 +65,29 @@ import Testing
         #expect(lines.all.count == 1)
     }
 
+    /// What is valid in itself may still not fit to what is stored.
+    @Test func aVersionThatMayNotComeIntoForceIsRefusedUntilItMay() throws {
+        struct Away: Error {}
+        try write(file())
+        let source = try source()
+        var asked: [[AppID]] = []
+        func reload(_ problem: String?) -> Bool {
+            source.reload { apps in
+                asked.append(apps.ids)
+                return problem.map { AppsFile.Problem($0) }
+            }
+        }
+        #expect(!reload("no") && asked.isEmpty, "nothing has changed")
+        try write("apps: [{id: demo}, {id: new}]")
+        for _ in 0..<3 { #expect(!reload("app new: no")) }
+        #expect(source.apps.ids == ["demo"])
+        #expect(lines.all.count == 1 && lines.all[0].contains("apps.yaml: app new: no"))
+        #expect(throws: Away.self) { try source.reload { _ throws(Away) in throw Away() } }
+        #expect(source.apps.ids == ["demo"])
+        #expect(reload(nil) && source.apps.ids == ["demo", "new"])
+        #expect(asked == Array(repeating: ["demo", "new"], count: 4))
+    }
+
     @Test func anInvalidVersionIsRefusedOnceAndTheOldOneStays() throws {
         try write(file())
         let source = try source()

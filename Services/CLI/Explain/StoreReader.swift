@@ -44,6 +44,13 @@ struct StoreReader {
         }
     }
 
+    var databaseEngine: SQLEngine {
+        switch engine {
+        case .postgresql: .postgresql
+        case .sqlite: .sqlite
+        }
+    }
+
     func query(_ sql: String, _ parameters: [SQLValue]) throws -> [SQLRow] {
         switch engine {
         case .postgresql(let database):

@@ -234,7 +234,8 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
         case .postgresql(let url, let schemas):
-            return try PostgreSQLDatabase(url: url, schema: "\(schemas)\(service)", logger: logger)
+            return try PostgreSQLDatabase(
+                url: url, schema: "\(schemas)\(service)", isOfService: true, logger: logger)
         }
     }
 

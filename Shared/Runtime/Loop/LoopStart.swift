@@ -55,6 +55,7 @@ package struct LoopStart {
         } until: {
             _ = try Service.migrator.run(on: database)
             try Salts.settle(configuration, Service.name, on: database, logger)
+            if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
         }
         guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
         else { return nil }

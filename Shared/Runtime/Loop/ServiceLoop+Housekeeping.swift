@@ -40,13 +40,7 @@ extension ServiceLoop {
         }
         if now - lastReload >= .seconds(2) {
             lastReload = now
-            if apps.reload() {
-                reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
-                let appTopics = configuration.replyTopicSpecs(of: apps.apps)
-                writer.appReplyTopics = Set(appTopics.map(\.name))
-                watch.want(appTopics: appTopics)
-                deciderNumber = 0
-            }
+            reloadApps()
         }
         if deciderNumber == 0, !ownership.isEmpty { nameDecider() }
         if now - lastPrune >= .seconds(5) {
@@ -54,6 +48,23 @@ extension ServiceLoop {
             lookAtStore()
             prune()
         }
+    }
+
+    /// Takes up a changed apps file.
+    /// - Returns: whether another version is in force now.
+    @discardableResult func reloadApps() -> Bool {
+        do {
+            guard try apps.reload(asking: { try Service.refusal(of: $0, on: database) }) else { return false }
+        } catch {
+            note(error)
+            return false
+        }
+        reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
+        let appTopics = configuration.replyTopicSpecs(of: apps.apps)
+        writer.appReplyTopics = Set(appTopics.map(\.name))
+        watch.want(appTopics: appTopics)
+        deciderNumber = 0
+        return true
     }
 
     /// One replica does what is to be done once: the owner of the first partition of the commands topic.
@@ -231,7 +242,7 @@ extension ServiceLoop {
 
     /// An error of the work that goes on beside deciding: the next turn tries again.
     func note(_ error: any Error) {
-        if let error = error as? SchemaMismatch {
+        if error is SchemaMismatch || error is AppsFile.Problem {
             mismatch = error
             return
         }

@@ -85,6 +85,7 @@ extension ServiceLoop: RebalanceHandler {
                 // The same holds for the number of who decides.
                 let (claims, salt, number) = try database.transaction {
                     try migrator.check(in: $0)
+                    if let problem = try Service.refusal(of: apps.apps, in: $0) { throw apps.named(problem) }
                     return (
                         try Storage.Progress.claim(requests, clusterID: cluster, owner: configuration.owner, in: $0),
                         try Salt.read(in: $0), try Deciders.number(of: decider, in: $0)
@@ -96,6 +97,11 @@ extension ServiceLoop: RebalanceHandler {
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {
                 tries += 1
                 sleep(milliseconds: 1...20)
+            } catch let problem as AppsFile.Problem {
+                // Perhaps the file is another one by now, as it is for the replica that changed the store.
+                guard !reloadApps() else { continue }
+                mismatch = problem
+                throw problem
             } catch let error as SchemaMismatch {
                 mismatch = error
                 throw error

@@ -59,8 +59,9 @@ package final class ServiceLoop<Service: CommandService> {
     /// The database connection that everything owned was claimed on.
     var claimedConnection = 0
     let migrator = Service.migrator
-    /// A later version has migrated the store: this replica has to go.
-    var mismatch: SchemaMismatch?
+    /// The store is no longer one that this replica may work on: a later version has migrated it, or another replica holds
+    /// it to another apps file. This one has to go.
+    var mismatch: (any Error)?
 
     private(set) var consumers: Consumers?
     /// Whether the groups were joined and not left since.
@@ -120,7 +121,7 @@ package final class ServiceLoop<Service: CommandService> {
     // MARK: The loop
 
     /// Runs until ``LoopSignals/stop()``: then what was decided is published and saved, and the groups are left.
-    /// - Throws: `ConfigurationProblem` or `SchemaMismatch` when this replica must not run.
+    /// - Throws: `ConfigurationProblem`, `SchemaMismatch` or `AppsFile.Problem` when this replica must not run.
     func run() throws {
         defer { watch.stop() }
         while try step() {}

@@ -27,6 +27,14 @@ public protocol CommandService: Sendable {
     /// Whether ``due(now:limit:in:)`` is to be asked.
     static var hasDueCommands: Bool { get }
 
+    /// Why the service must not work with this version of the apps file on this store; `nil` when it may, and the store
+    /// holds every replica to it from then on. Asked at start, and before a changed file comes into force.
+    static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem?
+    /// The same of the version in force, inside the transaction that claims partitions: another replica may have changed
+    /// what the store says, or the store may be an earlier copy. Whoever changes it ends all claims
+    /// (``Storage/Progress/endClaims(in:)``), so a batch need not ask.
+    static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem?
+
     /// Loads what the decider needs for all of these commands, in as few statements as it can.
     func load(_ commands: [(Command, DecisionContext)], in transaction: any SQLTransaction) throws -> State
     /// Decides one command. Changes are applied and saved whatever the outcome.
@@ -51,6 +59,11 @@ extension CommandService {
 
     public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
+
+    public static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem? { nil }
+    public static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem? {
+        nil
+    }
 
     public func due(now: Timestamp, limit: Int, in transaction: any SQLTransaction) throws -> [DueCommand] { [] }
 

@@ -44,6 +44,7 @@ final class PostgreSQLConnection {
         }
         try run(settings.sessionStatements)
         try createSchema()
+        if settings.isOfService { try shareServiceLock() }
     }
 
     deinit {
@@ -240,6 +241,14 @@ final class PostgreSQLConnection {
             "SELECT pg_catalog.pg_advisory_xact_lock(\(settings.lockKey))",
             "CREATE SCHEMA IF NOT EXISTS \"\(settings.schema)\"",
         ])
+    }
+
+    private func shareServiceLock() throws(StorageError) {
+        let key = ServiceLock.key(schema: settings.schema)
+        let taken = "SELECT 1 WHERE pg_catalog.pg_try_advisory_lock_shared(\(key))"
+        guard try run([taken]) == "SELECT 1" else {
+            throw .unavailable("a command such as `identitybus rekey` has the schema \(settings.schema) to itself")
+        }
     }
 
     private static func connect(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {

@@ -37,15 +37,16 @@ public final class PostgreSQLDatabase: SQLDatabase {
     ///   - idleTransactionTimeout: after which a transaction whose client stands still is ended, so that a frozen
     ///     replica does not keep its locks. The server sees to it between round trips; within one, who waits for
     ///     the locks does. A lock is waited for half as long, which is a `conflict`.
+    ///   - isOfService: keeps what may only be done without a service away (``ServiceLock``).
     /// - Throws: `invalid` for an unusable URL or schema name.
     public init(
         url: String, schema: String, isolation: Isolation = .repeatableRead,
         statementTimeout: Duration = .seconds(30), idleTransactionTimeout: Duration = .seconds(10),
-        logger: Logger = Logger(label: "identitybus.storage")
+        isOfService: Bool = false, logger: Logger = Logger(label: "identitybus.storage")
     ) throws(StorageError) {
         settings = try PostgreSQLSettings(
             url: url, schema: schema, statementTimeout: statementTimeout,
-            idleTransactionTimeout: idleTransactionTimeout)
+            idleTransactionTimeout: idleTransactionTimeout, isOfService: isOfService)
         self.isolation = isolation
         self.logger = logger
     }

@@ -9,11 +9,13 @@ struct PostgreSQLSettings {
     let schema: String
     let statementTimeout: Duration
     let idleTransactionTimeout: Duration
+    /// Each connection shares the ``ServiceLock``.
+    let isOfService: Bool
     /// Only to keep it out of error messages.
     private let password: String?
 
     init(
-        url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration
+        url: String, schema: String, statementTimeout: Duration, idleTransactionTimeout: Duration, isOfService: Bool
     ) throws(StorageError) {
         guard Self.isPlainIdentifier(schema) else {
             throw .invalid(
@@ -29,6 +31,7 @@ struct PostgreSQLSettings {
         self.schema = schema
         self.statementTimeout = statementTimeout
         self.idleTransactionTimeout = idleTransactionTimeout
+        self.isOfService = isOfService
     }
 
     /// libpq's keywords. What the URL says wins over the defaults before it; the encoding is not open to choice.

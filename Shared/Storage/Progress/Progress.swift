@@ -139,7 +139,7 @@ public enum Progress {
     }
 
     /// Ends every claim: who holds a partition has to claim it again before anything more is written on it.
-    static func endClaims(in transaction: any SQLTransaction) throws(StorageError) {
+    package static func endClaims(in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.execute("UPDATE progress SET epoch = epoch + 1")
     }
 

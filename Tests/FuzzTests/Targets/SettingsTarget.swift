@@ -95,7 +95,7 @@ enum SettingsTarget {
             if case .postgresql(let url, let schemas) = configuration.database {
                 _ = try PostgreSQLSettings(
                     url: url, schema: "\(schemas)link", statementTimeout: .seconds(1),
-                    idleTransactionTimeout: .seconds(1))
+                    idleTransactionTimeout: .seconds(1), isOfService: true)
             }
         } catch {
             problems.append("\(error)")
