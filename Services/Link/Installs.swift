@@ -74,8 +74,16 @@ extension LinkDecider {
     private func giveBack(what install: Install, _ decision: inout Decision) {
         let others = install.userID.map { state.installs(of: $0) }?.filter { $0.id != install.id } ?? []
         // Who took the person over from this install gives it back past it (L51).
-        decision.changes += handedOn(install, to: others) { _ in install.superseded }
-        guard !others.contains(where: { $0.isActive || $0.activity == .suspended }) else { return }
+        let heirs = handedOn(install, to: others) { _ in install.superseded }
+        decision.changes += heirs
+        if var holder = others.first(where: { $0.isActive || $0.activity == .suspended }) {
+            // So does who took it when nobody had it, because this install was disabled or deleted by then.
+            let left = install.superseded.filter { left in others.contains { left.isStill($0) } }
+            guard heirs.isEmpty, !left.isEmpty else { return }
+            holder.superseded += left
+            decision.changes.append(.install(holder))
+            return
+        }
         for left in install.superseded {
             guard var former = others.first(where: { left.isStill($0) }) else { continue }
             former.activity = left.wasSuspended ? .suspended : .active

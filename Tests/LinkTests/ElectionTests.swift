@@ -43,8 +43,8 @@ import Testing
         L50 | i1 u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 closed, i2 active u1=anna; detached i1, restored i2
         L50 not by a reset | i1 u1=anna over:i2, i2 deactivated u1=anna | detach i1 -> i1 closed; detached i1
         L50 changed since | i1 u1=anna over:i2/7, i2 deactivated u1=anna | fail i1 -> i1 closed; detached i1
-        L50 somebody else has the person | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 u1=anna | fail i1 -> i1 closed; detached i1
-        L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled suspended u1=anna | fail i1 -> i1 closed; detached i1
+        L50 somebody else has the person | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 u1=anna | fail i1 -> i1 closed, i3 active u1=anna; detached i1
+        L50 somebody else had it when disabled | i1 deactivated u1=anna over:i2, i2 deactivated u1=anna, i3 disabled suspended u1=anna | fail i1 -> i1 closed, i3 disabled suspended u1=anna; detached i1
         L50 suspended again | i1 u1=anna over:i2*, i2 disabled deactivated u1=anna | fail i1 -> i1 closed, i2 disabled suspended u1=anna; detached i1, restored i2
         L50 deleted meanwhile | i1 deleted deactivated u1=anna over:i2, i2 deactivated u1=anna | fail i1 -> i1 deleted closed, i2 active u1=anna; detached i1, restored i2
         L50 behind one that waits | i1 u1=anna over:i2, i2 tablet standby u1=anna | fail i1 -> i1 closed, i2 tablet active u1=anna; detached i1, restored i2
@@ -72,6 +72,30 @@ import Testing
             let expected = place == 1 ? "one" : order[1]
             #expect(state.installs.values.filter(\.isActive).map(\.id) == [InstallID(expected)])
         }
+    }
+
+    /// L51. The install of the first creation is deleted before the second one takes the person, so from nobody: the one
+    /// before both is active again all the same, whichever fails first.
+    @Test(arguments: [["two", "three"], ["three", "two"]])
+    func whoTookThePersonFromNobodyGivesBackToo(_ order: [String]) throws {
+        var state = LinkState("one u1=anna")
+        func run(_ command: LinkCommand, _ id: String) {
+            state = state.after(Fixture.decide(command, state, Fixture.context(id: CommandID(id))))
+        }
+        for name in ["two", "three"] {
+            run(
+                .establish(
+                    EstablishLink(
+                        installId: InstallID(name), device: Fixture.phone, externalId: "anna", mode: .create)), name)
+            if name == "two" {
+                run(.setInstallStatus(SetInstallStatus(installId: "two", status: .deleted)), "deleted")
+            }
+        }
+        #expect(state.installs.values.filter(\.isActive).map(\.id) == ["three"])
+        for name in order {
+            run(.detachInstall(DetachInstall(installId: InstallID(name), cause: .creationFailed)), "f\(name)")
+        }
+        #expect(state.installs.values.filter(\.isActive).map(\.id) == ["one"])
     }
 
     /// L50, L53. A tablet that creations on phones superseded asks for its person anew, and waits for the phone that is

@@ -349,12 +349,21 @@ struct NaiveLinkModel {
     /// What the install took from others goes to whoever took it from this one, or back.
     private mutating func undo(_ id: InstallID, _ row: InstallRow, of user: UserID) -> [AnyHashable] {
         let mine = takeovers[user, default: []].filter { $0.winner == id }
+        let isTaken = takeovers[user, default: []].contains { $0.loser == id && $0.version == row.version }
         takeovers[user] = takeovers[user]?.flatMap { other in
             guard other.loser == id, other.version == row.version else { return [other] }
             return mine.map { Takeover(winner: other.winner, loser: $0.loser, version: $0.version, before: $0.before) }
         }
         var events: [AnyHashable] = []
-        guard losers(of: user, except: id).isEmpty else { return events }
+        if let current = losers(of: user, except: id).first {
+            // It came after this one had been switched off, and owes what this one owed.
+            if !isTaken {
+                takeovers[user, default: []] += mine.filter { one in
+                    installs[one.loser].map { $0.user == user && $0.version == one.version } ?? false
+                }.map { Takeover(winner: current, loser: $0.loser, version: $0.version, before: $0.before) }
+            }
+            return events
+        }
         for one in mine {
             guard let left = installs[one.loser], left.user == user, left.version == one.version else { continue }
             installs[one.loser]?.activity = one.before

@@ -196,13 +196,19 @@ struct NaiveLinks {
         installs[id] = InstallRow(
             app: row.app, device: row.device, status: row.status, closed: row.closed, changes: row.changes + 1)
         guard command.cause == .creationFailed else { return nil }
+        var isTaken = false
         for (other, taker) in installs {
             guard let place = taker.took.firstIndex(where: { $0.id == id && $0.changes == row.changes }) else {
                 continue
             }
+            isTaken = true
             installs[other]?.took.replaceSubrange(place...place, with: row.took)
         }
-        guard holders(of: user, except: id).isEmpty else { return nil }
+        if let current = holders(of: user, except: id).first {
+            let left = row.took.filter { installs[$0.id]?.user == user && installs[$0.id]?.changes == $0.changes }
+            if !isTaken { installs[current]?.took += left }
+            return nil
+        }
         for taken in row.took where installs[taken.id]?.user == user && installs[taken.id]?.changes == taken.changes {
             installs[taken.id]?.activity = taken.before
             installs[taken.id]?.changes += 1
