@@ -155,7 +155,12 @@ public struct SyncService: CommandService {
                 if case .linked = command, !app.sync.fromLinks { continue }
                 if case .alias = command { aliases.insert(.init(app: app.id, id: context.newAliasID)) }
                 if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
-                if case .answered(let answer) = command { answers.insert(.init(app: app.id, id: answer.forwardID)) }
+                if case .answered(let answer) = command {
+                    answers.insert(.init(app: app.id, id: answer.forwardID))
+                    // The certificate is written for all whom the part names, also for those who went before (S97).
+                    let named = answer.part?.subject.mpids ?? []
+                    certificates.formUnion(named.map { .init(app: app.id, id: $0) })
+                }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }

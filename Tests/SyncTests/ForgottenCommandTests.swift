@@ -120,6 +120,34 @@ import Testing
         }
     }
 
+    /// S97. The link service's part may name profiles that went before, of the same person: they have a certificate.
+    @Test(arguments: SQLEngine.allCases) func aPartMayNameWhoWentBefore(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.conversion))
+        func run(_ command: SyncCommand) throws -> SyncDecider.Decision {
+            world.count += 1
+            return try store.run([RandomCommands.Step(command: command, context: world.context)])[0]
+        }
+        var gone: [MPID] = []
+        for device in ["d1", "d2"] as [DeviceID] {
+            let request = SyncRequest(deviceId: device, knownIdentities: ["customerid": "anna"])
+            guard case .sync(let result) = Answer(try run(.move(.login, request)).outcome) else { throw Unexpected() }
+            gone.append(result.mpid)
+            var part = ErasureCertificate.part()
+            part.subject.mpids = gone
+            let ends = try run(.erase(EraseProfile(mpid: result.mpid))).forwards.flatMap { forward in
+                let answer = ForwardAnswer(forwardID: forward.id, isPending: false, part: part)
+                return try run(.answered(answer)).settlements
+            }
+            guard ends.count == 1, case .certificate(let certificate) = Answer(ends[0].outcome) else {
+                throw Unexpected()
+            }
+            #expect(certificate.mpids == gone.sorted() && certificate.isComplete)
+        }
+        #expect(gone[0] != gone[1])
+        #expect(try store.count("certificates") == 2)
+    }
+
     private struct Unexpected: Error {}
 
     /// A command that the inbox has forgotten makes another profile: MPIDs are never used twice.
