@@ -32,11 +32,12 @@ extension VerificationDecider {
             decision.changes.append(isKept ? .session(session) : .removed(session))
         }
         // What was heard while only the erased logins were on their way is true now (V73). Also as it was: whoever decides at
-        // the same time what to make of an event of the device meets this here.
+        // the same time that the device has no login on its way any more, or what to make of an event of it, meets this
+        // here.
         let others = Set(ended.map(\.deviceID)).subtracting(sessions.map(\.deviceID)).sorted()
-        for device in others where !isBusy(device, but: ended) {
+        for device in others {
             guard var session = state.session(app: app.id, deviceID: device) else { continue }
-            decision.events += session.followHeard()
+            if !isBusy(device, but: ended) { decision.events += session.followHeard() }
             decision.changes.append(.session(session))
         }
         if !command.mpids.isEmpty {

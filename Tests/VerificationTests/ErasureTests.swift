@@ -55,6 +55,20 @@ import WireJSON
         #expect(world.login().sent == ["logout"])
     }
 
+    /// Decision 3. The last two logins of a device end at the same time, one by its answer and one by an erasure, and each
+    /// decision knows the other login as one on its way: they meet in the device's row.
+    @Test func twoLoginsThatEndAtOnceMeet() {
+        var world = World()
+        let anna = world.vouched("anna")
+        _ = world.answer(anna, mpid: 1)
+        _ = world.vouched("berta")
+        _ = world.vouched("carla")
+        let erasure = world.forget(2, userIDs: ["berta"])
+        #expect(erasure.settled == ["rejected PROFILE_ERASED"])
+        #expect(
+            erasure.changes.contains { if case .session(let session) = $0 { session.deviceID == "d" } else { false } })
+    }
+
     /// Identifiers are the same when the sync service takes them for the same.
     @Test func digests() {
         var folding = SyncSettings()
