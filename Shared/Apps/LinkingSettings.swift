@@ -36,6 +36,7 @@ public struct NobodyValues: Sendable, Hashable {
     /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two.
     public let words: Set<String>
     private let ignoresCase: Bool
+    private let longestWord: Int
     /// What stands before the `@` of e-mail addresses that are nobody's, in small letters.
     public var emailWords = Self.defaultEmailWords
 
@@ -55,15 +56,19 @@ public struct NobodyValues: Sendable, Hashable {
     private static let maskLengths = 16...64
 
     private init() {
-        words = Set(Self.defaultWords.map(\.asciiLowercased))
-        ignoresCase = true
+        self.init(Set(Self.defaultWords.map(\.asciiLowercased)), ignoresCase: true)
+    }
+
+    private init(_ words: Set<String>, ignoresCase: Bool) {
+        self.words = words
+        self.ignoresCase = ignoresCase
+        longestWord = words.reduce(0) { max($0, $1.utf8.count) }
     }
 
     /// S50.
     /// - Parameter words: in place of the default ones.
     public init(_ words: Set<String>) {
-        self.words = words
-        ignoresCase = false
+        self.init(words, ignoresCase: false)
     }
 
     public func contains(_ identity: Identity) -> Bool {
@@ -83,8 +88,10 @@ public struct NobodyValues: Sendable, Hashable {
         guard let start = scalars.firstIndex(where: \.isVisible), let last = scalars.lastIndex(where: \.isVisible)
         else { return true }
         let bytes = value.utf8[start..<scalars.index(after: last)]
+        guard !Self.isMask(bytes) else { return true }
+        guard bytes.count <= longestWord else { return false }
         let word = String(Substring(bytes))
-        return Self.isMask(bytes) || words.contains(ignoresCase ? word.asciiLowercased : word)
+        return words.contains(ignoresCase ? word.asciiLowercased : word)
     }
 
     private static func isMask(_ bytes: Substring.UTF8View) -> Bool {
@@ -113,7 +120,8 @@ extension Unicode.Scalar {
     /// Whether it shows: a value of nothing but white space, marks without width (zero width space, byte order mark, tags)
     /// or letters that are blank (Hangul fillers, the empty Braille pattern) looks like none, and is one for many people.
     public var isVisible: Bool {
-        !properties.isWhitespace && !properties.isDefaultIgnorableCodePoint && value != 0x2800
+        guard !isASCII else { return value != 0x20 && !(0x09...0x0D).contains(value) }
+        return !properties.isWhitespace && !properties.isDefaultIgnorableCodePoint && value != 0x2800
     }
 }
 

@@ -338,47 +338,45 @@ struct ReplyParts {
 
     /// - Returns: `nil` when the value is no JSON text of ours.
     func removed(from value: [UInt8]) -> [UInt8]? {
-        let (first, last) = (UInt8(1), UInt8(ends.count))
         // Without a way out of the loop: so it takes sixteen bytes a step.
-        guard value.reduce(UInt8.max, min) > last else { return nil }
+        guard value.reduce(UInt8.max, min) > UInt8(ends.count) else { return nil }
         var result: [UInt8] = []
         result.reserveCapacity(value.count)
-        texts.withUnsafeBytes { texts in
-            value.withUnsafeBytes { value in
-                // What is short is not worth a mark.
-                let shortest = 8
-                // At most places none of them begins: bits for the first bytes and for the second ones, of their lower
-                // six bits.
-                var (firsts, seconds) = (UInt64(0), UInt64(0))
-                for mark in first...last where range(Int(mark - 1)).count >= shortest {
-                    let start = range(Int(mark - 1)).lowerBound
-                    firsts |= 1 << UInt64(texts[start] & 63)
-                    seconds |= 1 << UInt64(texts[start + 1] & 63)
-                }
-                func mark(at index: Int) -> UInt8? {
-                    (first...last).first { mark in
-                        let part = UnsafeRawBufferPointer(rebasing: texts[range(Int(mark - 1))])
-                        guard part.count >= shortest, part.count <= value.count - index else { return false }
-                        return value[index..<index + part.count].elementsEqual(part)
-                    }
-                }
-                var (copied, index) = (0, 0)
-                while index + shortest <= value.count {
-                    guard firsts >> UInt64(value[index] & 63) & seconds >> UInt64(value[index + 1] & 63) & 1 == 1,
-                        let mark = mark(at: index)
-                    else {
-                        index += 1
-                        continue
-                    }
-                    result.append(contentsOf: value[copied..<index])
-                    result.append(mark)
-                    index += range(Int(mark - 1)).count
-                    copied = index
-                }
-                result.append(contentsOf: value[copied...])
+        // Where each text stands next, from `copied` on.
+        var places = InlineArray<5, Int?> { place(of: $0, in: value, from: 0) }
+        var copied = 0
+        while true {
+            var next: (place: Int, number: Int)?
+            for number in places.indices {
+                guard let place = places[number], place < next?.place ?? value.count else { continue }
+                next = (place, number)
+            }
+            guard let next else { break }
+            result.append(contentsOf: value[copied..<next.place])
+            result.append(UInt8(next.number + 1))
+            copied = next.place + range(next.number).count
+            for number in places.indices {
+                guard let place = places[number], place < copied else { continue }
+                places[number] = self.place(of: number, in: value, from: copied)
             }
         }
+        result.append(contentsOf: value[copied...])
         return result
+    }
+
+    private func place(of number: Int, in value: [UInt8], from start: Int) -> Int? {
+        let text = texts.span.extracting(range(number))
+        // What is short is not worth a mark.
+        guard text.count >= 8 else { return nil }
+        return text.withUnsafeBytes { text in
+            value.withUnsafeBytes { value in
+                let rest = UnsafeRawBufferPointer(rebasing: value[start...])
+                guard let first = rest.baseAddress, let searched = text.baseAddress,
+                    let found = memmem(first, rest.count, searched, text.count)
+                else { return nil }
+                return start + (UnsafeRawPointer(found) - first)
+            }
+        }
     }
 
     func restored(in value: [UInt8]) -> [UInt8] {
