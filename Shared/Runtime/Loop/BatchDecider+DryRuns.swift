@@ -19,8 +19,8 @@ extension BatchDecider {
     ) throws -> [Int: Entry] {
         var entries: [Int: Entry] = [:]
         var waiting: [AppID: Int] = [:]
-        for (place, inbound) in batch.enumerated() {
-            guard let command = inbound.accepted else { continue }
+        for place in batch.indices {
+            guard let command = batch[place].accepted else { continue }
             if let answer = command.triedFor {
                 entries[place] = try take(answer, command, in: transaction, now)
             } else if command.isDryRun, let decision = decisions[place], !decision.forwards.isEmpty {

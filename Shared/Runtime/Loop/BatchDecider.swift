@@ -31,8 +31,8 @@ struct BatchDecider<Service: CommandService> {
     func decide(
         _ batch: [Inbound<Service.Command>], in transaction: any SQLTransaction, now: Timestamp
     ) throws -> [Entry] {
-        let accepted = batch.compactMap(\.accepted)
-        let found = try Inbox.find(accepted.map(\.key), in: transaction)
+        let accepted = batch.compactMap { $0.accepted }
+        let found = try Inbox.find(accepted.map { $0.key }, in: transaction)
         let known = found.commands
         let fresh = accepted.compactMap { command -> (Service.Command, DecisionContext)? in
             guard known[command.key] == nil, command.triedFor == nil, case .success(let body) = command.body else {
@@ -41,14 +41,18 @@ struct BatchDecider<Service: CommandService> {
             return (body, context(of: command, now))
         }
         var state = try service.load(fresh, in: transaction)
-        let isInDoubt = accepted.contains(where: \.isTooOldToTell)
+        let isInDoubt = accepted.contains { $0.isTooOldToTell }
         let batch = isInDoubt ? batch.map { withoutDoubt($0, known) } : batch
         let again = repeatedKeys(accepted)
         let decisions = decide(batch, known, again, &state, now)
         try service.save(state, in: transaction)
         let dryRuns = try dryRuns(batch, decisions, in: transaction, now)
-        let settled = zip(batch, decisions).flatMap { inbound, decision -> [CommandKey] in
-            inbound.accepted?.isDryRun == true ? [] : decision?.settlements.map(\.command) ?? []
+        var settled: [CommandKey] = []
+        for place in batch.indices {
+            guard let decision = decisions[place], !decision.settlements.isEmpty,
+                batch[place].accepted?.isDryRun != true
+            else { continue }
+            settled += decision.settlements.map(\.command)
         }
         var replies = try Replies(known: known, settled: settled, vault: vault, in: transaction)
         let entries = try write(batch, decisions, dryRuns, known, again, &replies, now) { entries in
@@ -84,7 +88,9 @@ struct BatchDecider<Service: CommandService> {
     /// The commands that stand in the batch more than once, which few do: nothing has to be noted for the others.
     private func repeatedKeys(_ accepted: [Command]) -> Set<CommandKey> {
         var once = Set<CommandKey>(minimumCapacity: accepted.count)
-        return Set(accepted.lazy.map(\.key).filter { !once.insert($0).inserted })
+        var again: Set<CommandKey> = []
+        for command in accepted where !once.insert(command.key).inserted { again.insert(command.key) }
+        return again
     }
 
     /// - Returns: for each record its decision; none for what is refused or skipped, and for commands that were decided
@@ -101,7 +107,7 @@ struct BatchDecider<Service: CommandService> {
             let decision = decide(command, state, now)
             if command.isDryRun { return decision }
             if again.contains(command.key) { decided.insert(command.key) }
-            decision.changes.forEach { state.apply($0) }
+            for change in decision.changes { state.apply(change) }
             return decision
         }
     }
@@ -129,7 +135,8 @@ struct BatchDecider<Service: CommandService> {
         var entries: [Entry] = []
         entries.reserveCapacity(batch.count)
         var stored = 0
-        for (place, (inbound, decision)) in zip(batch, decisions).enumerated() {
+        for place in batch.indices {
+            let (inbound, decision) = (batch[place], decisions[place])
             if let command = inbound.accepted, let forward = command.answers {
                 replies.read(answerTo: forward, of: command.key.app)
             }

@@ -83,15 +83,20 @@ extension Receipt.Told {
 extension [UInt8] {
     /// Where the first place of the text ends.
     fileprivate func end(of text: StaticString) -> Int? {
+        let text = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        return place(of: text, from: 0).map { $0 + text.count }
+    }
+
+    /// Where the text, which is not empty, stands first.
+    fileprivate func place(of text: UnsafeRawBufferPointer, from start: Int) -> Int? {
         withUnsafeBytes { bytes in
-            guard let start = bytes.baseAddress else { return nil }
-            let (count, first) = (text.utf8CodeUnitCount, Int32(text.utf8Start.pointee))
-            var index = 0
-            while index + count <= bytes.count,
-                let found = memchr(start + index, first, bytes.count - count - index + 1)
+            guard let all = bytes.baseAddress, let searched = text.baseAddress, let first = text.first else { return nil }
+            var index = start
+            while index + text.count <= bytes.count,
+                let found = memchr(all + index, Int32(first), bytes.count - text.count - index + 1)
             {
-                index = UnsafeRawPointer(found) - start
-                if memcmp(found, text.utf8Start, count) == 0 { return index + count }
+                index = UnsafeRawPointer(found) - all
+                if memcmp(found, searched, text.count) == 0 { return index }
                 index += 1
             }
             return nil
@@ -365,18 +370,10 @@ struct ReplyParts {
     }
 
     private func place(of number: Int, in value: [UInt8], from start: Int) -> Int? {
-        let text = texts.span.extracting(range(number))
+        let range = range(number)
         // What is short is not worth a mark.
-        guard text.count >= 8 else { return nil }
-        return text.withUnsafeBytes { text in
-            value.withUnsafeBytes { value in
-                let rest = UnsafeRawBufferPointer(rebasing: value[start...])
-                guard let first = rest.baseAddress, let searched = text.baseAddress,
-                    let found = memmem(first, rest.count, searched, text.count)
-                else { return nil }
-                return start + (UnsafeRawPointer(found) - first)
-            }
-        }
+        guard range.count >= 8 else { return nil }
+        return texts.withUnsafeBytes { value.place(of: UnsafeRawBufferPointer(rebasing: $0[range]), from: start) }
     }
 
     func restored(in value: [UInt8]) -> [UInt8] {
