@@ -11,7 +11,7 @@ final class PartitionQueues {
     private let client: OpaquePointer
     private let wakeUp: WakeUp
     private var queues: [(partition: TopicPartition, queue: OpaquePointer)] = []
-    /// Which queue is asked first: each in turn.
+    /// Whose turn it is among the queues with a backlog.
     private var first = 0
 
     /// - Parameter client: owned by the caller. All queues must be closed before it ends.
@@ -41,7 +41,7 @@ final class PartitionQueues {
         queues.removeAll { partitions.contains($0.partition) }
     }
 
-    /// Takes what is there, of each partition an equal share.
+    /// Takes what is there (``Shares/runs(_:waiting:first:)``).
     /// - Parameters:
     ///   - limits: messages and bytes.
     ///   - read: is lent each message, and says how many bytes it has.
@@ -49,15 +49,14 @@ final class PartitionQueues {
         _ limits: (count: Int, bytes: Int),
         read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
     ) throws(KafkaError) {
-        if queues.isEmpty { return }
-        first = (first + 1) % queues.count
+        let waiting = queues.map { rd_kafka_queue_length($0.queue) }
+        let runs = Shares.runs(limits.count, waiting: waiting, first: first)
         var bytes = limits.bytes
-        try Shares.deal(limits.count, among: queues.count, first: first) { place, share, waiting throws(KafkaError) in
-            let queue = queues[place].queue
+        for (place, run) in runs.enumerated() where bytes > 0 {
             // Of the bytes, too, nobody gets all.
-            let (taken, size) = try Self.take((share, bytes > 0 ? max(1, bytes / waiting) : 0), queue, read)
-            bytes -= size
-            return taken
+            let share = max(1, bytes / (runs.count - place))
+            bytes -= try Self.take((run.count, share), queues[run.source].queue, read)
+            first = (run.source + 1) % queues.count
         }
     }
 
@@ -69,14 +68,15 @@ final class PartitionQueues {
         of partitions: Set<TopicPartition>, _ limits: (count: Int, bytes: Int),
         read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
     ) throws(KafkaError) {
-        for (partition, queue) in queues where partitions.contains(partition) { _ = try Self.take(limits, queue, read) }
+        for (partition, queue) in queues where partitions.contains(partition) { try Self.take(limits, queue, read) }
     }
 
-    /// - Returns: how much was taken. The message with which the bytes are reached is the last one.
+    /// - Returns: the bytes. The message with which the limit is reached is the last one.
+    @discardableResult
     private static func take(
         _ limits: (count: Int, bytes: Int), _ queue: OpaquePointer,
         _ read: (UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaError) -> Int
-    ) throws(KafkaError) -> (count: Int, bytes: Int) {
+    ) throws(KafkaError) -> Int {
         var taken = (count: 0, bytes: 0)
         // Asking an empty queue for a message costs a system call.
         while taken.count < limits.count, taken.bytes < limits.bytes, rd_kafka_queue_length(queue) > 0,
@@ -86,6 +86,6 @@ final class PartitionQueues {
             taken.bytes += try read(message)
             taken.count += 1
         }
-        return taken
+        return taken.bytes
     }
 }

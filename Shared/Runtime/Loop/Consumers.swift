@@ -73,7 +73,7 @@ package final class Consumers {
         }
         first = (first + 1) % max(1, all.count)
         var records: [KafkaRecord] = []
-        try Shares.deal(limit, among: all.count, first: first) { place, share, _ throws(KafkaError) in
+        try Shares.deal(limit, among: all.count, first: first) { place, share throws(KafkaError) in
             let taken = try consumers[all[place].topic]?.poll(maxRecords: share, timeout: .zero) ?? []
             records += taken
             return taken.count
