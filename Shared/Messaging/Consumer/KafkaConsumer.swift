@@ -115,8 +115,8 @@ public final class KafkaConsumer: RecordConsumer {
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
 
-    /// Waits for the first record, at most `timeout`, then takes what is there without waiting, of each partition an
-    /// equal share.
+    /// Waits for the first record, at most `timeout`, then takes what is there without waiting: all of the partitions that
+    /// have little, then of those with a backlog, one after the other.
     ///
     /// Returns early with fewer records when ``maxBytes`` are reached. Records of a partition that is no longer ours when
     /// `poll` returns are not among them. An empty answer means that nothing came in time.

@@ -38,7 +38,7 @@ public enum Shares {
     /// - Returns: who gives how much, the ones with little first.
     public static func runs(_ room: Int, waiting: [Int], first: Int) -> [(source: Int, count: Int)] {
         let sources = waiting.indices.map { (first + $0) % waiting.count }.filter { waiting[$0] > 0 }
-        let share = max(1, room / max(1, sources.count))
+        let share = room / max(1, sources.count)
         let (few, many) = (sources.filter { waiting[$0] <= share }, sources.filter { waiting[$0] > share })
         var room = room
         var runs: [(source: Int, count: Int)] = []

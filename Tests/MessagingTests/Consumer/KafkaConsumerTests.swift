@@ -133,7 +133,7 @@ import Testing
         try wait(until: records.count(where: { $0.topicPartition.partition == 1 }) == 20) {
             let polled = try consumer.poll(maxRecords: 10, timeout: .milliseconds(100))
             let others = polled.count { $0.topicPartition.partition == 1 }
-            // One that is alone may have all of it.
+            // Whoever has its turn may have all of it.
             largest = max(largest, polled.count - others > 0 ? others : 0)
             records += polled
             Thread.sleep(forTimeInterval: 0.05)
