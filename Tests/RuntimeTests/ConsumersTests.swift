@@ -50,6 +50,34 @@ import Testing
         #expect(counts == ["replies": 20, "commands": 490, "events": 490])
     }
 
+    /// Events come to be decided together; commands and answers do not wait for them.
+    @Test func eventsAreGathered() throws {
+        var time = ContinuousClock.now
+        var waits: [Duration] = []
+        let members = ["commands": Member("commands", 0), "events": Member("events", 3)]
+        let consumers = Consumers(
+            members.keys.sorted().map { Consumers.Source(topic: $0, group: $0, mayGather: $0 == "events") },
+            make: { source in members[source.topic] ?? Member(source.topic, 0) },
+            wait: {
+                waits.append($0)
+                time += $0
+            }, now: { time })
+        try consumers.join()
+        func poll(_ timeout: Duration) throws -> Int { try consumers.poll(limit: 10, timeout: timeout).count }
+        #expect(try poll(.seconds(1)) == 3)
+        members["events"]?.left = 2
+        members["commands"]?.left = 1
+        time += .milliseconds(5)
+        #expect(try poll(.seconds(1)) == 1, "the command")
+        // It is not forgotten, and not waited for in circles.
+        #expect(try poll(.seconds(1)) == 2)
+        #expect(waits == [.milliseconds(15)])
+        // A backlog does not wait: there is no more to be gathered.
+        time += .seconds(1)
+        members["events"]?.left = 25
+        #expect(try [poll(.zero), poll(.zero), poll(.zero), poll(.zero)] == [10, 10, 5, 0])
+    }
+
     /// A member of a group whose topic has one partition with records of these times.
     private final class Past: RecordConsumer {
         let place: TopicPartition

@@ -11,14 +11,20 @@ package final class Consumers {
     package struct Source: Hashable, Sendable {
         package var topic: String
         package var group: String
+        /// Nobody waits for what is decided of it, so that it may be gathered for a moment: a batch of many costs less
+        /// than many of one.
+        package var mayGather = false
     }
 
     let all: [Source]
     private let make: (Source) throws -> any RecordConsumer
     private let wait: (Duration) -> Void
+    private let now: () -> ContinuousClock.Instant
     private var consumers: [String: any RecordConsumer] = [:]
     /// Which consumer is asked first: each in turn.
     private var first = 0
+    /// Until when nothing is taken of a topic whose records are gathered.
+    private var gathering: [String: ContinuousClock.Instant] = [:]
     /// What is read in the order of its times, where that is asked for.
     private var replay: Replay?
     /// Whether every group has given its share since they were joined: only then is it known what is to be replayed.
@@ -30,12 +36,14 @@ package final class Consumers {
     ///   - wait: blocks until there may be something to read.
     init(
         _ all: [Source], replayingUntil pastEnd: Timestamp? = nil,
-        make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void
+        make: @escaping (Source) throws -> any RecordConsumer, wait: @escaping (Duration) -> Void,
+        now: @escaping () -> ContinuousClock.Instant = { .now }
     ) {
         self.all = all
         replay = pastEnd.map { Replay(until: $0) }
         self.make = make
         self.wait = wait
+        self.now = now
     }
 
     /// Joins the groups.
@@ -52,8 +60,10 @@ package final class Consumers {
         return isClosed.allSatisfy { $0 }
     }
 
-    /// Takes what is there, at most `limit` records, of each topic an equal share; when there is nothing, waits for something to come, at most
-    /// `timeout`. While the past is replayed, the records come in the order of their times instead.
+    /// Takes what is there, at most `limit` records, of each topic an equal share; when there is nothing, waits for
+    /// something to come, at most `timeout`. Of a topic whose records may be gathered, nothing is taken within
+    /// ``gatheringTime`` after all that was there. While the past is replayed, the records come in the order of their times
+    /// instead.
     /// - Parameter mayReplay: is asked before records of a replay are given: a partition whose records had to wait would
     ///   fall behind the others.
     /// - Throws: `KafkaError` when a consumer failed for good.
@@ -62,19 +72,30 @@ package final class Consumers {
     ) throws(KafkaError) -> [KafkaRecord] {
         let records = try take(limit, mayReplay)
         guard records.isEmpty, timeout > .zero else { return records }
-        wait(timeout)
+        let time = now()
+        wait(min(timeout, gathering.values.map { time.duration(to: $0) }.filter { $0 > .zero }.min() ?? timeout))
         return try take(limit, mayReplay)
     }
+
+    /// An event is decided so much later at most.
+    static var gatheringTime: Duration { .milliseconds(20) }
 
     private func take(_ limit: Int, _ mayReplay: () -> Bool) throws(KafkaError) -> [KafkaRecord] {
         if replay != nil {
             assign()
             if isReplaying { return try takeInOrder(limit, mayReplay) }
         }
-        first = (first + 1) % max(1, all.count)
+        let time = now()
+        gathering = gathering.filter { $0.value > time }
+        let asked = all.filter { gathering[$0.topic] == nil }
+        first += 1
         var records: [KafkaRecord] = []
-        try Shares.deal(limit, among: all.count, first: first) { place, share throws(KafkaError) in
-            let taken = try consumers[all[place].topic]?.poll(maxRecords: share, timeout: .zero) ?? []
+        try Shares.deal(limit, among: asked.count, first: first) { place, share throws(KafkaError) in
+            let source = asked[place]
+            let taken = try consumers[source.topic]?.poll(maxRecords: share, timeout: .zero) ?? []
+            if source.mayGather, !taken.isEmpty, taken.count < share {
+                gathering[source.topic] = time + Self.gatheringTime
+            }
             records += taken
             return taken.count
         }

@@ -169,7 +169,7 @@ package final class ServiceLoop<Service: CommandService> {
             self.consumers
             ?? Consumers(
                 sources, replayingUntil: configuration.replayUntil,
-                make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords)
+                make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords, now: clock.now)
         self.consumers = consumers
         try consumers.join()
     }
@@ -177,7 +177,8 @@ package final class ServiceLoop<Service: CommandService> {
     private var sources: [Consumers.Source] {
         Service.sources.map { source in
             Consumers.Source(
-                topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name))
+                topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name),
+                mayGather: source.isOfEvents)
         }
     }
 

@@ -164,6 +164,8 @@ public enum InputSource: Sendable, Hashable {
         }
     }
 
+    var isOfEvents: Bool { if case .events = self { true } else { false } }
+
     /// The consumer group that reads it: each topic has one of its own.
     func group(_ topics: Topics, of service: String) -> String {
         switch self {
