@@ -71,7 +71,7 @@ import Testing
         #expect(try poll(.seconds(1)) == 1, "the command")
         // It is not forgotten, and not waited for in circles.
         #expect(try poll(.seconds(1)) == 2)
-        #expect(waits == [.milliseconds(15)])
+        #expect(waits == [.milliseconds(45)])
         // A backlog does not wait: there is no more to be gathered.
         time += .seconds(1)
         members["events"]?.left = 25

@@ -78,7 +78,7 @@ package final class Consumers {
     }
 
     /// An event is decided so much later at most.
-    static var gatheringTime: Duration { .milliseconds(20) }
+    static var gatheringTime: Duration { .milliseconds(50) }
 
     private func take(_ limit: Int, _ mayReplay: () -> Bool) throws(KafkaError) -> [KafkaRecord] {
         if replay != nil {
