@@ -90,7 +90,9 @@ extension [UInt8] {
     /// Where the text, which is not empty, stands first.
     fileprivate func place(of text: UnsafeRawBufferPointer, from start: Int) -> Int? {
         withUnsafeBytes { bytes in
-            guard let all = bytes.baseAddress, let searched = text.baseAddress, let first = text.first else { return nil }
+            guard let all = bytes.baseAddress, let searched = text.baseAddress, let first = text.first else {
+                return nil
+            }
             var index = start
             while index + text.count <= bytes.count,
                 let found = memchr(all + index, Int32(first), bytes.count - text.count - index + 1)
