@@ -25,6 +25,8 @@ public struct VerificationService: CommandService {
         .event(CurrentUserErased.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
     ]
     public static let hasDueCommands = true
+    /// The greatest move counts, whenever it is read (V71).
+    public static let gathersEvents = true
 
     /// Which of the counters' rows this replica adds to. Two replicas that draw the same number wait for each other
     /// now and then; no count is lost.

@@ -11,8 +11,7 @@ package final class Consumers {
     package struct Source: Hashable, Sendable {
         package var topic: String
         package var group: String
-        /// Nobody waits for what is decided of it, so that it may be gathered for a moment: a batch of many costs less
-        /// than many of one.
+        /// Its records may be gathered for a moment: a batch of many costs less than many of one.
         package var mayGather = false
     }
 

@@ -26,6 +26,9 @@ public protocol CommandService: Sendable {
     static var needsInternalKey: Bool { get }
     /// Whether ``due(now:limit:in:)`` is to be asked.
     static var hasDueCommands: Bool { get }
+    /// Whether others' events may be decided a moment later, many in one batch. Only where it does not matter what was
+    /// decided before them: read again in the order of their times, all has to come to the same.
+    static var gathersEvents: Bool { get }
 
     /// Why the service must not work with this version of the apps file on this store; `nil` when it may, and the store
     /// holds every replica to it from then on. Asked at start, and before a changed file comes into force.
@@ -59,6 +62,7 @@ extension CommandService {
 
     public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
+    public static var gathersEvents: Bool { false }
 
     public static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem? { nil }
     public static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem? {
