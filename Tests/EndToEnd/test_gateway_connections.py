@@ -450,10 +450,22 @@ def test_two_idempotency_keys_are_none(client: Client) -> None:
 # Places
 
 
-def test_a_stalled_service_holds_up_no_other(gateway_deployment: GatewayDeployment, service: StandIn) -> None:
-    """With "link" deaf and its callers at the bound, 95 of 100 calls of "user" succeed, of its app and of another."""
-    gateway_deployment.stand_in("user", lambda command: [succeeded(
-        {"authenticationCode": "A" * 24, "expiresAt": "2030-01-01T00:00:00.000Z"})])
+CREATION = json.dumps({
+    "installId": "an-install", "device": {"kind": "phone", "platform": "ios"}, "appSecret": "s", "linking": "none"}).encode()
+CREATE = (f"POST /sdk/v1/users HTTP/1.1\r\nHost: l\r\nAuthorization: {bearer('demo-sdk')['Authorization']}\r\n"
+          f"Content-Length: {len(CREATION)}\r\n\r\n").encode() + CREATION
+
+
+@pytest.mark.parametrize("waits", [head(len(b'{"external_id":"silence"}')) + b'{"external_id":"silence"}', CREATE],
+                         ids=["its-calls", "what-waits-for-it"])
+def test_a_stalled_service_holds_up_no_other(
+    gateway_deployment: GatewayDeployment, service: StandIn, waits: bytes
+) -> None:
+    """With "link" deaf and its callers at the bound, 95 of 100 calls of "user" succeed, of its app and of another; also
+    where the callers asked "user" for what needs "link"."""
+    code = {"authenticationCode": "A" * 24, "expiresAt": "2030-01-01T00:00:00.000Z"}
+    gateway_deployment.stand_in(
+        "user", lambda command: [] if "user.create" in command["type"] else [succeeded(code)])
     gateway = gateway_deployment.gateway(GATEWAY_MAX_IN_FLIGHT="40", GATEWAY_REPLY_TIMEOUT_MS="8000")
     gateway.start().wait_ready()
     assert isinstance(gateway, Gateway)
@@ -462,7 +474,7 @@ def test_a_stalled_service_holds_up_no_other(gateway_deployment: GatewayDeployme
     callers = [connect(client) for _ in range(60)]
     try:
         for connection in callers:
-            connection.sendall(head(len(silent)) + silent)
+            connection.sendall(waits)
         until(lambda: gateway.metric("gateway_full_total") >= 40, 10, "its share is used up")
         statuses = [
             client.post("/users/auth-code", {"external_id": "ada"}, key).status

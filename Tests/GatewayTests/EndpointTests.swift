@@ -113,6 +113,23 @@ import WireJSON
         return operations
     }
 
+    /// Those that ask another service, by what the services' pages say: what waits for the same is counted
+    /// together.
+    @Test func servicesThatHaveTheirPartInTheAnswer() {
+        let others = [
+            "DELETE /users/{user_id}": "sync user verification", "POST /sdk/v1/users": "link",
+            "POST /sdk/v1/installs/{install_id}/link": "link",
+            "POST /sdk/v1/installs/{install_id}/confirm-link": "link",
+            "POST /sdk/v1/installs/{install_id}/reset": "link", "POST /v1/verification/login": "sync",
+            "POST /v1/verification/login-identity": "sync", "POST /v1/verification/logout": "sync",
+        ]
+        for endpoint in Endpoint.all {
+            guard case .command(let command) = endpoint.work else { continue }
+            let line = "\(endpoint.method) \(endpoint.path.text)"
+            #expect(command.others.sorted().joined(separator: " ") == others[line] ?? "", "\(line)")
+        }
+    }
+
     private func operation(_ endpoint: Endpoint) throws -> JSONObject {
         try #require(operations()["\(endpoint.method) \(endpoint.path.text)"])
     }

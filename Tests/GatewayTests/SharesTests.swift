@@ -6,8 +6,8 @@ import Testing
 @testable import Gateway
 
 @Suite struct SharesTests {
-    private func owner(_ app: String, _ service: String, isOneOfSeveral: Bool = true) -> Shares.Owner {
-        Shares.Owner(app: AppID(app), service: service, isOneOfSeveral: isOneOfSeveral)
+    private func owner(_ app: String, _ services: String..., isOneOfSeveral: Bool = true) -> Shares.Owner {
+        Shares.Owner(app: AppID(app), services: Set(services), isOneOfSeveral: isOneOfSeveral)
     }
 
     /// - Returns: how many places it got before the first refusal.
@@ -41,6 +41,25 @@ import Testing
         #expect(stalled == 500 && own && others)
         for service in ["user", "sync", "verification", "x", "y", "z"] { _ = fill(&shares, owner("a", service)) }
         #expect((990...1001).contains(shares.count))
+    }
+
+    /// With link stalled, what waits for it takes nothing from what the other services answer alone, or among themselves.
+    @Test(arguments: [true, false]) func whatWaitsForAnotherServiceHoldsUpNothingElse(_ isOneOfSeveral: Bool) {
+        var shares = Shares(limit: 2000)
+        let stalled: [[String]] = [["link"], ["user", "link"], ["link", "user", "sync", "verification"]]
+        for services in stalled {
+            let group = Shares.Owner(app: "a", services: Set(services), isOneOfSeveral: isOneOfSeveral)
+            let count = fill(&shares, group)
+            #expect(count >= 100)
+        }
+        for services in [["user"], ["sync"], ["verification", "sync"], ["verification"]] {
+            let group = Shares.Owner(app: "a", services: Set(services), isOneOfSeveral: isOneOfSeveral)
+            for _ in 0..<100 {
+                let isTaken = shares.take(group)
+                #expect(isTaken)
+                shares.giveBack(group)
+            }
+        }
     }
 
     @Test func whatIsGivenBackIsFree() {

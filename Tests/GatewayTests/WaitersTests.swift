@@ -17,7 +17,8 @@ import WireJSON
 
     private func question(_ id: String = "a", digest: String = "d", acceptsPending: Bool = false) -> Waiters.Question {
         Waiters.Question(
-            id: CommandID(id), owner: Shares.Owner(app: "demo", service: "link", isOneOfSeveral: false), digest: digest,
+            id: CommandID(id), owner: Shares.Owner(app: "demo", services: ["link"], isOneOfSeveral: false),
+            digest: digest,
             acceptsPending: acceptsPending)
     }
 

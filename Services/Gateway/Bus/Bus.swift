@@ -48,7 +48,7 @@ final class Bus: CommandBus, Service, Sendable {
         let question = Waiters.Question(
             id: command.id,
             owner: Shares.Owner(
-                app: command.caller.app.id, service: service, isOneOfSeveral: apps.count > 1),
+                app: command.caller.app.id, services: command.others.union([service]), isOneOfSeveral: apps.count > 1),
             digest: command.digest, acceptsPending: acceptsPending,
             isDryRun: command.isDryRun)
         let answer = await waiters.wait(for: question, until: .now + configuration.replyTimeout) {

@@ -11,6 +11,8 @@ import WireJSON
 struct OutgoingCommand: Sendable {
     var id: CommandID
     var type: CommandType
+    /// The services that have their part in the answer, beside the one that decides the command.
+    var others: Set<String> = []
     var data: JSONValue
     var caller: Caller
     var trace: TraceContext

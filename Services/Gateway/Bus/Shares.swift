@@ -4,26 +4,27 @@ import Contracts
 
 /// How many requests wait for a reply, and whose: what is slow holds up no other (docs/gateway.md#limits). Pure.
 ///
-/// Nobody holds more than what is free: no service of all places, and, where there are several apps, no app of all
-/// places, and of the half that an app can have no one service. So one stalled service has half of the places at most,
-/// two have a third each, and there is always room for the next one.
+/// Requests belong together when the same services have to answer them: a creation that link has its part in takes
+/// nothing from the calls that user answers alone. Nobody holds more than what is free: no such group of all places, and,
+/// where there are several apps, no app of all places, and of the half that an app can have no one group. So one stalled
+/// group has half of the places at most, two have a third each, and there is always room for the next one.
 struct Shares {
     struct Owner: Sendable, Hashable {
         var app: AppID
-        /// That decides the command.
-        var service: String
+        /// Those that have to answer.
+        var services: Set<String>
         /// Whether there are other apps.
         var isOneOfSeveral: Bool
     }
 
     private struct Pair: Hashable {
         var app: AppID
-        var service: String
+        var services: Set<String>
     }
 
     private let limit: Int
     private(set) var count = 0
-    private var services: [String: Int] = [:]
+    private var groups: [Set<String>: Int] = [:]
     private var apps: [AppID: Int] = [:]
     private var pairs: [Pair: Int] = [:]
 
@@ -31,9 +32,9 @@ struct Shares {
 
     /// Takes a place, if there is one for this owner.
     mutating func take(_ owner: Owner) -> Bool {
-        let pair = Pair(app: owner.app, service: owner.service)
+        let pair = Pair(app: owner.app, services: owner.services)
         let (free, ofApp) = (limit - count, apps[owner.app, default: 0])
-        guard services[owner.service, default: 0] < free else { return false }
+        guard groups[owner.services, default: 0] < free else { return false }
         if owner.isOneOfSeveral {
             guard ofApp < free, pairs[pair, default: 0] < max(1, limit / 2) - ofApp else { return false }
         }
@@ -42,12 +43,12 @@ struct Shares {
     }
 
     mutating func giveBack(_ owner: Owner) {
-        add(-1, owner.app, Pair(app: owner.app, service: owner.service))
+        add(-1, owner.app, Pair(app: owner.app, services: owner.services))
     }
 
     private mutating func add(_ change: Int, _ app: AppID, _ pair: Pair) {
         count += change
-        Self.add(change, to: &services, pair.service)
+        Self.add(change, to: &groups, pair.services)
         Self.add(change, to: &apps, app)
         Self.add(change, to: &pairs, pair)
     }

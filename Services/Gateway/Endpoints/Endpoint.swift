@@ -65,6 +65,8 @@ struct Endpoint: Sendable {
     struct Command: Sendable {
         /// The message, and what it asks of the caller's API key. The service that decides the command checks that too.
         let type: CommandType
+        /// The services that have their part in the answer, beside the one that decides the command (``Shares``).
+        let others: Set<String>
         let pending: Pending
         let read: @Sendable (RequestContent) throws(APIFailure) -> JSONValue
         let answer: Answer
@@ -120,21 +122,27 @@ struct RequestContent {
 }
 
 extension Endpoint {
-    /// - Parameter read: the command; the service checks what is in it.
+    /// - Parameters:
+    ///   - others: the services that have their part in the answer.
+    ///   - read: the command; the service checks what is in it.
     init<Message: CommandMessage>(
-        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
+        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, with others: Set<String> = [],
+        pending: Pending = .isAwaited,
         _ read: @escaping @Sendable (RequestContent) throws(APIFailure) -> Message,
         answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
         self.init(
-            method, path, dialect, by: callers, pending: pending, Message.self,
+            method, path, dialect, by: callers, with: others, pending: pending, Message.self,
             data: { content throws(APIFailure) in try Self.data(read(content)) }, answer: answer, progress: progress)
     }
 
-    /// - Parameter data: of the command, where the body's members go on as they are, right or wrong: the service checks
-    ///   them, and says what is wrong.
+    /// - Parameters:
+    ///   - others: the services that have their part in the answer.
+    ///   - data: of the command, where the body's members go on as they are, right or wrong: the service checks them, and
+    ///     says what is wrong.
     init<Message: CommandMessage>(
-        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, pending: Pending = .isAwaited,
+        _ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, with others: Set<String> = [],
+        pending: Pending = .isAwaited,
         _: Message.Type, data: @escaping @Sendable (RequestContent) throws(APIFailure) -> JSONValue,
         answer: @escaping Answer = OwnCalls.answer, progress: @escaping Progress = { _ in nil }
     ) {
@@ -142,7 +150,8 @@ extension Endpoint {
             method, path, dialect, by: callers,
             .command(
                 Command(
-                    type: CommandType(Message.self), pending: pending, read: data, answer: answer, progress: progress)))
+                    type: CommandType(Message.self), others: others, pending: pending, read: data, answer: answer,
+                    progress: progress)))
     }
 
     init(_ method: String, _ path: String, _ dialect: Dialect, by callers: Callers, _ work: Work) {

@@ -20,7 +20,8 @@ extension Endpoint {
         Endpoint(
             "POST", "/users/auth-code", .linking, by: .backend, LinkingCalls.requestCode, answer: LinkingCalls.code),
         Endpoint(
-            "DELETE", "/users/{user_id:plain}", .linking, by: .backend, pending: .goesOn,
+            "DELETE", "/users/{user_id:plain}", .linking, by: .backend, with: ["user", "sync", "verification"],
+            pending: .goesOn,
             { EraseUser(userId: UserID($0.id)) }, answer: LinkingCalls.erased, progress: LinkingCalls.erasure),
         Endpoint(
             "GET", "/users/{user_id:plain}/erasure", .linking, by: .backend,
@@ -31,7 +32,7 @@ extension Endpoint {
     /// what the commands say.
     private static let devices = [
         Endpoint(
-            "POST", "/sdk/v1/users", .own, by: .device, pending: .asksLinker, CreateUser.self,
+            "POST", "/sdk/v1/users", .own, by: .device, with: ["link"], pending: .asksLinker, CreateUser.self,
             data: OwnCalls.members(
                 "installId", "device", "sdkVersion", "appVersion", "authCode", "appSecret", "linking"),
             progress: OwnCalls.install),
@@ -39,13 +40,14 @@ extension Endpoint {
             "GET", "/sdk/v1/installs/{install_id}", .own, by: .expiredInstall,
             { GetUser(installId: InstallID($0.id)) }),
         Endpoint(
-            "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, pending: .asksLinker, LinkUser.self,
+            "POST", "/sdk/v1/installs/{install_id}/link", .own, by: .install, with: ["link"], pending: .asksLinker,
+            LinkUser.self,
             data: OwnCalls.install("authCode", "linking"), progress: OwnCalls.install),
         Endpoint(
-            "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, ConfirmLink.self,
+            "POST", "/sdk/v1/installs/{install_id}/confirm-link", .own, by: .install, with: ["link"], ConfirmLink.self,
             data: OwnCalls.install("success", "externalId")),
         Endpoint(
-            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .expiredInstall,
+            "POST", "/sdk/v1/installs/{install_id}/reset", .own, by: .expiredInstall, with: ["link"],
             { ResetUser(installId: InstallID($0.id)) }),
     ]
 
@@ -77,13 +79,13 @@ extension Endpoint {
     /// Our own calls for verification: what the commands say.
     private static let verification = [
         Endpoint(
-            "POST", "/v1/verification/login", .own, by: .app, VerificationLogin.self,
+            "POST", "/v1/verification/login", .own, by: .app, with: ["sync"], VerificationLogin.self,
             data: OwnCalls.members("deviceId", "userId", "userEmail", "userName", "userAuthToken", "fullPrivacy")),
         Endpoint(
-            "POST", "/v1/verification/login-identity", .own, by: .app, VerificationLoginIdentity.self,
+            "POST", "/v1/verification/login-identity", .own, by: .app, with: ["sync"], VerificationLoginIdentity.self,
             data: OwnCalls.members("deviceId", "identityToken", "fullPrivacy")),
         Endpoint(
-            "POST", "/v1/verification/logout", .own, by: .app, VerificationLogout.self,
+            "POST", "/v1/verification/logout", .own, by: .app, with: ["sync"], VerificationLogout.self,
             data: OwnCalls.members("deviceId")),
         Endpoint(
             "POST", "/v1/verification/check", .own, by: .backend, VerificationCheck.self,

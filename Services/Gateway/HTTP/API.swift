@@ -67,7 +67,7 @@ struct API: Sendable {
         // Without a key nobody can ask for the answer again: what was not decided in time shall not be decided. But what
         // waits for the app's linker takes the linker's time.
         let outgoing = OutgoingCommand(
-            id: note.ref, type: command.type, data: data, caller: caller, trace: trace,
+            id: note.ref, type: command.type, others: command.others, data: data, caller: caller, trace: trace,
             expires: isDryRun || key == nil && !acceptsPending
                 ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
