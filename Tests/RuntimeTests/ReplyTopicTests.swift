@@ -90,13 +90,35 @@ import WireJSON
             let unsigned = try direct(named, app: "nobody", signedBy: "demo-backend")
             #expect(unsigned == ("identity.replies.v1", .unauthenticated), "\(named)")
         }
-        for named in ["identity.replies.v1", "identity.replies.gateway.v1", "identity.replies.user.v1"] {
-            #expect(try direct(named, signedBy: "demo-nobody") == (named, .unauthenticated), "\(named)")
-        }
+        let common = try direct("identity.replies.v1", signedBy: "demo-nobody")
+        #expect(common == ("identity.replies.v1", .unauthenticated))
         let own = try direct("identity.replies.demo", signedBy: "demo-nobody")
         #expect(own == ("identity.replies.demo", .unauthenticated))
         // What is not even a name of a reply topic is said to be so nowhere.
         #expect(try direct("nonsense", signedBy: "demo-nobody").reason == .unauthenticated)
+    }
+
+    /// Services and the gateway sign what they send: an answer to somebody else there would be taken for theirs. A copy of
+    /// their command has its id, its data and its reply topic.
+    @Test(arguments: ["gateway", "user", "sync", "tomorrow"]) func copiesWithoutAKeyAreNotAnsweredInItsPlace(
+        _ sender: String
+    ) throws {
+        let topic = "identity.replies.\(sender).v1"
+        for key in ["demo-nobody", "other-backend", Signature.eventsKeyID] {
+            let copy = try direct(topic, signedBy: key, source: "identitybus/\(sender)")
+            #expect(copy == ("identity.replies.v1", .unauthenticated), "\(key)")
+        }
+    }
+
+    /// It hears that its caller's key was revoked meanwhile.
+    @Test func theGatewayHearsWhomItMayNotSpeakFor() throws {
+        let revoked = try direct(
+            "identity.replies.gateway.v1", signedBy: Signature.gatewayKeyID, source: "identitybus/gateway"
+        ) {
+            $0.authType = "api_key"
+            $0.authID = "gone"
+        }
+        #expect(revoked == ("identity.replies.gateway.v1", .unauthenticated))
     }
 
     /// The deployment made an app's topic, so nothing for it is given up.

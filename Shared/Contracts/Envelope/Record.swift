@@ -154,9 +154,6 @@ public struct Topics: Sendable, Hashable {
     /// Where the replies to what the gateway sends come back.
     public var gatewayReplies: String { replies(to: "gateway") }
 
-    /// The reply topics of all that the deployment itself sends commands with.
-    public var senders: [String] { (Self.services + ["gateway"]).map(replies(to:)) }
-
     /// The services that there are.
     public static let services = ["link", "user", "sync", "verification"]
 

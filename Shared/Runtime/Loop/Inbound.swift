@@ -176,7 +176,7 @@ struct InboundReader<Service: CommandService> {
             }
             return .accepted(accept(event, input, record, app, principal, isTooOldToTell))
         } catch {
-            replies.directUnknown(&event.attributes)
+            if !error.isOfOurs { replies.directUnknown(&event.attributes) }
             let answer = Refusal.Answer(event, Rejection(.unauthenticated, error.messageForSender))  // L1
             return .refused(dead(record, error.reason.rawValue, .authenticate, error.detail, answer))
         }
@@ -307,9 +307,10 @@ struct ReplyRule: Sendable {
             : nil
     }
 
-    /// Directs the answer to somebody who is not known. Only topics that the deployment and its apps have are used: anybody
-    /// can make up others, and each new one costs the producer memory and requests. Who names one of those, or another
-    /// app's, is answered on the common one.
+    /// Directs the answer to somebody who is not known: to the topic of the app that the record names, or to the common one.
+    /// Anybody can make up others, and each new one costs the producer memory and requests. And what a service or the
+    /// gateway reads on its own topic answers its own commands, which are signed: a copy of one without the signature
+    /// would be answered there, and the refusal taken for the answer.
     func directUnknown(_ attributes: inout EventAttributes) {
         let appID = attributes.appID.map { AppID($0) }
         if attributes.replyTo == nil, !attributes.source.hasPrefix(Topics.ownSources) {
@@ -320,6 +321,6 @@ struct ReplyRule: Sendable {
     }
 
     private func isDeclared(_ topic: String, by appID: AppID?) -> Bool {
-        topic == topics.replies || topics.senders.contains(topic) || appID != nil && owners[topic] == appID
+        topic == topics.replies || appID != nil && owners[topic] == appID
     }
 }

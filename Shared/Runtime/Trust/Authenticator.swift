@@ -36,10 +36,7 @@ public struct Authenticator: Sendable {
     public func authenticate(
         _ record: KafkaRecord, _ attributes: EventAttributes, now: Timestamp
     ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
-        if trust == .cluster {
-            let app = try app(of: attributes)
-            return (app, try vouched(attributes, for: app, now))
-        }
+        if trust == .cluster { return try ours(attributes, now) }
         let signature = try Signature.of(record)
         switch signature.keyID {
         case Signature.internalKeyID:
@@ -52,8 +49,21 @@ public struct Authenticator: Sendable {
         default:
             return try authenticate(signature, record, attributes, now)
         }
-        let app = try app(of: attributes)
-        return (app, try vouched(attributes, for: app, now))
+        return try ours(attributes, now)
+    }
+
+    /// Of a command that the deployment's own key signed.
+    private func ours(
+        _ attributes: EventAttributes, _ now: Timestamp
+    ) throws(AuthenticationFailure) -> (app: AppSettings, principal: Principal) {
+        do throws(AuthenticationFailure) {
+            let app = try app(of: attributes)
+            return (app, try vouched(attributes, for: app, now))
+        } catch {
+            var failure = error
+            failure.isOfOurs = true
+            throw failure
+        }
     }
 
     /// - Parameter record: an event or a reply of another service.
@@ -284,6 +294,8 @@ public struct AuthenticationFailure: Error, Sendable, Hashable {
     public var reason: Reason
     /// For operators; names key ids and apps, never secrets.
     public var detail: String
+    /// Whether a service or the gateway wrote the record for all that, and waits for the answer.
+    public var isOfOurs = false
 
     public init(_ reason: Reason, _ detail: String) {
         self.reason = reason
