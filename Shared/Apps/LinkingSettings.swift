@@ -78,20 +78,28 @@ public struct NobodyValues: Sendable, Hashable {
     /// Whether nobody has this e-mail address, by what stands before the `@` (S81).
     public func contains(email: String) -> Bool {
         guard !contains(email) else { return true }
-        return email.firstIndex(of: "@").map { emailWords.contains(String(email[..<$0]).asciiLowercased) } ?? false
+        // Not of characters: a mark behind the `@` makes another one of it.
+        guard let at = email.utf8.firstIndex(of: UInt8(ascii: "@")) else { return false }
+        return Self.visible(of: email[..<at]).map { emailWords.contains(String($0).asciiLowercased) } ?? true
     }
 
     /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
     /// one character over and over. White space and what nobody sees around it do not count.
     public func contains(_ value: String) -> Bool {
-        let scalars = value.unicodeScalars
-        guard let start = scalars.firstIndex(where: \.isVisible), let last = scalars.lastIndex(where: \.isVisible)
-        else { return true }
-        let bytes = value.utf8[start..<scalars.index(after: last)]
+        guard let bytes = Self.visible(of: value[...])?.utf8 else { return true }
         guard !Self.isMask(bytes) else { return true }
         guard bytes.count <= longestWord else { return false }
         let word = String(Substring(bytes))
         return words.contains(ignoresCase ? word.asciiLowercased : word)
+    }
+
+    /// Without what nobody sees around it; `nil` when nothing is left.
+    private static func visible(of text: Substring) -> Substring? {
+        let scalars = text.unicodeScalars
+        guard let start = scalars.firstIndex(where: { $0.isVisibleAlone }),
+            let last = scalars.lastIndex(where: { $0.isVisible })
+        else { return nil }
+        return text[start..<scalars.index(after: last)]
     }
 
     private static func isMask(_ bytes: Substring.UTF8View) -> Bool {
@@ -113,15 +121,6 @@ extension String {
     public var asciiLowercased: String {
         guard utf8.contains(where: { $0 != $0.asciiLowercased }) else { return self }
         return String(decoding: utf8.map(\.asciiLowercased), as: UTF8.self)
-    }
-}
-
-extension Unicode.Scalar {
-    /// Whether it shows: a value of nothing but white space, marks without width (zero width space, byte order mark, tags)
-    /// or letters that are blank (Hangul fillers, the empty Braille pattern) looks like none, and is one for many people.
-    public var isVisible: Bool {
-        guard !isASCII else { return value != 0x20 && !(0x09...0x0D).contains(value) }
-        return !properties.isWhitespace && !properties.isDefaultIgnorableCodePoint && value != 0x2800
     }
 }
 

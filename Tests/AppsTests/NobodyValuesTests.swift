@@ -35,11 +35,22 @@ import Testing
     /// What a broken exporter writes for everybody, and nobody sees.
     @Test(arguments: [
         "\u{200B}", "\u{FEFF}", "\u{200D}\u{2060}", "\u{3164}", "\u{2800}", "\u{E0061}\u{E0062}",
-        " \u{200B}null\u{FEFF} ",
+        " \u{200B}null\u{FEFF} ", "\u{FFF9}\u{FFFA}\u{FFFB}", "\u{FFFC}", "\u{FFFD}\u{FFFD}", "\u{1D159}", "\u{13430}",
+        "\u{13441}", "\u{13442}", "\u{13455}", "\u{E0FFF}", "\u{301}",
+        "\u{20DD}\u{301}", "\u{93E}", "\u{16FE4}", "\u{600}", "\u{301}null", "\u{FFFC}0\u{FFFC}",
     ]) func whatNobodySeesNamesNobody(_ value: String) {
         #expect(NobodyValues.standard.contains(value))
         #expect(!NobodyValues.standard.contains(value + "7"))
     }
+
+    /// Code points that no character has, and that a literal cannot have either.
+    @Test(arguments: [0xFFFF, 0xFDD0, 0x10FFFE]) func noncharactersNameNobody(_ code: UInt32) throws {
+        #expect(NobodyValues.standard.contains(String(try #require(Unicode.Scalar(code)))))
+    }
+
+    /// A mark belongs to the letter that it stands behind, and a letter of one's own is one.
+    @Test(arguments: ["e\u{301}", "\u{928}\u{93E}\u{92E}", "\u{F8FF}", "\u{1F600}", "null\u{301}", "\u{600}1"])
+    func whatShowsNamesSomebody(_ value: String) { #expect(!NobodyValues.standard.contains(value)) }
 
     /// S81.
     @Test func someEMailsNameNobody() {
@@ -49,6 +60,10 @@ import Testing
         }
         #expect(!nobody.contains(Identity(.email, "test@x.io")) && !nobody.contains(Identity(.other, "null@x.io")))
         #expect(!nobody.contains(Identity(.email, "nullnull@x.io")))
+        for hidden in ["\u{200B}@x.com", "\u{200B}null\u{FEFF}@x.com", "\u{301}@x.com", "@x.com", "null@\u{301}x.com"] {
+            #expect(nobody.contains(email: hidden), "\(hidden.debugDescription)")
+        }
+        #expect(!nobody.contains(email: "\u{FC}@x.com") && !nobody.contains(email: "\u{928}\u{93E}@x.com"))
         nobody.emailWords.insert("test")
         #expect(nobody.contains(Identity(.email, "Test@x.io")))
     }

@@ -76,6 +76,16 @@ import WireJSON
         #expect(isValid(place.make(String(repeating: "\u{e9}", count: 750))) == place.isIdentityValue)
     }
 
+    /// An id that nobody sees is a slip, and would be one for many.
+    @Test(arguments: places) func invisibleIds(_ place: Place) {
+        let ids = ["installId", "installIds", "deviceId", "userId", "aliasId"]
+        let isId = ids.contains { place.name.hasSuffix(".\($0)") }
+        for text in [" ", "\u{200B}", "\u{FFFC}", "\u{301}", "\u{E0FFF}"] {
+            #expect(isValid(place.make(text)) == !isId, "\(text.debugDescription)")
+        }
+        #expect(isValid(place.make("\u{200B}1\u{301}")))
+    }
+
     @Test(arguments: places) func controlCharacters(_ place: Place) {
         for text in ["a\0", "a\nb", "\u{7F}", "a\u{85}b", "\u{1B}[0m"] { #expect(!isValid(place.make(text))) }
         for text in ["a b", "\u{e9}", "\u{1F44B}", "a\u{301}", "'; DROP TABLE installs", "100%"] {

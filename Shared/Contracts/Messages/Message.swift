@@ -115,8 +115,14 @@ public struct CommandKey: Sendable, Hashable, Comparable {
 
 /// Checks shared by the commands.
 enum Validation {
-    /// Install, device and user ids: 1 to 255 UTF-8 bytes, no control characters (docs/contracts.md "Limits").
-    static func id(_ id: ID<some Any>, _ member: String) throws(Rejection) { try text(id.text, member) }
+    /// Install, device and user ids: 1 to 255 UTF-8 bytes, something visible, no control characters (docs/contracts.md
+    /// "Limits").
+    static func id(_ id: ID<some Any>, _ member: String) throws(Rejection) {
+        try text(id.text, member)
+        guard id.text.unicodeScalars.contains(where: { $0.isVisibleAlone }) else {
+            throw Rejection(.invalidRequest, "data.\(member) has nothing visible in it.")
+        }
+    }
 
     /// What is as long as an id, and shown like one.
     static func text(_ text: String, _ member: String) throws(Rejection) {
