@@ -4,6 +4,7 @@ others. The service behind it is a stand-in, so that what it does is known."""
 
 import gzip
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -192,6 +193,74 @@ def test_500_slow_clients_do_not_stop_the_others(slow: Client) -> None:
             connection.close()
 
 
+# Clients that do not read
+
+
+def ask_without_reading(port: int, path: str, count: int) -> socket.socket:
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+    connection.connect(("127.0.0.1", port))
+    connection.setblocking(False)
+    connection.send(f"GET {path} HTTP/1.1\r\nHost: l\r\n\r\n".encode() * count)
+    return connection
+
+
+def test_who_does_not_read_is_disconnected(slow: Client) -> None:
+    size = len(slow.get("/openapi.json").body)
+    with socket.create_connection((slow.host, slow.port), timeout=20) as connection:
+        # More than the kernel takes.
+        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: l\r\n\r\n" * 100)
+        time.sleep(PATIENCE + 3)
+        assert len(read_all(connection)) < 90 * size
+
+
+@pytest.mark.parametrize("path,where", [("/openapi.json", "api"), ("/metrics", "health")])
+def test_those_who_do_not_read_keep_nobody_out(gateway_deployment: GatewayDeployment, path: str, where: str) -> None:
+    """As many as there may be, and more: each waits for answers that it asked for, and does not take."""
+    gateway = gateway_deployment.gateway(GATEWAY_MAX_CONNECTIONS="64", GATEWAY_CLIENT_TIMEOUT_SECONDS="300")
+    gateway.start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    readers: list[socket.socket] = []
+    try:
+        for _ in range(90):
+            readers.append(ask_without_reading(gateway.client.port if where == "api" else gateway.port, path, 60))
+        for _ in range(10):
+            in_time = Deadline(1)
+            assert gateway.client.get("/nothing").status == 404 and gateway.get("/livez")[0] == 200
+            assert in_time.left
+        # Nor does a stop wait for them.
+        in_time = Deadline(10)
+        gateway.process.terminate()
+        assert gateway.wait(20) == 0 and in_time.left
+    finally:
+        for connection in readers:
+            connection.close()
+
+
+def test_those_who_ask_much_at_once_take_turns_with_the_others(gateway: Gateway) -> None:
+    """Each of fifty has asked a hundred times: whoever asks once waits for one answer of each at most."""
+    connections = [socket.create_connection(("127.0.0.1", gateway.port), timeout=20) for _ in range(50)]
+    try:
+        for connection in connections:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: l\r\n\r\n" * 100)
+        in_time = Deadline(2)
+        assert gateway.get("/livez")[0] == 200 and in_time.left
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_requests_at_once_are_answered_in_their_order(client: Client) -> None:
+    """Whatever is between them, and though the client has closed its side."""
+    with connect(client) as connection:
+        connection.sendall(
+            head(len(BODY)) + BODY + b"GET /nothing HTTP/1.1\r\nHost: l\r\n\r\n"
+            + head(None, "Transfer-Encoding: chunked") + b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
+            + b"HEAD /openapi.json HTTP/1.1\r\nHost: l\r\n\r\n" + head(len(BODY)) + BODY + b"FOO / HTTP/1.1\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        assert answers_of(read_all(connection))[:5] == [200, 404, 200, 200, 200]
+
+
 # Too much
 
 
@@ -262,8 +331,64 @@ def test_a_path_over_the_limits_is_refused(client: Client) -> None:
     b"POST " + PATH.encode() + b" HTTP/1.1\r\nbad header\r\n\r\n",
 ], ids=["tls", "no-version", "zeros", "version", "negative", "two-lengths", "chunk", "header"])
 def test_what_is_not_http_is_answered_400(client: Client, data: bytes) -> None:
-    answer = client.raw(data)
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert_problem(client.raw(data), 400, "INVALID_REQUEST")
+
+
+def assert_problem(answer: bytes, status: int, code: str) -> None:
+    head, body = answer.split(b"\r\n\r\n", 1)
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()) and b"connection: close" in head.lower()
+    assert b"content-type: application/problem+json" in head.lower()
+    problem = json.loads(body)
+    assert (problem["status"], problem["code"]) == (status, code) and problem["type"].endswith(f"/x-problems/{code}")
+
+
+def test_a_method_that_nobody_knows_is_not_implemented(client: Client) -> None:
+    for path in ("/openapi.json", PATH):
+        assert_problem(client.raw(f"FOO {path} HTTP/1.1\r\nHost: l\r\n\r\n".encode()), 501, "METHOD_NOT_IMPLEMENTED")
+
+
+# Bodies that wait for the word
+
+
+def test_a_body_is_asked_for_where_it_is_read(client: Client) -> None:
+    for _ in range(2):
+        with connect(client) as connection:
+            for _ in range(2):
+                connection.sendall(head(len(BODY), "Expect: 100-Continue"))
+                assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+                connection.sendall(BODY)
+                assert answers_of(connection.recv(65536)) == [200]
+
+
+@pytest.mark.parametrize("start,status", [
+    (head(len(BODY), "Expect: 100-continue").replace(b"demo-secret", b"wrong"), 401),
+    (head(LIMIT + 1, "Expect: 100-continue"), 413),
+    (b"GET /openapi.json HTTP/1.1\r\nHost: l\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", 200),
+], ids=["credential", "length", "not-read"])
+def test_a_body_that_nobody_reads_is_not_asked_for(client: Client, start: bytes, status: int) -> None:
+    in_time = Deadline(5)
+    answer = client.raw(start)
+    assert answers_of(answer) == [status] and b"connection: close" in answer.lower() and in_time.left
+
+
+def test_a_body_that_comes_without_the_word_is_taken(client: Client) -> None:
+    answer = client.raw(head(len(BODY), "Expect: 100-continue", "Connection: close") + BODY)
+    assert answers_of(answer)[-1] == 200
+
+
+def test_what_is_expected_else_is_refused(client: Client) -> None:
+    assert_problem(client.raw(head(len(BODY), "Expect: bananas") + BODY), 417, "EXPECTATION_FAILED")
+    old = head(len(BODY), "Expect: bananas").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert answers_of(client.raw(old + BODY)) == [200], "HTTP/1.0 has no such word"
+
+
+def test_curl_does_not_wait_for_the_word(client: Client) -> None:
+    in_time = Deadline(5)
+    curl = subprocess.run(
+        ["curl", "-sS", "-m", "60", "-o", "/dev/null", "-w", "%{http_code} %{time_total}", "-H", "Expect: 100-continue",
+         "-H", f"Authorization: {AUTHORIZATION}", "-d", BODY.decode(), "--expect100-timeout", "30",
+         f"{client.address}{PATH}"], capture_output=True, text=True, check=True)
+    assert curl.stdout.startswith("200 ") and in_time.left, curl.stdout
 
 
 # Half-closed and vanishing
@@ -351,7 +476,8 @@ def test_only_services_can_answer(client: Client, service: StandIn) -> None:
 
 
 def answers_of(data: bytes) -> list[int]:
-    return [int(line.split()[1]) for line in data.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    # A body ends without a line's end.
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", data)]
 
 
 @pytest.mark.parametrize("request_head", [
@@ -421,9 +547,20 @@ def test_ten_requests_of_clients_that_ask_for_http_2(client: Client, tmp_path: P
     assert all(int(milliseconds) < 5000 for _, milliseconds in answers), answers
 
 
-@pytest.mark.parametrize("lines", [b"", b"Host: a\r\nHost: a\r\n", b"Host: a\r\nHOST: b\r\n"], ids=["none", "two", "cases"])
+@pytest.mark.parametrize("lines", [
+    b"", b"Host: a\r\nHost: a\r\n", b"Host: a\r\nHOST: b\r\n", b"Host: a, b\r\n", b"Host: a,b\r\n", b"Host: a b\r\n",
+    b"Host: a/b\r\n", b"Host: user@a\r\n",
+], ids=["none", "two", "cases", "list", "comma", "words", "path", "user"])
 def test_a_request_names_one_host(client: Client, lines: bytes) -> None:
-    assert answers_of(client.raw(b"GET /openapi.json HTTP/1.1\r\n" + lines + b"\r\n")) == [400]
+    assert_problem(client.raw(b"GET /openapi.json HTTP/1.1\r\n" + lines + b"\r\n"), 400, "INVALID_REQUEST")
+    answer = client.raw(b"HEAD /openapi.json HTTP/1.1\r\n" + lines + b"\r\n")
+    assert answers_of(answer) == [400] and answer.endswith(b"\r\n\r\n"), "HEAD has no body"
+
+
+@pytest.mark.parametrize("host", ["a", "A-1.example:8443", "[2001:db8::1]:80", "", "1.2.3.4"])
+def test_hosts_that_there_are(client: Client, host: str) -> None:
+    request = f"HEAD /openapi.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    assert answers_of(client.raw(request.encode())) == [200]
 
 
 def test_a_body_without_end_ends(client: Client) -> None:
@@ -442,9 +579,24 @@ def test_a_body_without_end_ends(client: Client) -> None:
                     sent += len(chunk)
 
 
+@pytest.mark.parametrize("data", [b"\r\n" * 0x8000, b"1;" + b"x" * 0x4000 + b"\r\nx\r\n"], ids=["lines", "extensions"])
+def test_what_no_body_counts_ends_too(client: Client, data: bytes) -> None:
+    """Empty lines in front of a request, and extensions of chunks, which the decoder passes over."""
+    with connect(client) as connection:
+        if data.startswith(b"1;"):
+            connection.sendall(head(None, "Transfer-Encoding: chunked"))
+        sent = 0
+        with pytest.raises(ConnectionError):
+            while sent < 200_000_000:
+                connection.sendall(data)
+                sent += len(data)
+
+
 def test_two_idempotency_keys_are_none(client: Client) -> None:
-    answer = client.raw(head(len(BODY), "Idempotency-Key: a", "Idempotency-Key: b", "Connection: close") + BODY)
-    assert answers_of(answer) == [400] and b"more than one Idempotency-Key" in answer
+    for more in [(), ("Prefer: dry-run",)]:
+        keys = ("Idempotency-Key: a", "Idempotency-Key: b", "Connection: close", *more)
+        answer = client.raw(head(len(BODY), *keys) + BODY)
+        assert answers_of(answer) == [400] and b"more than one Idempotency-Key" in answer
 
 
 # Places
@@ -470,7 +622,6 @@ def test_a_stalled_service_holds_up_no_other(
     gateway.start().wait_ready()
     assert isinstance(gateway, Gateway)
     client = gateway.client
-    silent = b'{"external_id":"silence"}'
     callers = [connect(client) for _ in range(60)]
     try:
         for connection in callers:

@@ -42,6 +42,17 @@ import Testing
         #expect(connections.count == 3)
     }
 
+    /// Where answers never take long, somebody who asks without a pause keeps nobody out.
+    @Test func whereBusyOnesAreNotKeptTheFirstMakesRoom() {
+        let connections = Connections(server: "test", limit: 3, keepsBusy: false)
+        let clients = (0..<4).map { _ in Client() }
+        let places = clients.dropLast().map { $0.enter(connections) }
+        for place in places { connections.isBusy(place) }
+        connections.isBusy(places[0])
+        _ = clients[3].enter(connections)
+        #expect(clients.map(\.isOpen) == [true, false, true, true])
+    }
+
     @Test func anOwnerThatHasTooManyLosesItsOwn() {
         let connections = connections(limit: 100, limitOfOwner: 2)
         let (other, clients) = (Client(), (0..<4).map { _ in Client() })

@@ -47,9 +47,15 @@ import Testing
             #expect(metrics.status == "200")
             #expect(metrics.headers.contains("content-type: text/plain; version=0.0.4; charset=utf-8"))
             #expect(metrics.body.hasPrefix("# TYPE commands_total counter\ncommands_total 2\n"))
-            for (method, path) in [("GET", "/"), ("GET", "/livez/x"), ("POST", "/livez"), ("DELETE", "/metrics")] {
+            for (method, path) in [("GET", "/"), ("GET", "/livez/x"), ("POST", "/")] {
                 #expect(await HTTPProbe.send(path, method: method, port: port)?.status == "404")
             }
+            for (method, path) in [("POST", "/livez"), ("DELETE", "/metrics"), ("OPTIONS", "/readyz")] {
+                let reply = try #require(await HTTPProbe.send(path, method: method, port: port))
+                #expect(reply.status == "405" && reply.headers.contains("\nallow: get, head\n"), "\(reply.headers)")
+            }
+            let unknown = try #require(await HTTPProbe.send("/livez", method: "FOO", port: port))
+            #expect(unknown.status == "501" && unknown.body.hasPrefix(#"{"status":"#))
             let head = try #require(await HTTPProbe.send("/readyz", method: "HEAD", port: port))
             #expect(head.status == "200" && head.body.isEmpty && head.headers.contains("content-length: 15"))
         }
@@ -74,6 +80,23 @@ import Testing
                     + #"{"name":"kafka","ok":true,"detail":"3 partitions"}]}"#)
             #expect(try JSONSerialization.jsonObject(with: Data(ready.body.utf8)) is [String: Any])
         }
+    }
+
+    /// More than there may be connections; nor does the shutdown wait for them.
+    @Test func whoDoesNotReadKeepsNobodyOut() async throws {
+        let clock = ContinuousClock()
+        let readers = Mutex<[Int32]>([])
+        let end = Mutex(clock.now)
+        try await withServer(metrics: { String(repeating: "metric 1\n", count: 50_000) }) { port in
+            for _ in 0..<80 {
+                let reader = HTTPProbe.askWithoutReading("/metrics", times: 50, port: port)
+                readers.withLock { $0.append(reader ?? -1) }
+            }
+            for _ in 0..<5 { #expect(await HTTPProbe.send("/livez", port: port)?.status == "200") }
+            end.withLock { $0 = clock.now }
+        }
+        #expect(clock.now - end.withLock { $0 } < .seconds(15))
+        for reader in readers.withLock({ $0 }) { close(reader) }
     }
 
     @Test func theReportIsTakenForEveryRequest() async throws {

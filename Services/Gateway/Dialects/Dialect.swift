@@ -2,6 +2,7 @@
 
 import Contracts
 import HTTPTypes
+import Observability
 import WireJSON
 
 /// In whose words requests are read and answered.
@@ -67,6 +68,17 @@ struct APIFailure: Error, Sendable, Equatable {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
+    }
+
+    /// Why a request could not be read.
+    init(_ why: UnreadableRequest) {
+        let code =
+            switch why {
+            case .malformed, .host: "INVALID_REQUEST"
+            case .method: "METHOD_NOT_IMPLEMENTED"
+            case .expectation: "EXPECTATION_FAILED"
+            }
+        self.init(why.status, code, why.detail)
     }
 
     init(_ rejection: Rejection) {

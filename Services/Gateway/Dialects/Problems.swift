@@ -10,6 +10,8 @@ enum Problems {
         "ORIGIN_NOT_ALLOWED": "Pages of this origin cannot call.",
         "NO_SUCH_ENDPOINT": "There is no endpoint with this path.",
         "METHOD_NOT_ALLOWED": "This endpoint does not support this method.",
+        "METHOD_NOT_IMPLEMENTED": "There is no such method.",
+        "EXPECTATION_FAILED": "The request expects what this gateway does not do.",
         "REQUEST_TOO_LARGE": "The request is larger than this gateway accepts.",
         "UNSUPPORTED_ENCODING": "The body has an encoding that this gateway does not read.",
         "TOO_MANY_REQUESTS_IN_FLIGHT": "Too many requests are waiting for an answer.",

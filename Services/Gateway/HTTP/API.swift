@@ -60,7 +60,8 @@ struct API: Sendable {
         let acceptsPending = command.pending.isAnswer(to: body)
         let isDryRun = try call.dialect.isDryRun(body) || Preference.isDryRun(call.request)
         // A dry run takes no key: the request itself may come later under it.
-        let key = isDryRun ? nil : try Self.idempotencyKey(call.request)
+        let named = try Self.idempotencyKey(call.request)
+        let key = isDryRun ? nil : named
         if let key {
             note.ref = CommandID.derived(caller: caller, idempotencyKey: key)
         }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import HummingbirdTLS
 import Logging
+import Metrics
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -34,7 +36,13 @@ struct APIServer: Service {
     func run() async throws {
         let http = ClientChannel.server(
             connections: connections(), timeout: configuration.clientTimeout,
-            limits: .init(maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100))
+            limits: .init(maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100)
+        ) { why in
+            Counter(label: "gateway_requests", dimensions: [("route", "other"), ("status", String(why.status))])
+                .increment()
+            let response = Dialect.own.response(APIFailure(why), ref: CommandID.random())
+            return (response.headers[.contentType] ?? "", response.body)
+        }
         let scheme = configuration.tls == nil ? "http" : "https"
         let (host, logger) = (configuration.host, logger)
         try await Application(

@@ -7,8 +7,9 @@ import Synchronization
 /// The connections of one server, and which of them goes when there are too many: the one that is idle for the longest.
 /// Safe from any thread.
 ///
-/// So nobody is refused because others hold connections without using them. A connection is idle while no answer is
-/// owed to its client: also while a request drips in.
+/// So nobody is refused because others hold connections without using them. A connection is idle while it is its client's
+/// turn: also while a request drips in, and while an answer waits to be read. Where answers never take long, it is so
+/// while one is owed as well: then whoever comes is served, however many are busy.
 package final class Connections: Sendable {
     /// One connection. Its handler says when it is busy.
     package final class Place: Sendable {
@@ -73,7 +74,7 @@ package final class Connections: Sendable {
         }
 
         mutating func remove(_ place: Place) {
-            isBusy(place)
+            leaveLines(place)
             guard places.removeValue(forKey: ObjectIdentifier(place)) != nil, let owner = place.owner else { return }
             owned[owner]?.count -= 1
             if owned[owner]?.count == 0 { owned[owner] = nil }
@@ -81,13 +82,13 @@ package final class Connections: Sendable {
 
         /// Goes to the end of the lines, unless it has lost its place.
         mutating func isIdle(_ place: Place) {
-            isBusy(place)
+            leaveLines(place)
             guard places[ObjectIdentifier(place)] != nil else { return }
             places[ObjectIdentifier(place)] = Standing(
                 place: place, ofAll: idle.join(place), ofOwner: place.owner.flatMap { owned[$0]?.idle.join(place) })
         }
 
-        mutating func isBusy(_ place: Place) {
+        mutating func leaveLines(_ place: Place) {
             guard let standing = places[ObjectIdentifier(place)] else { return }
             if let number = standing.ofAll { idle.leave(number) }
             if let number = standing.ofOwner, let owner = place.owner { owned[owner]?.idle.leave(number) }
@@ -103,6 +104,7 @@ package final class Connections: Sendable {
     private let server: String
     private let limit: Int
     private let limitOfOwner: Int
+    private let keepsBusy: Bool
     /// Whose a connection from an address is.
     let owner: @Sendable (SocketAddress?) -> String?
     private let state = Mutex(State())
@@ -111,14 +113,16 @@ package final class Connections: Sendable {
     ///   - server: its name in metrics.
     ///   - limit: connections at once.
     ///   - limitOfOwner: connections of one owner at once.
+    ///   - keepsBusy: whether a connection whose client is owed an answer makes no room.
     ///   - owner: whose connections are counted together, by the address at the other end; `nil`: not counted.
     package init(
-        server: String, limit: Int, limitOfOwner: Int = .max,
+        server: String, limit: Int, limitOfOwner: Int = .max, keepsBusy: Bool = true,
         owner: @escaping @Sendable (SocketAddress?) -> String? = { _ in nil }
     ) {
         self.server = server
         self.limit = limit
         self.limitOfOwner = limitOfOwner
+        self.keepsBusy = keepsBusy
         self.owner = owner
     }
 
@@ -150,7 +154,7 @@ package final class Connections: Sendable {
 
     func leave(_ place: Place) { state.withLock { $0.remove(place) } }
 
-    func isBusy(_ place: Place) { state.withLock { $0.isBusy(place) } }
+    func isBusy(_ place: Place) { state.withLock { keepsBusy ? $0.leaveLines(place) : $0.isIdle(place) } }
 
     func isIdle(_ place: Place) { state.withLock { $0.isIdle(place) } }
 }

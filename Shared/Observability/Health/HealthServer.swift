@@ -43,8 +43,8 @@ public struct HealthCheck: Sendable, Equatable {
 ///   with the list of checks. The report is taken anew for every request.
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
 ///   are answered, and gives the port back on every way out.
-/// - A client that sends nothing, or no whole request, is disconnected after 30 seconds, and sooner when others come;
-///   it never delays a shutdown, and never keeps a probe out.
+/// - A client that sends nothing, or no whole request, or does not read its answer, is disconnected after 30 seconds, and
+///   sooner when others come; it delays a shutdown by 5 seconds at most, and never keeps a probe out.
 ///
 /// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
@@ -87,7 +87,8 @@ public struct HealthServer: Service {
             responder: responder,
             // Probes need two or three connections; a leak elsewhere must not use up our descriptors, nor keep probes out.
             server: ClientChannel.server(
-                connections: Connections(server: "health", limit: Self.maxConnections), timeout: .seconds(30)),
+                connections: Connections(server: "health", limit: Self.maxConnections, keepsBusy: false),
+                timeout: .seconds(30), words: { ("application/json", HealthResponder.refusal($0.detail)) }),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), backlog: Connections.backlog,
                 availableConnectionsDelegate: MaximumAvailableConnections(2 * Self.maxConnections, logger: logger)),
@@ -106,7 +107,7 @@ public struct HealthServer: Service {
     }
 }
 
-/// Answers the three paths of the health server, to GET and HEAD; everything else is 404. Holds no state.
+/// Answers the three paths of the health server, to GET and HEAD. Holds no state.
 struct HealthResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
@@ -114,21 +115,28 @@ struct HealthResponder: HTTPResponder {
     let metrics: @Sendable () -> String
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
-        guard request.method == .get || request.method == .head else { return Self.notFound }
+        let path = request.uri.path
+        guard Self.paths.contains(path) else { return Self.json(.notFound, Self.refusal("not found")) }
+        guard request.method == .get || request.method == .head else {
+            var response = Self.json(.methodNotAllowed, Self.refusal("method not allowed"))
+            response.headers[.allow] = "GET, HEAD"
+            return response
+        }
         let response =
-            switch request.uri.path {
+            switch path {
             case "/livez": Self.probe(health().live)
             case "/readyz": Self.probe(health().ready)
-            case "/metrics": Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
-            default: Self.notFound
+            default: Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
             }
         return request.method == .head ? response.createHeadResponse() : response
     }
 
+    private static let paths: Set = ["/livez", "/readyz", "/metrics"]
+
     private static func probe(_ checks: [HealthCheck]) -> Response {
         let ok = checks.allSatisfy(\.ok)
         let body = ok ? Array("{\"status\":\"ok\"}".utf8) : unavailable(checks)
-        return response(ok ? .ok : .serviceUnavailable, body, type: "application/json")
+        return json(ok ? .ok : .serviceUnavailable, body)
     }
 
     /// All checks are listed, not only the failed ones: what still works is half of a diagnosis.
@@ -149,8 +157,14 @@ struct HealthResponder: HTTPResponder {
         return body
     }
 
-    private static var notFound: Response {
-        response(.notFound, Array("{\"status\":\"not found\"}".utf8), type: "application/json")
+    static func refusal(_ status: String) -> [UInt8] {
+        var body = Array("{\"status\":".utf8)
+        HarmlessText.append(status, to: &body)
+        return body + "}".utf8
+    }
+
+    private static func json(_ status: HTTPResponse.Status, _ body: [UInt8]) -> Response {
+        response(status, body, type: "application/json")
     }
 
     private static func response(_ status: HTTPResponse.Status, _ body: [UInt8], type: String) -> Response {

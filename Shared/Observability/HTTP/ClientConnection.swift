@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOHTTP1
+
+/// What one client's connection is, beside its requests: how long it may take, and when it ends. Runs on the
+/// connection's event loop.
+///
+/// - A client that takes too long is disconnected: for its first byte, a request's head, a whole request, an answer that
+///   waits for it to read, or nothing at all between two requests. Time that the server itself takes does not count.
+/// - It can be disconnected to make room for others while it is its turn, and when it asks for more before it is answered.
+/// - Whoever asks for more is read on when the answer before has gone out: otherwise one connection would take as many
+///   turns as it has requests, and answers would pile up for one that does not read.
+/// - A request after which the connection cannot or shall not go on is answered with `Connection: close`, and is the last.
+/// - A request that cannot be read is told why.
+/// - When the server stops, what is being asked is answered, and the client has ``farewell`` to send and to read.
+final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// How long a client that is told to go away may take to read that.
+    private static let linger = TimeAmount.seconds(1)
+    /// How long a client may take while the server stops.
+    private static let farewell = TimeAmount.seconds(5)
+
+    private let connections: Connections
+    private var timeout: TimeAmount
+    private let wire: WireBytes
+    private let words: ClientChannel.Words
+
+    private var place: Connections.Place?
+    private var timer: Scheduled<Void>?
+
+    /// What waits for the answer before: requests, and the end of them.
+    private enum Held {
+        case part(HTTPServerRequestPart)
+        case error(any Error)
+        case event(ChannelEvent)
+    }
+
+    private var held: CircularBuffer<Held> = []
+    private var isReadAskedFor = false
+
+    private var isReadingRequest = false
+    /// A request that is the last one has been read.
+    private var isLast = false
+    /// The client waits for the word to send the body.
+    private var awaitsContinue = false
+    /// Why the last request cannot be read, and whether its answer has a body; until it is told.
+    private var unreadable: (why: UnreadableRequest, hasBody: Bool)?
+    /// An answer is owed, and whether it has to say that the connection stays, which HTTP/1.0 asks for.
+    private var owed: Bool?
+    private var isStopping = false
+    private var isClosing = false
+    /// The last answer has been written.
+    private var isOver = false
+
+    init(_ connections: Connections, timeout: TimeAmount, wire: WireBytes, words: @escaping ClientChannel.Words) {
+        self.connections = connections
+        self.timeout = timeout
+        self.wire = wire
+        self.words = words
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        place = connections.enter(of: connections.owner(channel.remoteAddress)) { channel.close(promise: nil) }
+        settle(context)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        end()
+        context.fireChannelInactive()
+    }
+
+    // MARK: What the client sends
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        switch part {
+        case .head: wire.headIsRead()
+        case .body: break
+        case .end: wire.requestIsRead()
+        }
+        if mustWait { held.append(.part(part)) } else { take(context, part) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if mustWait { held.append(.error(error)) } else { take(context, error) }
+    }
+
+    func read(context: ChannelHandlerContext) {
+        isReadAskedFor = !held.isEmpty
+        if !isReadAskedFor { context.read() }
+    }
+
+    private var mustWait: Bool { !held.isEmpty || owed != nil && !isReadingRequest }
+
+    /// Goes on with what waits, as far as the next request.
+    private func takeHeld(_ context: ChannelHandlerContext) {
+        guard owed == nil, !held.isEmpty, context.channel.isWritable else { return }
+        while let first = held.first, owed == nil || isReadingRequest {
+            held.removeFirst()
+            switch first {
+            case .part(let part): take(context, part)
+            case .error(let error): take(context, error)
+            case .event(let event): context.fireUserInboundEventTriggered(event)
+            }
+        }
+        context.fireChannelReadComplete()
+        settle(context)
+        if held.isEmpty, isReadAskedFor {
+            isReadAskedFor = false
+            context.read()
+        }
+    }
+
+    private func take(_ context: ChannelHandlerContext, _ part: HTTPServerRequestPart) {
+        // What follows the last request is not read as one: it may be in another protocol.
+        if isLast, !isReadingRequest { return }
+        switch part {
+        case .head(var head):
+            if let why = Self.problem(of: head) { return refuse(context, why, hasBody: head.method != .HEAD) }
+            isReadingRequest = true
+            awaitsContinue = !head.expectations.isEmpty
+            if head.endsConnection {
+                isLast = true
+                // The one spelling that Hummingbird takes for it.
+                head.headers.replaceOrAdd(name: "Connection", value: "close")
+            }
+            owed = head.version == .http1_0 && !isLast
+            settle(context)
+            context.fireChannelRead(wrapInboundOut(.head(head)))
+        case .body:
+            awaitsContinue = false
+            context.fireChannelRead(wrapInboundOut(part))
+        case .end:
+            (isReadingRequest, awaitsContinue) = (false, false)
+            settle(context)
+            context.fireChannelRead(wrapInboundOut(part))
+        }
+    }
+
+    private static func problem(of head: HTTPRequestHead) -> UnreadableRequest? {
+        guard head.namesItsHost else { return .host }
+        return head.expectations.allSatisfy { $0.lowercased() == "100-continue" } ? nil : .expectation
+    }
+
+    /// Hummingbird answers a parser's error with 400 when it comes to it, in its order.
+    private func refuse(_ context: ChannelHandlerContext, _ why: UnreadableRequest, hasBody: Bool) {
+        isLast = true
+        unreadable = (why, hasBody)
+        context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
+    }
+
+    private func take(_ context: ChannelHandlerContext, _ error: any Error) {
+        if let error = error as? HTTPParserError, unreadable == nil {
+            isLast = true
+            isReadingRequest = false
+            unreadable = (error == .invalidMethod && wire.beginsWithAToken ? .method : .malformed, true)
+        }
+        context.fireErrorCaught(error)
+    }
+
+    // MARK: What it is answered
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isOver else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        switch unwrapOutboundIn(data) {
+        case .head(let head): write(context, head, promise)
+        case .body: context.write(data, promise: promise)
+        case .end:
+            owed = nil
+            isOver = isClosing
+            context.write(data, promise: promise)
+            settle(context)
+            takeHeld(context)
+        }
+    }
+
+    private func write(
+        _ context: ChannelHandlerContext, _ original: HTTPResponseHead, _ promise: EventLoopPromise<Void>?
+    ) {
+        var head = original
+        // Who was not told to send the body may yet send it, or not.
+        if isStopping || isLast || awaitsContinue {
+            head.headers.replaceOrAdd(name: "Connection", value: "close")
+        } else if owed == true, !head.headers.contains(name: "Connection") {
+            head.headers.add(name: "Connection", value: "keep-alive")
+        }
+        if head.headers["Connection"].first == "close" { (isClosing, isLast) = (true, true) }
+        // Hummingbird's own 400 is the only one without a body.
+        guard let (why, hasBody) = unreadable, head.status == .badRequest, head.headers["Content-Length"] == ["0"]
+        else {
+            return context.write(wrapOutboundOut(.head(head)), promise: promise)
+        }
+        unreadable = nil
+        let (type, body) = words(why)
+        head.status = HTTPResponseStatus(statusCode: why.status)
+        head.headers.replaceOrAdd(name: "Content-Type", value: type)
+        head.headers.replaceOrAdd(name: "Content-Length", value: String(body.count))
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
+        if hasBody { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil) }
+    }
+
+    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+        guard event is BodyIsWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
+        if awaitsContinue {
+            awaitsContinue = false
+            let head = HTTPResponseHead(version: .http1_1, status: .continue)
+            context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+        }
+        promise?.succeed()
+    }
+
+    // MARK: Whose turn it is
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        settle(context)
+        takeHeld(context)
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // Behind what it sent before, a client may close its side.
+        if case .inputClosed? = event as? ChannelEvent, mustWait {
+            return held.append(.event(ChannelEvent.inputClosed))
+        }
+        if event is ChannelShouldQuiesceEvent {
+            (isStopping, isLast) = (true, true)
+            timeout = min(timeout, Self.farewell)
+            settle(context)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    /// After everything that moves the connection on: whose turn it is begins anew.
+    private func settle(_ context: ChannelHandlerContext) {
+        timer?.cancel()
+        timer = nil
+        guard let place else { return }
+        let mustRead = !context.channel.isWritable
+        let isClientsTurn = isOver || mustRead || isReadingRequest || owed == nil
+        if isClientsTurn || !held.isEmpty { connections.isIdle(place) } else { connections.isBusy(place) }
+        guard isClientsTurn else { return }
+        let channel = context.channel
+        timer = context.eventLoop.scheduleTask(in: isOver && !mustRead ? Self.linger : timeout) {
+            channel.close(promise: nil)
+        }
+    }
+
+    private func end() {
+        timer?.cancel()
+        timer = nil
+        if let place { connections.leave(place) }
+        place = nil
+    }
+}
+
+/// Event loops own their handlers.
+@available(*, unavailable)
+extension ClientConnection: Sendable {}
