@@ -37,37 +37,42 @@ struct Caller: Sendable {
 }
 
 /// What a request shows, as far as it can be checked before its body is there.
-struct Credential: Sendable {
-    enum Proof: Sendable {
-        /// A secret or a token, which checked out.
-        case held
-        /// A key's id, which everybody knows who reads the page.
-        case none
-        /// A signature over the body too, still to be checked.
-        case signature(RequestSignature)
-    }
-
-    /// Who it is; with a signature, if that checks out.
-    var caller: Caller
-    var proof: Proof
+enum Credential: Sendable {
+    /// A secret or a token, which checked out.
+    case held(Caller)
+    /// A key's id, which everybody knows who reads the page.
+    case shown(Caller)
+    /// A signature over the body too, still to be checked.
+    case signature(RequestSignature)
 }
 
 /// The identity vendor's signature (F23), with the key that it names.
 struct RequestSignature: Sendable {
+    /// Whoever may have made it.
+    struct Signer: Sendable {
+        var caller: Caller
+        var key: APIKey
+    }
+
     var code: [UInt8]
     /// The `Date` text as received.
     var date: String
-    var key: APIKey
+    /// `nil` when there is no such key. That is found out like a wrong signature, with as much work, or the ids of keys
+    /// could be told from others.
+    var signer: Signer?
 
     /// Over the date, the path without a CNAME prefix and the body before compression. Android signs the query too.
     func isValid(_ request: APIRequest) -> Bool {
         let path = Route.signedPath(request.path)
         let paths = [path] + (request.query.map { ["\(path)?\($0)"] } ?? [])
+        let secret = signer?.key.secret ?? Self.nobodys
         return paths.contains { path in
             let signed = Array("\(request.method)\n\(date)\n\(path)".utf8) + request.body
-            return HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: key.secret)
+            return HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: secret)
         }
     }
+
+    private static let nobodys = SymmetricKey(size: .bits256)
 }
 
 /// Checks the credentials of requests. Pure; one per request.
@@ -104,7 +109,7 @@ struct Credentials: Sendable {
 
     private func held(_ kind: Principal.Kind, _ id: AppID) throws(APIFailure) -> Credential {
         guard let app = apps[id] else { throw Self.noToken }
-        return Credential(caller: Caller(app: app, principal: Principal(kind: kind, scopes: [.sdk])), proof: .held)
+        return .held(Caller(app: app, principal: Principal(kind: kind, scopes: [.sdk])))
     }
 
     /// `Authorization: Bearer <key id>.<secret>`.
@@ -134,13 +139,15 @@ struct Credentials: Sendable {
         guard let id = pathKey ?? headerKey else {
             throw .unauthenticated("Send x-mp-key with x-mp-signature, or Basic authentication.")
         }
-        guard let (app, key) = apps.key(KeyID(id)) else { throw Self.unknown }
-        let caller = Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
+        let signer = apps.key(KeyID(id)).map { app, key in
+            RequestSignature.Signer(caller: Self.caller(app, key), key: key)
+        }
         if let signature = request.header("x-mp-signature") {
             guard let code = Self.bytes(hex: signature), let date = request.header("Date") else { throw Self.unknown }
-            return Credential(caller: caller, proof: .signature(RequestSignature(code: code, date: date, key: key)))
+            return .signature(RequestSignature(code: code, date: date, signer: signer))
         }
-        guard app.gateway.keyOnly.contains(operation) else {
+        guard let (caller, key) = signer.map({ ($0.caller, $0.key) }) else { throw Self.unknown }
+        guard caller.app.gateway.keyOnly.contains(operation) else {
             throw .unauthenticated("The app does not accept a key without its secret for \(operation.rawValue).")
         }
         // Its id stands in logs and pages: shown alone it would name anybody.
@@ -149,16 +156,18 @@ struct Credentials: Sendable {
                 "A key with the scope \(Scope.identityVouch.rawValue) is not accepted without its secret.")
         }
         try checkUsable(key)
-        return Credential(caller: caller, proof: .none)
+        return .shown(caller)
     }
 
     /// The rest of the check, when the body is there.
     func confirm(_ credential: Credential, _ request: APIRequest) throws(APIFailure) -> Caller {
-        if case .signature(let signature) = credential.proof {
-            guard signature.isValid(request) else { throw Self.unknown }
-            try checkUsable(signature.key)
+        switch credential {
+        case .held(let caller), .shown(let caller): return caller
+        case .signature(let signature):
+            guard signature.isValid(request), let signer = signature.signer else { throw Self.unknown }
+            try checkUsable(signer.key)
+            return signer.caller
         }
-        return credential.caller
     }
 
     // MARK: What a request says about itself
@@ -194,8 +203,11 @@ struct Credentials: Sendable {
             throw Self.unknown
         }
         try checkUsable(key)
-        return Credential(
-            caller: Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes)), proof: .held)
+        return .held(Self.caller(app, key))
+    }
+
+    private static func caller(_ app: AppSettings, _ key: APIKey) -> Caller {
+        Caller(app: app, principal: Principal(kind: .apiKey(key.id), scopes: key.scopes))
     }
 
     private func checkUsable(_ key: APIKey) throws(APIFailure) {

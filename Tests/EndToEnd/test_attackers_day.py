@@ -16,6 +16,7 @@ import hashlib
 import json
 import re
 import socket
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -570,6 +571,114 @@ def test_a_service_that_stands_still_holds_up_no_other(world: World) -> None:
         assert gateway.stop() == 0
 
 
+@pytest.mark.parametrize("deaf,path,key,body,other", [
+    ("link", "/sdk/v1/users", "shop-sdk", {
+        "installId": "i", "device": PHONE, "appSecret": APP_SECRET, "linking": "none"}, ("POST", "/users/auth-code")),
+    ("sync", "/v1/verification/login", "shop-sdk", {"deviceId": "d", "userId": "u"},
+     ("GET", "/v1/verification/sessions/d")),
+], ids=["link", "sync"])
+def test_what_waits_for_a_service_that_stands_still_holds_up_no_other(
+    world: World, deaf: str, path: str, key: str, body: dict[str, Any], other: tuple[str, str]
+) -> None:
+    """Also where it was asked of another service, which goes on with what it can do alone."""
+    gateway = world.deployment.gateway(GATEWAY_MAX_IN_FLIGHT="40").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    service = next(one for one in world.deployment.services if one.name == deaf and one.is_running)
+    callers = [socket.create_connection((gateway.client.host, gateway.client.port), timeout=20) for _ in range(60)]
+    service.pause()
+    try:
+        for number, caller in enumerate(callers):
+            content = json.dumps(body | {
+                name: f"{fresh('stuck')}-{number}" for name in ("installId", "deviceId") if name in body}).encode()
+            if deaf == "sync":
+                content = json.dumps(json.loads(content) | {"userAuthToken": v.token("u", "shop-k1")}).encode()
+            head = (f"POST {path} HTTP/1.1\r\nHost: l\r\nAuthorization: {bearer(key)['Authorization']}\r\n"
+                    f"Content-Length: {len(content)}\r\n\r\n")
+            caller.sendall(head.encode() + content)
+        until(lambda: gateway.metric("gateway_full_total") > 0, 10, "its share is used up")
+        statuses = [
+            gateway.client.send(
+                *other, {"external_id": fresh("ext")} if other[0] == "POST" else None, bearer("shop-backend")).status
+            for _ in range(20)]
+        assert gateway.metric("gateway_requests_in_flight") > 0, "they still wait"
+        assert 503 not in statuses and 504 not in statuses, statuses
+    finally:
+        service.resume()
+        for caller in callers:
+            caller.close()
+        assert gateway.stop() == 0
+
+
+def test_a_copy_without_a_key_answers_nobody(world: World) -> None:
+    """Who can read and write topics copies what the gateway and the services send, without the signature, at once."""
+    bus, stop, copies = world.bus, threading.Event(), [0]
+    topics = [bus.topic(service) for service in ("user", "link")]
+    consumer = Consumer(world.deployment.broker.client(**{"group.id": "copies", "fetch.wait.max.ms": 10}))
+    places = [TopicPartition(topic, number) for topic in topics for number in world.deployment.broker.partitions(topic)]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+    consumer.assign(places)
+
+    def copy() -> None:
+        while not stop.is_set():
+            message = consumer.poll(0.05)
+            headers = [] if message is None or message.error() else message.headers() or []
+            if any(name == "signature" for name, _ in headers):
+                copies[0] += 1
+                bus.produce(
+                    message.value(), [(name, value) for name, value in headers if name != "signature"], message.key(),
+                    lambda *_: None, topic=message.topic(), partition=message.partition())
+
+    copier = threading.Thread(target=copy)
+    copier.start()
+    try:
+        answers = [
+            world.client.post("/sdk/v1/users", {
+                "installId": fresh("install"), "device": PHONE, "appSecret": APP_SECRET, "linking": "none"}, "shop-sdk")
+            for _ in range(20)]
+    finally:
+        stop.set()
+        copier.join()
+        consumer.close()
+        bus.flush()
+    assert [answer.status for answer in answers] == [200] * 20 and copies[0] >= 40, (copies, answers)
+
+
+def test_who_does_not_read_keeps_nobody_out(world: World) -> None:
+    gateway = world.deployment.gateway(GATEWAY_MAX_CONNECTIONS="64").start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    held: list[socket.socket] = []
+    try:
+        for number in range(90):
+            for port, path in ((gateway.client.port, "/openapi.json"), (gateway.port, "/metrics")):
+                held.append(socket.socket())
+                held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+                held[-1].connect(("127.0.0.1", port))
+                held[-1].setblocking(False)
+                held[-1].send(f"GET {path} HTTP/1.1\r\nHost: l\r\n\r\n".encode() * 50)
+        for _ in range(5):
+            assert is_served(world, gateway.client)
+            assert gateway.get("/livez", timeout=1)[0] == 200
+    finally:
+        for connection in held:
+            connection.close()
+        assert gateway.stop() == 0
+
+
+def test_what_nobody_sees_is_no_id(world: World) -> None:
+    for hidden in ("\u200b", "\ufffc", "\ufff9\ufffb", "\U0001d159", "\U00013441", "\uffff", "\u0301"):
+        for path, body, key in (
+            ("/users/auth-code", {"external_id": hidden}, "shop-backend"),
+            ("/sdk/v1/users", {
+                "installId": hidden, "device": PHONE, "appSecret": APP_SECRET, "linking": "none"}, "shop-sdk"),
+            ("/v1/verification/login", {"deviceId": hidden, "userId": "u"}, "shop-sdk"),
+        ):
+            assert world.client.post(path, body, key).status == 400, (hidden.encode("unicode_escape"), path)
+        for identities in ({"customerid": hidden}, {"email": f"{hidden}@shop.example"}):
+            login = world.client.send("POST", "/v1/login", request(**identities), basic("shop-vouching"))
+            assert login.status == 400, (hidden.encode("unicode_escape"), identities)
+
+
 def test_connections_of_others_keep_nobody_out(world: World) -> None:
     """Idle and dripping ones, of the API and of the health port; also when each is opened again."""
     gateway = world.deployment.gateway(GATEWAY_MAX_CONNECTIONS="100").start().wait_ready()
@@ -604,6 +713,14 @@ def test_odd_spellings_are_taken_for_nothing_else(world: World, victim: Person) 
     refused = [world.client.send("POST", "/v1/login", request(), key_alone(key)) for key in ("shop-backend", "nobody")]
     assert {(answer.status, answer.body, answer.headers["Access-Control-Allow-Origin"]) for answer in refused} == {
         (401, b"", "*")}
+    # Nor is a key that signed wrongly, whatever is wrong with the body.
+    for more, body in [({"Content-Encoding": "br"}, b"x"), ({"Content-Encoding": "gzip"}, b"x"), ({}, b"x" * 200_000)]:
+        told = set()
+        for key in ("shop-web", "shop-backend", "nobody"):
+            signature = {"x-mp-key": key, "Date": "x", "x-mp-signature": "0" * 64}
+            answer = world.client.send("POST", "/v1/login", body, signature | more)
+            told.add((answer.status, re.sub(rb'"RequestId":"[^"]*"', b"", answer.body)))
+        assert len(told) == 1, told
     # A stamp that reads like another device's id logs out no such device.
     logout = world.client.send(
         "POST", "/v1/logout", request(device_application_stamp=f"device_application_stamp:{victim.device}"), who)

@@ -16,7 +16,7 @@ import pytest
 
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.gateway import TOKEN_SECRET, Gateway, GatewayDeployment
-from identitybus_testkit.http import Answer, Client, basic, bearer, signed
+from identitybus_testkit.http import Answer, Client, basic, bearer, compressed, signed
 from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.standin import StandIn, succeeded
 from identitybus_testkit.tokens import shown, user_token
@@ -131,18 +131,22 @@ def test_only_the_pages_that_the_app_names_may_call(client: Client, sync: StandI
 
 
 @pytest.mark.parametrize("path", ["/v1/identity/isolated-sdk/alias", "/v3/JS/isolated-sdk/events"])
-def test_preflights_of_paths_that_name_the_app(client: Client, path: str) -> None:
+def test_preflights_and_events_tell_nothing_of_an_app(client: Client, path: str) -> None:
+    """They show no credential: the key in the path may be anybody's, or nobody's."""
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
-    good = client.send("OPTIONS", path, headers=asked | {"Origin": SHOP})
-    assert good.status == 204 and good.headers["Access-Control-Allow-Origin"] == SHOP
-    bad = client.send("OPTIONS", path, headers=asked | {"Origin": EVIL})
+    for origin, name in itertools.product([SHOP, EVIL], [path, path.replace("isolated-sdk", "nobody"), "/v1/login"]):
+        answer = client.send("OPTIONS", name, headers=asked | {"Origin": origin})
+        assert answer.status == 204 and answer.headers["Access-Control-Allow-Origin"] == "*"
+        if "events" in name:
+            answer = client.send("POST", name, b"{}", {"Origin": origin})
+            assert answer.status == 202 and answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_an_alias_from_another_origin_is_refused(client: Client) -> None:
+    path, body = CALLS["alias"]
+    bad = client.send("POST", path.replace("{key}", "isolated-sdk"), body, basic("isolated-sdk") | {"Origin": EVIL})
     assert bad.status == 403 and bad.headers["Access-Control-Allow-Origin"] is None
     assert bad.json["code"] == "ORIGIN_NOT_ALLOWED"
-    if "events" in path:
-        assert client.send("POST", path, b"{}", {"Origin": EVIL}).status == 403
-        assert client.send("POST", path, b"{}", {"Origin": SHOP}).status == 202
-    # Where the path names no app, the request itself is refused.
-    assert client.send("OPTIONS", "/v1/login", headers=asked | {"Origin": EVIL}).status == 204
 
 
 # Limits
@@ -276,7 +280,7 @@ def first_answer(client: Client, path: str, headers: dict[str, str]) -> bytes:
 @pytest.mark.parametrize("path,headers,status", [
     ("/users/auth-code", {}, 401), ("/users/auth-code", bearer("demo-backend", "wrong"), 401),
     ("/users/auth-code", bearer("demo-sdk"), 403), ("/v1/login", {}, 401), ("/v1/login", basic("demo-sdk", "x"), 401),
-    ("/v1/login", alone("other-sdk"), 401), ("/v1/login", alone("nobody", Date="x") | {"x-mp-signature": "0" * 64}, 401),
+    ("/v1/login", alone("other-sdk"), 401), ("/v1/login", alone("nobody", Date="x") | {"x-mp-signature": "0" * 63}, 401),
     ("/v1/login", alone("isolated-sdk", Origin=EVIL), 403), ("/sdk/v1/users", bearer("nobody"), 401),
     ("/sdk/v1/installs/i/reset", bearer("demo-sdk"), 403), ("/v1/verification/login", {}, 401),
     ("/v3/JS/demo-sdk/events", {}, 202),
@@ -288,6 +292,36 @@ def test_a_strangers_body_is_not_waited_for(
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     if status != 202:
         assert b"connection: close" in answer.lower(), "the rest of the body is not wanted"
+
+
+@pytest.mark.parametrize("more,body,status", [
+    ({"Content-Encoding": "br"}, b"x", 415), ({"Content-Encoding": "gzip"}, b"no gzip", 400), ({}, b"x" * 200_000, 413),
+    ({}, b"{}", 401), ({"Content-Encoding": "gzip"}, compressed(b"{}"), 401),
+], ids=["encoding", "gzip", "large", "wrong", "compressed"])
+def test_a_signature_by_a_key_that_there_is_not_is_answered_as_a_wrong_one(
+    client: Client, address: str, more: dict[str, str], body: bytes, status: int
+) -> None:
+    def answer(key: str, *lines: str) -> tuple[int, bytes, set[str]]:
+        headers = alone(key, Date="x") | {"x-mp-signature": "0" * 64, "X-Forwarded-For": address} | more
+        answer = client.send("POST", "/v1/login", body, headers)
+        return answer.status, re.sub(rb'"RequestId":"[^"]*"', b"", answer.body), set(answer.headers.keys())
+
+    answers = [answer(key) for key in ("nobody", "demo-sdk", "linked-sdk", "best-sdk", "demo-revoked")]
+    assert answers[0][0] == status and all(other == answers[0] for other in answers), answers
+
+
+def test_a_signers_body_is_asked_for_whatever_key_is_named(client: Client, address: str) -> None:
+    for key in ("nobody", "demo-sdk"):
+        headers = alone(key, Date="x", Expect="100-continue") | {"x-mp-signature": "0" * 64, "X-Forwarded-For": address}
+        assert first_answer(client, "/v1/login", headers) == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def test_events_have_one_limit_whatever_key_is_named(client: Client, address: str) -> None:
+    def statuses(key: str, address: str) -> list[int]:
+        return [
+            client.send("POST", f"/v3/JS/{key}/events", b"[]", {"X-Forwarded-For": address}).status for _ in range(8)]
+
+    assert statuses("best-sdk", next(_addresses)) == statuses("nobody", next(_addresses)) == [202] * 8
 
 
 # Paths

@@ -37,7 +37,7 @@ import WireJSON
         var note = AccessNote()
         let call = try #require(testCall(line, testRequest(path, headers, body: body)))
         return await api.respond(
-            to: call, of: Credential(caller: caller, proof: .held), trace: TraceContext(parent: nil, state: nil),
+            to: call, of: .held(caller), trace: TraceContext(parent: nil, state: nil),
             note: &note)
     }
 
@@ -93,7 +93,7 @@ import WireJSON
         var note = AccessNote()
         let response = await api.respond(
             to: try #require(testCall("POST /users/auth-code", request)),
-            of: Credential(caller: caller, proof: .held), trace: TraceContext(parent: nil, state: nil), note: &note)
+            of: .held(caller), trace: TraceContext(parent: nil, state: nil), note: &note)
         return (response.status, try JSONValue(parsing: response.body)["message"]?.stringValue)
     }
 

@@ -235,7 +235,7 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
             return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
         }
         let good = request(60_000, now, signedWith: key)
-        let caller = try credentials.device(good).caller
+        let caller = try credentials.confirm(credentials.device(good), good)
         #expect(caller.authType == "app_user" && caller.authID == "u" && caller.app.id == "open")
         #expect(caller.principal.scopes == [.sdk])
         #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
@@ -256,7 +256,7 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
             return testRequest("/", ["Authorization": "Bearer \(token.signed(with: key))"])
         }
         let good = request(now)
-        let caller = try credentials.device(good).caller
+        let caller = try credentials.confirm(credentials.device(good), good)
         #expect(caller.authType == "app_install" && caller.authID == "life-1" && caller.app.id == "open")
         #expect(caller.principal.scopes == [.sdk])
         #expect(status { () throws(APIFailure) in try credentials.bearer(good) } == 403)
@@ -281,7 +281,7 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
         for isUser in [true, false] {
             for days in [0, 399] as [Int64] {
                 let old = request(days, "life-1", isUser: isUser)
-                let caller = try credentials.device(old, inGrace: true).caller
+                let caller = try credentials.confirm(credentials.device(old, inGrace: true), old)
                 #expect(caller.authType == "app_install_expired" && caller.authID == "life-1")
                 #expect(status { () throws(APIFailure) in try credentials.device(old) } == 401)
             }
@@ -289,7 +289,8 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
             #expect(status { () throws(APIFailure) in try credentials.device(tooOld, inGrace: true) } == 401)
             let present = request(-1, "life-1", isUser: isUser)
             #expect(
-                try credentials.device(present, inGrace: true).caller.authType == (isUser ? "app_user" : "app_install"))
+                try credentials.confirm(credentials.device(present, inGrace: true), present).authType
+                    == (isUser ? "app_user" : "app_install"))
         }
         let old = request(1, nil, isUser: true)
         #expect(status { () throws(APIFailure) in try credentials.device(old, inGrace: true) } == 401)
@@ -300,7 +301,9 @@ func testCall(_ line: String, _ request: APIRequest? = nil) -> Call? {
         func isGuess(_ headers: [String: String]) -> Bool? {
             let request = testRequest("/v1/login", headers)
             do throws(APIFailure) {
-                _ = headers["x-mp-key"] == nil ? try credentials.device(request).caller : try caller(request)
+                _ =
+                    headers["x-mp-key"] == nil
+                    ? try credentials.confirm(credentials.device(request), request) : try caller(request)
                 return nil
             } catch {
                 return error.isGuess

@@ -16,14 +16,22 @@ extension API {
         let credential = try counted(call.request, named?.key.id) { () throws(APIFailure) in
             let credential = try authenticate(call, apps)
             // Whoever shows no more than an id is not told whether there is such a key.
-            if case .none = credential.proof, !credential.caller.principal.scopes.contains(call.command.type.scope) {
+            if case .shown(let caller) = credential, !caller.principal.scopes.contains(call.command.type.scope) {
                 throw Credentials.unknown
             }
             return credential
         }
-        // What a signature proves is not known yet: until then it is told nothing about the key that it names.
-        if case .signature = credential.proof {} else { try permit(credential.caller, call, &note) }
-        try takeShares(credential, call)
+        switch credential {
+        case .held(let caller):
+            try permit(caller, call, &note)
+            try takeShares(caller, call, isProved: true)
+        case .shown(let caller):
+            try permit(caller, call, &note)
+            try takeShares(caller, call, isProved: false)
+        // What it proves is not known yet: until then it is told nothing about the key that it names, and takes nothing
+        // from it.
+        case .signature: break
+        }
         return credential
     }
 
@@ -44,44 +52,24 @@ extension API {
     }
 
     /// The address first: who sends too much takes nothing from others with the same key.
-    private func takeShares(_ credential: Credential, _ call: Call) throws(APIFailure) {
-        let app = credential.caller.app
-        var isAnybodys = call.callers.areMany
-        if case .none = credential.proof { isAnybodys = true }
-        if isAnybodys { try limits.takeAddress(call.request.client, of: app) }
-        guard case .apiKey(let id) = credential.caller.principal.kind else { return }
-        switch credential.proof {
-        case .held: try limits.takeKey(id, isProved: true, of: app)
-        case .none: try limits.takeKey(id, isProved: false, of: app)
-        // Taken when it has proved to be of this key.
-        case .signature: try limits.lookAtKey(id, of: app)
-        }
-    }
-
-    /// Event batches: nobody reads them, whoever sends them.
-    func admitEvents(_ request: APIRequest, apiKey: String, _ note: inout AccessNote) throws(APIFailure) {
-        guard let app = bus.apps.key(KeyID(apiKey))?.app else { return }
-        note.settings = app.gateway
-        guard app.gateway.admits(origin: request.header("Origin")) else { throw .originNotAllowed }
-        try limits.takeAddress(request.client, of: app)
-    }
-
-    /// The settings of the app whose key the path names.
-    func settings(_ route: Route) -> GatewaySettings? {
-        route.apiKey.flatMap { bus.apps.key(KeyID($0))?.app.gateway }
+    private func takeShares(_ caller: Caller, _ call: Call, isProved: Bool) throws(APIFailure) {
+        if call.callers.areMany || !isProved { try limits.takeAddress(call.request.client, of: caller.app) }
+        if case .apiKey(let id) = caller.principal.kind { try limits.takeKey(id, isProved: isProved, of: caller.app) }
     }
 
     /// The rest of the credential, which the body was needed for.
     func confirm(
         _ credential: Credential, _ call: Call, _ note: inout AccessNote
     ) throws(APIFailure) -> Caller {
-        guard case .signature(let signature) = credential.proof else { return credential.caller }
         let credentials = Credentials(apps: bus.apps, secrets: secrets, now: now())
-        let caller = try counted(call.request, signature.key.id) { () throws(APIFailure) in
+        guard case .signature(let signature) = credential else {
+            return try credentials.confirm(credential, call.request)
+        }
+        let caller = try counted(call.request, signature.signer?.key.id) { () throws(APIFailure) in
             try credentials.confirm(credential, call.request)
         }
         try permit(caller, call, &note)
-        try limits.takeKey(signature.key.id, isProved: true, of: caller.app)
+        try takeShares(caller, call, isProved: true)
         return caller
     }
 

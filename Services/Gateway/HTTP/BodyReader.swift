@@ -19,9 +19,9 @@ struct BodyReader: Sendable {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit { throw .tooLarge }
     }
 
+    /// To be called after ``check(_:)``.
     /// - Throws: `APIFailure`, or what the connection throws: its HTTP error must reach the server.
     func read(_ request: Request) async throws -> [UInt8] {
-        try check(request)
         var bytes: [UInt8] = []
         do {
             for try await buffer in request.body {

@@ -6,17 +6,21 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import Metrics
+import NIOCore
 import NIOHTTP1
+import Observability
 import Runtime
 import Synchronization
 
 /// The context of one request: who is at the other end.
 struct GatewayContext: RequestContext {
     var coreContext: CoreRequestContextStorage
+    let channel: any Channel
     let peer: IPAddress?
 
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
+        channel = source.channel
         peer = source.channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
     }
 }
@@ -47,7 +51,7 @@ struct GatewayResponder: HTTPResponder {
         var note = AccessNote()
         let client = client(request, context)
         if logsClients { note.client = client.address?.text }
-        let (route, response) = try await answer(request, client, trace, &note)
+        let (route, response) = try await answer(request, context, client, trace, &note)
         let name = route?.endpoint.path.text ?? "other"
         let duration = ContinuousClock.now - start
         logger.info(
@@ -83,11 +87,12 @@ struct GatewayResponder: HTTPResponder {
     }
 
     private func answer(
-        _ request: Request, _ client: Client, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: Request, _ context: GatewayContext, _ client: Client, _ trace: TraceContext,
+        _ note: inout AccessNote
     ) async throws -> (Route?, APIResponse) {
         let routes = Route.at(request.uri.path)
         let origin = request.headers[.origin]
-        if request.method == .options, let response = options(request, routes, origin) {
+        if request.method == .options, let response = options(request, routes) {
             return (routes.first, response)
         }
         // HEAD is GET whose body is left away (RFC 9110, 9.3.2).
@@ -99,7 +104,7 @@ struct GatewayResponder: HTTPResponder {
         if case .document = route.endpoint.work {
             response = OpenAPIDocument.response(knownAs: request.headers[.ifNoneMatch])
         } else {
-            response = try await answer(request, route, client, trace, &note)
+            response = try await answer(request, context, route, client, trace, &note)
             response.headers[.cacheControl] = "no-store"
         }
         if route.endpoint.isForBrowsers { CORS.allow(&response, origin: origin, note.settings) }
@@ -107,9 +112,9 @@ struct GatewayResponder: HTTPResponder {
     }
 
     /// What can be done with a path, or with the server (`*`); browsers are told the rest that they ask for.
-    private func options(_ request: Request, _ routes: [Route], _ origin: String?) -> APIResponse? {
-        if let route = routes.first(where: \.endpoint.isForBrowsers) {
-            var response = CORS.preflight(origin: origin, api.settings(route))
+    private func options(_ request: Request, _ routes: [Route]) -> APIResponse? {
+        if routes.contains(where: \.endpoint.isForBrowsers) {
+            var response = CORS.preflight
             response.headers[.allow] = Self.allowed(routes)
             return response
         }
@@ -126,7 +131,8 @@ struct GatewayResponder: HTTPResponder {
     }
 
     private func answer(
-        _ request: Request, _ route: Route, _ client: Client, _ trace: TraceContext, _ note: inout AccessNote
+        _ request: Request, _ context: GatewayContext, _ route: Route, _ client: Client, _ trace: TraceContext,
+        _ note: inout AccessNote
     ) async throws -> APIResponse {
         let apiRequest = APIRequest(
             method: request.method.rawValue, path: request.uri.path, query: request.uri.query,
@@ -134,14 +140,16 @@ struct GatewayResponder: HTTPResponder {
         var response: APIResponse
         do {
             guard case .command(let command) = route.endpoint.work else {
-                // The server passes over the body by itself.
-                try api.admitEvents(apiRequest, apiKey: route.id, &note)
+                // The server passes over the body by itself, whoever sends it.
+                try api.limits.takeAddress(client)
                 try bodies.check(request)
                 return APIResponse(status: 202)
             }
             // A stranger's body is not read.
             var call = Call(request: apiRequest, route: route, command: command)
             let credential = try api.admit(call, &note)
+            try bodies.check(request)
+            if request.headers[.expect] != nil { context.channel.askForBody() }
             call.request.body = try await bodies.read(request)
             response = await api.respond(to: call, of: credential, trace: trace, note: &note)
         } catch let failure as APIFailure {

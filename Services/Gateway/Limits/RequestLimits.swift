@@ -41,7 +41,8 @@ final class RequestLimits: Sendable {
     }
 
     private struct AddressBucket: Hashable {
-        var app: AppID
+        /// `nil`: of what no app is asked about.
+        var app: AppID?
         var network: IPAddress
     }
 
@@ -80,16 +81,20 @@ final class RequestLimits: Sendable {
         try refuse(.key, rate, keys.take(KeyBucket(id: id, isProved: isProved), rate, at: now()))
     }
 
-    /// Whether there is room for what may prove to be of this key.
-    func lookAtKey(_ id: KeyID, of app: AppSettings) throws(APIFailure) {
-        let rate = app.gateway.limits.key
-        try refuse(.key, rate, keys.look(KeyBucket(id: id, isProved: true), rate, at: now()))
+    func takeAddress(_ client: Client, of app: AppSettings) throws(APIFailure) {
+        try takeAddress(client, of: app.id, app.gateway.limits.address)
     }
 
-    func takeAddress(_ client: Client, of app: AppSettings) throws(APIFailure) {
+    /// Of what anybody can send, whatever key it names: an app's own limit would tell that there is such a key.
+    func takeAddress(_ client: Client) throws(APIFailure) {
+        try takeAddress(client, of: nil, GatewaySettings.Limits().address)
+    }
+
+    private func takeAddress(
+        _ client: Client, of app: AppID?, _ rate: GatewaySettings.Limits.Rate
+    ) throws(APIFailure) {
         guard client.isLimited, let address = client.address else { return }
-        let bucket = AddressBucket(app: app.id, network: address.network)
-        let rate = app.gateway.limits.address
+        let bucket = AddressBucket(app: app, network: address.network)
         try refuse(.address, rate, addresses.take(bucket, rate, at: now()))
     }
 
