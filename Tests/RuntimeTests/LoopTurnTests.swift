@@ -231,4 +231,20 @@ import Testing
         try loop.turn(8)
         #expect(loop.producer.sent == before.producer.sent)
     }
+
+    /// What is delivered while the partition is nobody's leaves the outbox when it comes back, with no new record.
+    @Test func whatIsDeliveredAfterALossLeavesTheOutboxOnReturn() throws {
+        let loop = try ManualLoop(FakeService(), isShared: true)
+        loop.producer.isSilent = true
+        try loop.log(["v0", "v1"])
+        try loop.turn()
+        loop.loseThePartitions()
+        try loop.turn()
+        loop.producer.deliverAll()
+        try loop.turn(2)
+        loop.assign(1)
+        try loop.turn(8)
+        #expect(try loop.outbox() == 0)
+        #expect(loop.replies == 2, "nothing is published twice")
+    }
 }

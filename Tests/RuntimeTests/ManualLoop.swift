@@ -130,11 +130,21 @@ final class ManualLoop {
     /// The group gives this replica the partition of that number, and no other.
     func assign(only partition: Int) { group.assigned = Array(HandGroup.places(partition + 1).suffix(1)) }
 
+    /// The group has not heard of this replica for too long, and gives its partitions to others.
+    func loseThePartitions() {
+        group.isSessionOver = true
+        assign(0)
+    }
+
     /// How often the group was joined.
     var joins: Int { group.members.count }
     /// Where the loop had partitions read from, in order.
     var starts: [Int64] { group.members.flatMap(\.starts) }
     var replies: Int { producer.sent.count { $0.topic == "identity.replies.v1" } }
+    /// What is decided and not known to be published.
+    func outbox() throws -> Int {
+        try database.transaction { Int(try $0.query("SELECT count(*) FROM outbox")[0].integer(0)) }
+    }
     var isDatabaseWell: Bool { health.report.ready.contains { $0.name == "database" && $0.ok } }
 }
 
@@ -142,6 +152,8 @@ final class ManualLoop {
 final class HandGroup {
     var assigned: [TopicPartition]
     var log: [KafkaRecord] = []
+    /// What is taken away is lost: the group did not wait for this member.
+    var isSessionOver = false
     private(set) var members: [HandConsumer] = []
 
     init(assigned: Int) { self.assigned = Self.places(assigned) }
@@ -179,7 +191,11 @@ final class HandConsumer: RecordConsumer {
         isJoined = true
         let removed = assignment.subtracting(group.assigned)
         if !removed.isEmpty {
-            handler?.partitionsRevoked(removed.sorted())
+            if group.isSessionOver {
+                handler?.partitionsLost(removed.sorted())
+            } else {
+                handler?.partitionsRevoked(removed.sorted())
+            }
             for place in removed { positions[place] = nil }
             assignment.subtract(removed)
         }
@@ -242,6 +258,7 @@ final class HandConsumer: RecordConsumer {
 final class HandProducer: RecordProducer {
     private(set) var sent: [Record] = []
     private var reports: [DeliveryReport] = []
+    private var unreported: [DeliveryReport] = []
     var isSilent = false
     /// Its reports come only to whoever waits for them.
     var isSlow = false
@@ -251,10 +268,15 @@ final class HandProducer: RecordProducer {
 
     func send(_ record: Record, token: Int) throws(KafkaError) {
         sent.append(record)
-        if isSilent { return }
-        reports.append(
-            DeliveryReport(
-                token: token, error: nil, topicPartition: TopicPartition(topic: record.topic, partition: 0), offset: 0))
+        let report = DeliveryReport(
+            token: token, error: nil, topicPartition: TopicPartition(topic: record.topic, partition: 0), offset: 0)
+        if isSilent { unreported.append(report) } else { reports.append(report) }
+    }
+
+    /// Tells what it kept quiet about.
+    func deliverAll() {
+        reports += unreported
+        (unreported, isSilent) = ([], false)
     }
 
     func poll(timeout: Duration) -> [DeliveryReport] {

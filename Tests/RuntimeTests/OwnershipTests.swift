@@ -168,10 +168,16 @@ import Testing
         var ownership = Ownership(batchSize: 500)
         ownership.add(claim(0, next: 10, published: 9))
         ownership.add(claim(1, next: nil))
-        ownership.add(claim(2, next: 10, published: 4)) { max($1, 9) }
         #expect(ownership.owing.isEmpty)
         ownership.add(claim(3, next: 10, published: 8))
         #expect(ownership.owing == [place(3)], "the last one is owed")
+    }
+
+    /// Nothing is published twice, and what was delivered while the partition was nobody's is known by the end behind it.
+    @Test func whatWasHandedOverBeforeIsOwedItsEnd() {
+        var ownership = Ownership(batchSize: 500)
+        ownership.add(claim(0, next: 10, published: 4)) { max($1, 9) }
+        #expect(ownership[place(0)]?.owed == [Ownership.Owed(incarnation: 7, after: 9)])
     }
 
     @Test func publishingNeverGoesBack() {

@@ -45,6 +45,11 @@ final class SimulatedStore {
         try database.transaction(body)
     }
 
+    /// How much is decided and not known to be published.
+    var unpublished: Int {
+        (try? transaction { Int(try $0.query("SELECT count(*) FROM outbox")[0].integer(0)) }) ?? .max
+    }
+
     /// Takes a copy, to be put back later.
     func takeCopy() {
         for suffix in ["", "-wal"] { copy[suffix] = FileManager.default.contents(atPath: path + suffix) }

@@ -107,6 +107,7 @@ public final class Simulation {
         world.note("nothing goes wrong any more")
         let isSettled = settle(world, client, plan, since: 0, within: 400, "unanswered")
         if isSettled {
+            publishAll(world)
             askAgain(world, client, plan)
             letFinish(world)
         }
@@ -137,6 +138,20 @@ public final class Simulation {
                 nextTry = world.scheduler.now + 10_000_000
                 client.sendAgain(missing)
             }
+        }
+    }
+
+    /// Whatever was decided is published, and known to be, without anybody sending anything.
+    private func publishAll(_ world: World) {
+        let deadline = world.scheduler.now + 120_000_000
+        while true {
+            let left = world.deployments.filter { $0.store.unpublished > 0 }
+            if left.isEmpty { return }
+            guard world.scheduler.now < deadline else {
+                let rows = left.map { "\($0.store.unpublished) of \($0.service)" }.joined(separator: ", ")
+                return world.violations.append("LEFT: rows of the outbox: \(rows)")
+            }
+            world.scheduler.pause(500_000)
         }
     }
 

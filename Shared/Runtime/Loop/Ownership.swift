@@ -92,7 +92,9 @@ struct Ownership {
             publishedThrough: claim.publishedThrough, savedThrough: claim.publishedThrough,
             committedThrough: claim.publishedThrough,
             doubtedAt: isDoubtful ? start : nil, suspiciousUntil: isSuspicious ? start + Int64(batchSize) : start,
-            owed: owed.filter { $0.incarnation != claim.incarnation || $0.after + 1 < start })
+            // Also when all of it was handed over: what was delivered while the partition was nobody's is known by the end
+            // that is handed over behind it.
+            owed: owed.filter { $0.incarnation != claim.incarnation || claim.publishedThrough + 1 < start })
     }
 
     mutating func remove(_ lost: some Sequence<TopicPartition>) {
