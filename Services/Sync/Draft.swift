@@ -258,13 +258,25 @@ struct Draft: IdentityIndex {
     }
 
     private var changes: [SyncState.Change] {
-        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile($0.withoutStaleMark(settings)) }
+        profiles.values.sorted { $0.mpid < $1.mpid }.map { .profile(settled($0)) }
             // A value that nobody has leaves nothing behind, its bucket included (S67).
             + entries.values.sorted { $0.key < $1.key }.map {
                 .identity($0.holders.isEmpty ? IdentityEntry(key: $0.key) : $0)
             }
             + releases.map { .release($0.0, $0.1) } + touches.sorted().map { .touch($0) }
             + devices.values.sorted { $0.key < $1.key }.map { .device($0) } + ignored.map { .ignored($0) }
+    }
+
+    /// A profile as it is written. Who becomes known is a person of their own, whomever the anonymous profile was aliased
+    /// into: anybody may have said that (S96).
+    private func settled(_ profile: Profile) -> Profile {
+        var profile = profile.withoutStaleMark(settings)
+        if !profile.aliasedInto.isEmpty, profile.isKnown(settings),
+            state.profile(app, profile.mpid)?.isKnown(settings) == false
+        {
+            profile.aliasedInto = []
+        }
+        return profile
     }
 
     private var events: [any EventMessage] {

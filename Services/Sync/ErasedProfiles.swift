@@ -64,13 +64,14 @@ extension SyncDecider {
 
     // MARK: Aliases
 
-    /// Whoever was aliased into nobody but them is the same person, unless a link says otherwise (S96).
+    /// Whoever was aliased into nobody but them is the same person, unless a link says otherwise, or they have become known
+    /// since (S96, ``Draft/settled(_:)``).
     func aliasSources(of erased: ErasedProfiles) -> [Profile] {
         let mpids = Set(erased.profiles.map(\.mpid))
         let users = Set(erased.profiles.compactMap(\.mark?.userID))
         return Set(erased.profiles.flatMap(\.aliasedFrom)).subtracting(mpids).compactMap { state.profile(app, $0) }
             .filter { source in
-                !source.isErased && mpids.isSuperset(of: source.aliasedInto)
+                !source.isErased && !source.aliasedInto.isEmpty && mpids.isSuperset(of: source.aliasedInto)
                     && source.mark.map { users.contains($0.userID) } != false
             }
     }

@@ -31,9 +31,10 @@ public struct Profile: Sendable, Hashable {
     public var aliasWindows: [ClosedRange<Int64>] = []
     /// How many aliases had this profile as destination.
     public var aliasSources: Int = 0
-    /// The sources of aliases whose destination is this profile, and the destinations of those whose source it is. Each
-    /// once.
+    /// The sources of aliases whose destination is this profile. Each once.
     public var aliasedFrom: [MPID] = []
+    /// The destinations of aliases whose source this profile is, with whom it goes (S96): not those from before it became
+    /// known. Each once.
     public var aliasedInto: [MPID] = []
 
     public init(app: AppID, mpid: MPID, seen: Int64) {

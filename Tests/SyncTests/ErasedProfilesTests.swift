@@ -210,13 +210,13 @@ import WireJSON
         #expect(gone(world) == [known])
         #expect(
             world.last?.forwards.map { AnyHashable($0.command) } == [
-                AnyHashable(ForgetSessions(mpids: [known], userIds: ["anna"], emails: ["a@x.io"]))
+                AnyHashable(ForgetSessions(mpids: [known]))
             ], "the link service does its part itself")
-        // Nobody there is no error, and a session may be there all the same.
+        // Nobody there is no error.
         #expect(world.run(.forget(ForgetProfiles(externalId: "stranger"))) == .pending)
         #expect(
             world.last?.forwards.map { AnyHashable($0.command) } == [
-                AnyHashable(ForgetSessions(mpids: [], userIds: ["stranger"], emails: []))
+                AnyHashable(ForgetSessions(mpids: []))
             ])
     }
 
@@ -275,6 +275,31 @@ import WireJSON
         #expect(gone(world) == [first])
         #expect(erase(["customerid": "b"], in: world) == .pending)
         #expect(gone(world) == [first, second, source])
+    }
+
+    /// S96: anybody may alias two anonymous profiles; who logs in to one later is not the other.
+    @Test(arguments: [true, false]) func whoHasBecomeSomebodySinceStays(_ isApplied: Bool) throws {
+        let world = world(.conversion)
+        let source = try #require(world.identify(["device_application_stamp": "annas"])?.mpid)
+        let other = try #require(world.identify(["device_application_stamp": "mallorys"], on: "d2")?.mpid)
+        let result = try alias(source, other, in: world)
+        if isApplied { world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: other))) }
+        #expect(world.login(["customerid": "anna", "device_application_stamp": "annas"])?.mpid == source)
+        let mallory = ["customerid": "mallory", "device_application_stamp": "mallorys"]
+        #expect(world.login(mallory, on: "d2")?.mpid == other)
+        #expect(erase(["customerid": "mallory"], in: world) == .pending)
+        #expect(gone(world) == [other])
+        #expect(world.identify(["customerid": "anna"])?.mpid == source)
+    }
+
+    /// S96: what was said of a known profile is said of the person.
+    @Test func aKnownSourceGoesWithWhomItWasAliasedInto() throws {
+        let world = world(.conversion)
+        let source = try #require(world.login(["customerid": "old"])?.mpid)
+        let person = try #require(world.login(["customerid": "new"], on: "d2")?.mpid)
+        _ = try alias(source, person, in: world)
+        #expect(erase(["customerid": "new"], in: world) == .pending)
+        #expect(gone(world) == [source, person])
     }
 
     /// S96: a link says that it is somebody else.

@@ -51,8 +51,10 @@ struct NaiveSyncModel {
     var devices: [DeviceID: Device] = [:]
     /// By id: source, destination.
     var aliases: [AliasID: [MPID]] = [:]
-    /// Source and destination of every alias that was accepted.
+    /// Source and destination of every alias that still says that both are one.
     var pairs: [[MPID]] = []
+    /// Who was nobody when the last command was over.
+    private var nobodies: Set<MPID> = []
     /// When they are applied.
     var times: [AliasID: Int64] = [:]
     /// What is told when they are applied, but for since when the destination counts then.
@@ -103,6 +105,13 @@ struct NaiveSyncModel {
                 $0.customer = nil
             }
         }
+    }
+
+    /// S96: of whoever was nobody and is somebody now, nothing said before counts.
+    mutating func growUp() {
+        let grown = people.filter { nobodies.contains($0.mpid) && isKnown($0) }.map(\.mpid)
+        pairs.removeAll { grown.contains($0[0]) }
+        nobodies = Set(people.filter { !isKnown($0) }.map(\.mpid))
     }
 
     // MARK: Deeds

@@ -122,6 +122,7 @@ import Testing
         let before = model
         defer {
             model.dropMarks()
+            model.growUp()
             model.turnOthers(since: before, now: now)
         }
         do throws(NaiveSyncModel.Refusal) {

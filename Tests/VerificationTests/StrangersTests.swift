@@ -24,12 +24,13 @@ private struct Neighbourhood: RandomSource {
     private let way: Way
     /// Whom a genuine login has found.
     private(set) var found: [String: MPID] = [:]
+    /// How often somebody went into whom another was aliased.
+    private(set) var joined = 0
     /// Where they have logged in.
     private var places: [String: Set<DeviceID>] = [:]
 
-    init(seed: UInt64) {
+    init(seed: UInt64, _ strategies: [SyncStrategy] = SyncStrategy.all.filter { $0 != .bestMatch }) {
         var random = SplitMix64(seed: seed)
-        let strategies = SyncStrategy.all.filter { $0 != .bestMatch }
         let strategy = strategies[Int(seed % UInt64(strategies.count))]
         let fields = VerificationSettings.SignedFields.allCases
         let field = fields[Int(seed / UInt64(strategies.count) % UInt64(fields.count))]
@@ -56,6 +57,7 @@ private struct Neighbourhood: RandomSource {
             services.settle()
             return "\(command)"
         }
+        if chance(4) { return leave() }
         if chance(8), way.proof == .authToken, shape.fields == .userId || shape.fields == .email {
             let (person, device) = (pick(Self.people), pick(Self.devices))
             logIn("mallory", on: device, alsoNaming(person, on: device))
@@ -65,6 +67,44 @@ private struct Neighbourhood: RandomSource {
         services.send(command, by: TwoServices.sdkKey)
         services.settle()
         return "\(command)"
+    }
+
+    /// A step of the shortest way to somebody else's end: joining devices, being somebody there, and going.
+    mutating func stepToTheEnd() -> String {
+        services.now += Int64.random(in: 1...2000, using: &random)
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0...2: return join(pick(["anna's", "berta's", "tablet"]), with: "mallory's")
+        case 3: return leave()
+        default:
+            let person = pick(Self.people)
+            logIn(person, on: DeviceID("\(person)'s"))
+            return "\(person) logs in at home"
+        }
+    }
+
+    /// The own account goes, as it may at any time; the next login makes a new one.
+    private mutating func leave() -> String {
+        guard let mpid = found.removeValue(forKey: "mallory") else { return "nothing happens" }
+        if services.sync.profiles.values.contains(where: { $0.mpid == mpid && !$0.aliasedFrom.isEmpty }) { joined += 1 }
+        services.send(.erase(EraseProfile(mpid: mpid)), by: TwoServices.backend)
+        services.settle()
+        return "mallory's account \(mpid) is erased"
+    }
+
+    /// Says that whoever uses one device is whoever uses another, which a key may where both are nobody yet.
+    private mutating func join(_ one: DeviceID, with other: DeviceID) -> String {
+        let users = [one, other].compactMap { device in
+            let request = SyncRequest(
+                deviceId: device, knownIdentities: ["device_application_stamp": .some(device.text)])
+            services.send(.move(.identify, request), by: TwoServices.sdkKey)
+            services.settle()
+            return services.sync.devices.values.first { $0.key.id == device }?.current
+        }
+        if users.count == 2 {
+            let alias = AliasUsers(sourceMPID: users[0], destinationMPID: users[1])
+            services.send(.alias(alias), by: TwoServices.sdkKey)
+        }
+        return "\(one) is joined with \(other)"
     }
 
     /// - Parameter login: how, if not as always.
@@ -148,7 +188,7 @@ private struct Neighbourhood: RandomSource {
             }
             return .modify(ModifyIdentities(mpid: mpid, changes: changes.sorted { $0.identityType < $1.identityType }))
         }
-        if chance(8), let source = mpids.randomElement(using: &random), let other = mpids.randomElement(using: &random)
+        if chance(12), let source = mpids.randomElement(using: &random), let other = mpids.randomElement(using: &random)
         {
             return .alias(AliasUsers(sourceMPID: source, destinationMPID: other))
         }
@@ -192,5 +232,20 @@ private struct Neighbourhood: RandomSource {
         }
         // A test in which nobody is anybody proves nothing.
         #expect(people > 65)
+    }
+
+    /// S96: whoever erases their own account takes nobody along.
+    @Test func nobodyGoesWithAnotherPerson() throws {
+        var joined = 0
+        let strategies = SyncStrategy.all.filter { $0.allowsAlias && $0.newLogin == .convertAnonymous }
+        try runSequences(40, until: { joined > 10 }) { seed in
+            var world = Neighbourhood(seed: seed, strategies)
+            for place in 0..<16 {
+                let step = world.stepToTheEnd()
+                try world.check("seed \(seed), step \(place), \(step)")
+            }
+            joined += world.joined
+        }
+        #expect(joined > 10)
     }
 }
