@@ -167,8 +167,12 @@ public enum AppsFile {
         var linking = AppSettings.Linking()
         guard let section else { return linking }
         linking.isEnabled = section.enabled ?? true
-        if let blocked = section.blockedExternalIds { linking.nobody = NobodyValues(Set(blocked)) }
-        if let words = section.blockedEmailNames { linking.nobody.emailWords.formUnion(words.map(\.asciiLowercased)) }
+        if let blocked = section.blockedExternalIds {
+            linking.nobody = NobodyValues(Set(blocked.map { IdentityValue($0) }))
+        }
+        if let words = section.blockedEmailNames {
+            linking.nobody.emailWords.formUnion(words.map { IdentityValue($0.asciiLowercased) })
+        }
         if let seconds = section.clockToleranceSeconds {
             guard (1...300).contains(seconds) else {
                 throw Problem("app \(app), linking, clockToleranceSeconds: is not between 1 and 300")

@@ -33,18 +33,19 @@ extension AppSettings {
 /// Values that name nobody: what upstream bugs, and devices whose owner does not want to be known, send for many people.
 /// Taken for an identity, one of them would make all these people one person (S49).
 public struct NobodyValues: Sendable, Hashable {
-    /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two.
-    public let words: Set<String>
+    /// The default words without regard to ASCII case, an app's own to the letter: it may well mean one of two. They are
+    /// compared byte by byte, as whatever names people.
+    private let words: Set<IdentityValue>
     private let ignoresCase: Bool
     private let longestWord: Int
     /// What stands before the `@` of e-mail addresses that are nobody's, in small letters.
     public var emailWords = Self.defaultEmailWords
 
     /// The words for e-mail addresses, unless the app has its own list.
-    public static let defaultEmailWords: Set<String> = ["null", "noreply"]
+    public static let defaultEmailWords: Set<IdentityValue> = ["null", "noreply"]
 
     /// The words that are refused unless the app has its own list.
-    public static let defaultWords: Set<String> = [
+    public static let defaultWords: Set<IdentityValue> = [
         "null", "nil", "none", "(null)", "<null>", "undefined", "unknown", "anonymous", "guest", "0", "-1",
         "[object Object]", "NaN",
     ]
@@ -56,18 +57,18 @@ public struct NobodyValues: Sendable, Hashable {
     private static let maskLengths = 16...64
 
     private init() {
-        self.init(Set(Self.defaultWords.map(\.asciiLowercased)), ignoresCase: true)
+        self.init(Set(Self.defaultWords.map { IdentityValue($0.text.asciiLowercased) }), ignoresCase: true)
     }
 
-    private init(_ words: Set<String>, ignoresCase: Bool) {
+    private init(_ words: Set<IdentityValue>, ignoresCase: Bool) {
         self.words = words
         self.ignoresCase = ignoresCase
-        longestWord = words.reduce(0) { max($0, $1.utf8.count) }
+        longestWord = words.reduce(0) { max($0, $1.text.utf8.count) }
     }
 
     /// S50.
     /// - Parameter words: in place of the default ones.
-    public init(_ words: Set<String>) {
+    public init(_ words: Set<IdentityValue>) {
         self.init(words, ignoresCase: false)
     }
 
@@ -80,7 +81,7 @@ public struct NobodyValues: Sendable, Hashable {
         guard !contains(email) else { return true }
         // Not of characters: a mark behind the `@` makes another one of it.
         guard let at = email.utf8.firstIndex(of: UInt8(ascii: "@")) else { return false }
-        return Self.visible(of: email[..<at]).map { emailWords.contains(String($0).asciiLowercased) } ?? true
+        return Self.visible(of: email[..<at]).map { emailWords.contains(IdentityValue(String($0).asciiLowercased)) } ?? true
     }
 
     /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
@@ -90,7 +91,7 @@ public struct NobodyValues: Sendable, Hashable {
         guard !Self.isMask(bytes) else { return true }
         guard bytes.count <= longestWord else { return false }
         let word = String(Substring(bytes))
-        return words.contains(ignoresCase ? word.asciiLowercased : word)
+        return words.contains(IdentityValue(ignoresCase ? word.asciiLowercased : word))
     }
 
     /// Without what nobody sees around it; `nil` when nothing is left.

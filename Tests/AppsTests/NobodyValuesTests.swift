@@ -25,6 +25,17 @@ import Testing
         #expect(own.contains("0000"), "what is no value at all stays none")
     }
 
+    /// S50: to the byte. For Swift both spellings are one text, for a database they are two people's.
+    @Test func anAppsOwnWordsAreSpelledExactly() {
+        let (composed, decomposed) = ("ren\u{E9}", "rene\u{301}")
+        for (word, other) in [(composed, decomposed), (decomposed, composed)] {
+            let own = NobodyValues([IdentityValue(word)])
+            #expect(own.contains(word) && !own.contains(other))
+        }
+        let both = NobodyValues([IdentityValue(composed), IdentityValue(decomposed)])
+        #expect(both.contains(composed) && both.contains(decomposed))
+    }
+
     /// Other alphabets' capitals are other people: the Kelvin sign is no k.
     @Test func foldingIsOfASCIIOnly() {
         #expect("MiKe@Corp.COM".asciiLowercased == "mike@corp.com")

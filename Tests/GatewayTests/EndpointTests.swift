@@ -17,6 +17,8 @@ import WireJSON
 
     @Test(arguments: [
         ("/v2/users/a/link", "POST /v2/users/{install_id}/link a"),
+        // A byte order mark is a letter of the id, as any other.
+        ("/v2/users/%EF%BB%BFa/link", "POST /v2/users/{install_id}/link \u{FEFF}a"),
         ("/v2/users/a%2Fb%20c/link", "POST /v2/users/{install_id}/link a/b c"),
         ("/users/auth-code", "POST /users/auth-code "),
         ("/users/5a18fc4b0962209e0000000d", "DELETE /users/{user_id} 5a18fc4b0962209e0000000d"),
@@ -42,7 +44,8 @@ import WireJSON
     @Test(arguments: [
         "", "/", "//", "/v1", "/v1/", "/v1/identify/", "//v1/identify", "/V1/identify", "/v1/Identify", "/v1/other",
         "/users", "/users/", "/users/a%2Fb", "/users/a/b", "/v2/users//link", "/v2/users/a/unlink",
-        "/v2/users/%zz/link", "/v2/users/%ff/link", "/v1/identity/k/ALIAS", "/identity/identity/v1/login", "/identity",
+        "/v2/users/%zz/link", "/v2/users/%ff/link", "/v2/users/%4/link", "/v2/users/a%/link", "/v2/users/%+4/link",
+        "/v1/identity/k/ALIAS", "/identity/identity/v1/login", "/identity",
         "/webevents/", "/sdk/v1/installs", "/sdk/v2/users", "v1/identify", "/openapi.json/x",
         "/v1/verification/modify", "/v4/JS/k/events", "/v1/JS/k/other",
     ])

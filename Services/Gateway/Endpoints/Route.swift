@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
-
 /// The path of an endpoint: fixed words, and ids in braces.
 ///
 /// Ids are percent-encoded, `{plain}` ones never are. A word has one spelling, so that rules of a proxy about paths mean
@@ -20,7 +18,7 @@ struct PathTemplate: Sendable {
             switch self {
             case .words: nil
             case .id(isPlain: true): text.contains("%") ? nil : String(text)
-            case .id(isPlain: false): text.removingPercentEncoding.flatMap { $0.isEmpty ? nil : $0 }
+            case .id(isPlain: false): text.percentDecoded.flatMap { $0.isEmpty ? nil : $0 }
             }
         }
     }
@@ -94,5 +92,32 @@ struct Route: Sendable {
             id = found.first?.path.parts[place].id(text) ?? id
         }
         return found.map { Route(endpoint: $0, id: id) }
+    }
+}
+
+extension Substring {
+    /// Foundation drops a byte order mark that stands first, which makes one id of two.
+    /// - Returns: `nil` when a `%` does not begin an encoded byte, or the bytes are no UTF-8.
+    fileprivate var percentDecoded: String? {
+        guard utf8.contains(UInt8(ascii: "%")) else { return String(self) }
+        var bytes: [UInt8] = []
+        var rest = utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(\.hexDigit), let low = rest.popFirst().flatMap(\.hexDigit) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var hexDigit: UInt8? {
+        Character(Unicode.Scalar(self)).hexDigitValue.flatMap { UInt8(exactly: $0) }
     }
 }
