@@ -56,18 +56,15 @@ extension SyncDecider {
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return begin(
-            named, .erase, persons: named.profiles.flatMap { self.persons($0, persons) }, customerIDs: [],
+            named, .erase, persons: named.profiles.flatMap { self.persons($0, persons) },
             users: persons == .none ? [] : named.profiles.compactMap(\.mark?.userID))
     }
 
-    /// The link service asks for it, so it needs not be asked to do its part. Whoever it does not find here may still
-    /// have a session (S95).
+    /// The link service asks for it, so it needs not be asked to do its part (S95).
     func forget(_ command: ForgetProfiles) -> Decision {
         if let waiting = stillWaiting { return waiting }
         return begin(
-            forgotten(command), .forget, persons: [],
-            customerIDs: command.externalId.map { [IdentityValue($0.text)] } ?? [],
-            users: command.userId.map { [$0] } ?? [])
+            forgotten(command), .forget, persons: [], users: command.userId.map { [$0] } ?? [])
     }
 
     /// S97.
@@ -112,8 +109,7 @@ extension SyncDecider {
     ///   - persons: those whom the link service is to forget.
     ///   - users: those of the link service who are gone, whatever is read of them later (S58).
     private func begin(
-        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], customerIDs: [IdentityValue],
-        users: [UserID]
+        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], users: [UserID]
     ) -> Decision {
         let profiles = (named.profiles + aliasSources(of: named)).sorted { $0.mpid < $1.mpid }
         let mpids = profiles.map(\.mpid)
@@ -135,10 +131,7 @@ extension SyncDecider {
         var decision = draft.decision(.pending(nil))
         decision.changes += aliases.map { .aliasDone($0.key) }
         decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
-        let sessions = ForgetSessions(
-            mpids: mpids, userIds: Self.distinct(customerIDs + Self.values(of: .customerID, profiles)),
-            emails: Self.distinct(Self.values(of: .email, profiles)))
-        let commands: [any CommandMessage] = [sessions] + persons
+        let commands: [any CommandMessage] = [ForgetSessions(mpids: mpids)] + persons
         decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
         let counts = ErasureCertificate.Counts.Sync(
             profiles: gone.count, identities: gone.map(\.identities.count).reduce(0, +), devices: devices,
@@ -204,14 +197,6 @@ extension SyncDecider {
             count += 1
         }
         return count
-    }
-
-    private static func values(of type: IdentityType, _ profiles: [Profile]) -> [IdentityValue] {
-        profiles.flatMap { $0.values(of: type).map(\.value) }
-    }
-
-    private static func distinct(_ values: [IdentityValue]) -> [IdentityValue] {
-        Set(values).sorted()
     }
 
     /// One of the others has done its part, or cannot.

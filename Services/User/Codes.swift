@@ -20,13 +20,18 @@ public struct AuthCode: Sendable, Hashable {
     public var digest: CodeDigest
     public var app: AppID
     public var externalID: ExternalID
+    /// When it was asked for. An erasure of its user ends what was asked before (U35).
+    public var moment: Timestamp
     public var expires: Timestamp
     public var use: Use
 
-    public init(digest: CodeDigest, app: AppID, externalID: ExternalID, expires: Timestamp, use: Use = .none) {
+    public init(
+        digest: CodeDigest, app: AppID, externalID: ExternalID, moment: Timestamp, expires: Timestamp, use: Use = .none
+    ) {
         self.digest = digest
         self.app = app
         self.externalID = externalID
+        self.moment = moment
         self.expires = expires
         self.use = use
     }
@@ -67,6 +72,7 @@ extension UserDecider {
         }
         let code = AuthCode(
             digest: CodeDigest(of: text), app: app.id, externalID: request.externalId,
+            moment: Timestamp(milliseconds: context.moment.milliseconds),
             expires: Timestamp(milliseconds: now.milliseconds + app.sdk.authCodeLifetime))
         let event = AuthCodeIssued(externalId: request.externalId, expiresAt: code.expires)
         return Decision(.succeeded(result(text, code)), changes: [.code(code)], events: [event])

@@ -11,7 +11,9 @@ extension UserDecider {
         let named = command.installIds.compactMap { install($0) }.filter { mayBeHers($0, command) }
         let known = state.installs(app.id, of: command.userId)
         let installs = Set(known + named).sorted { $0.key < $1.key }
-        let codes = command.externalId.map { state.codes(app.id, $0) } ?? []
+        let codes = (command.externalId.map { state.codes(app.id, $0) } ?? []).filter { code in
+            command.erasedAt.map { code.moment <= $0 } ?? true
+        }
         var decision = Decision(
             .succeeded(
                 ErasureCertificate(
@@ -25,7 +27,7 @@ extension UserDecider {
             decision.events += closed.events
             decision.settlements += closed.settlements
         }
-        decision.changes += codes.map { .removeCode($0) }
+        decision.changes += codes.map { .removeCode($0.digest) }
         decision.changes.append(.user(id: command.userId, isErased: true))  // U36
         if !state.isErased(command.userId) { decision.events.append(UserForgotten(userId: command.userId)) }
         return decision

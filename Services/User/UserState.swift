@@ -57,15 +57,13 @@ public struct UserState: ServiceState, Sendable {
     func code(_ digest: CodeDigest) -> AuthCode? { codes[digest] }
 
     /// The codes of the external id, in the order of their digests.
-    func codes(_ app: AppID, _ externalID: ExternalID) -> [CodeDigest] {
-        (codesOf[Scoped(app: app, id: externalID)] ?? []).sorted()
+    func codes(_ app: AppID, _ externalID: ExternalID) -> [AuthCode] {
+        (codesOf[Scoped(app: app, id: externalID)] ?? []).sorted().compactMap { codes[$0] }
     }
 
     /// How many codes of the external id can still be redeemed.
     func outstandingCodes(_ app: AppID, _ externalID: ExternalID, now: Timestamp) -> Int {
-        (codesOf[Scoped(app: app, id: externalID)] ?? []).count { digest in
-            codes[digest]?.refusal(app: app, now: now) == nil
-        }
+        codes(app, externalID).count { $0.refusal(app: app, now: now) == nil }
     }
 
     func isErased(_ userID: UserID) -> Bool { erased.contains(userID) }
@@ -143,7 +141,10 @@ public struct UserStore {
                 "CREATE INDEX auth_codes_of_external_id ON auth_codes (app, external_key)",
                 "CREATE INDEX auth_codes_expiring ON auth_codes (expires_at)",
                 "CREATE TABLE users (user_id TEXT NOT NULL PRIMARY KEY, is_erased BIGINT NOT NULL)",
-            ])
+            ]),
+        Migration(
+            number: 101, name: "moments of codes",
+            statements: ["ALTER TABLE auth_codes ADD COLUMN moment BIGINT NOT NULL DEFAULT 0"]),
     ]
 
     let transaction: any SQLTransaction
@@ -239,7 +240,8 @@ extension Installation: SQLKeyedRecord {
 extension AuthCode: SQLKeyedRecord {
     public static let table = SQLTable<AuthCode>("auth_codes")
     public static var blank: AuthCode {
-        AuthCode(digest: CodeDigest(bytes: []), app: "", externalID: "", expires: Timestamp(milliseconds: 0))
+        let never = Timestamp(milliseconds: 0)
+        return AuthCode(digest: CodeDigest(bytes: []), app: "", externalID: "", moment: never, expires: never)
     }
 
     public var key: CodeDigest { digest }
@@ -249,6 +251,7 @@ extension AuthCode: SQLKeyedRecord {
         try columns.column("app", &app, .fixed)
         try columns.column("external_id", &externalID, .fixed)
         try columns.written("external_key", TextDigest(of: externalID.text), .fixed)
+        try columns.column("moment", &moment, .fixed)
         try columns.column("expires_at", &expires, .fixed)
         var (kind, install): (String, InstallID?) =
             switch use {

@@ -58,8 +58,6 @@ extension LoginSaga: SQLKeyedRecord {
         try columns.column("key_id", &result.keyId)
         try columns.column("anonymous_reason", &result.anonymousReason)
         try columns.standing(&standing, keyID: result.keyId)
-        try columns.column("user_digest", &userID)
-        try columns.column("email_digest", &email)
     }
 }
 

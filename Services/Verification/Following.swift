@@ -47,10 +47,9 @@ extension VerificationDecider {
     }
 
     /// Whether the sync service has yet to answer logins or logouts of the device.
-    /// - Parameter ended: those that end with this decision.
-    func isBusy(_ deviceID: DeviceID, but ended: [LoginSaga] = []) -> Bool {
-        let forwards = Set(ended.map(\.forwardID))
-        return !state.sagas(app: context.app.id) { $0.deviceID == deviceID && !forwards.contains($0.forwardID) }.isEmpty
+    /// - Parameter ended: the one that ends with this decision.
+    func isBusy(_ deviceID: DeviceID, but ended: LoginSaga? = nil) -> Bool {
+        !state.sagas(app: context.app.id) { $0.deviceID == deviceID && $0.forwardID != ended?.forwardID }.isEmpty
     }
 }
 

@@ -25,13 +25,10 @@ public struct LoginSaga: Sendable, Hashable {
     public var result: VerificationResult
     /// What the session will rest on; of a login.
     public var standing: Standing?
-    /// Whom the login is about, so that it ends with them when they are erased. Digests, see ``PersonDigest``.
-    public var userID: PersonDigest?
-    public var email: PersonDigest?
 
     public init(
         forwardID: CommandID, command: CommandKey, deviceID: DeviceID, kind: Kind, number: Int64,
-        result: VerificationResult, standing: Standing? = nil, userID: PersonDigest? = nil, email: PersonDigest? = nil
+        result: VerificationResult, standing: Standing? = nil
     ) {
         self.forwardID = forwardID
         self.command = command
@@ -40,17 +37,5 @@ public struct LoginSaga: Sendable, Hashable {
         self.number = number
         self.result = result
         self.standing = standing
-        self.userID = userID
-        self.email = email
-    }
-}
-
-/// The digest of an identifier, as the sync service compares it: enough to find a login that is on its way, and no clear
-/// text in the table (V55).
-public typealias PersonDigest = TextDigest
-
-extension PersonDigest {
-    init(of value: String, _ type: IdentityType, _ settings: SyncSettings) {
-        self.init(of: settings.foldedIdentities.contains(type) ? value.asciiLowercased : value)
     }
 }

@@ -99,9 +99,7 @@ extension VerificationDecider {
         let result = VerificationResult(state: standing.state, mayFileIssues: true, keyId: standing.keyID)
         let saga = LoginSaga(
             forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .login,
-            number: session.number, result: result, standing: standing,
-            userID: identifiers.userID.map { PersonDigest(of: $0, .customerID, context.app.sync) },
-            email: identifiers.email.map { PersonDigest(of: $0, .email, context.app.sync) })
+            number: session.number, result: result, standing: standing)
         return (saga, Forward(id: saga.forwardID, command: LogInUser(request), expiry: context.expiry))
     }
 
@@ -150,12 +148,19 @@ extension VerificationDecider {
             end = .rejected(error)
         }
         if var session {
-            if !isBusy(saga.deviceID, but: [saga]) { decision.events += session.followHeard() }
+            if !isBusy(saga.deviceID, but: saga) { decision.events += session.followHeard() }
             // Also as it was: whoever decides at the same time what to make of an event of the device meets this here.
             decision.changes.append(.session(session))
         }
         decision.settlements = [Settlement(saga.command, end)]
         return decision
+    }
+
+    /// Whether the sync service has yet to answer a login that the device sent after this.
+    private func hasLater(than saga: LoginSaga) -> Bool {
+        !state.sagas(app: context.app.id) {
+            $0.deviceID == saga.deviceID && $0.kind == .login && $0.number > saga.number
+        }.isEmpty
     }
 
     static let erased = Rejection(.profileErased, "The user was erased while the login was on its way.")
@@ -177,12 +182,13 @@ extension VerificationDecider {
         result.mpid = isErased || saga.kind == .anonymous && user.isKnown ? nil : mpid
         var refusal: Rejection?
         switch saga.kind {
-        case .logout: if !isLate { decision.events = session.logOut(number: saga.number) }
+        case .logout:
+            if !isLate { decision.events = session.logOut(number: saga.number, hasLater: hasLater(than: saga)) }
         case .anonymous: if user.isKnown, !isLate { session.hasLogin = true }
         case .login where !user.isKnown:
             // V74
             result = VerificationResult(state: .anonymous, mayFileIssues: true, mpid: mpid)
-            if !isLate { decision.events = session.logOut(number: saga.number) }
+            if !isLate { decision.events = session.logOut(number: saga.number, hasLater: hasLater(than: saga)) }
         case .login:
             var standing = saga.standing
             // What vouched may have gone in the meantime.

@@ -78,12 +78,11 @@ extension Session {
     }
 
     /// The sync service has done logout `number`: the one who was there is gone (V33).
-    mutating func logOut(number: Int64) -> [any EventMessage] {
+    /// - Parameter hasLater: a later login is on its way: the next logout has to be forwarded again.
+    mutating func logOut(number: Int64, hasLater: Bool) -> [any EventMessage] {
         guard number > moved else { return [] }
         let (before, isFirst) = (self, shown == 0)
-        (mpid, moved) = (nil, number)
-        // With a later login on its way, or already there, the next logout has to be forwarded again.
-        if number == self.number { hasLogin = false }
+        (mpid, moved, hasLogin) = (nil, number, hasLater)
         if number > shown { (state, mayFileIssues, standing, shown) = (.anonymous, true, nil, number) }
         guard isFirst || before.mpid != nil || before.state != state else { return [] }
         return [

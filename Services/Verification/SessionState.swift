@@ -94,7 +94,7 @@ public struct SessionState: ServiceState, Sendable {
     }
 }
 
-/// The verification service's tables. Runs inside the batch's transaction; every question is one round trip, whatever
+/// The verification service's tables, which tell of nobody who they are (V55). Runs inside the batch's transaction; every question is one round trip, whatever
 /// the size of the batch.
 public struct VerificationStore {
     public static let migrations = [
@@ -162,6 +162,12 @@ public struct VerificationStore {
                 "ALTER TABLE sessions ADD COLUMN heard_mpid BIGINT",
                 "ALTER TABLE sessions ADD COLUMN heard_user TEXT",
             ]),
+        Migration(
+            number: 105, name: "logins on their way tell nothing of who",
+            statements: [
+                "DROP INDEX login_sagas_of_user", "DROP INDEX login_sagas_of_email",
+                "ALTER TABLE login_sagas DROP COLUMN user_digest", "ALTER TABLE login_sagas DROP COLUMN email_digest",
+            ]),
     ]
 
     let transaction: any SQLTransaction
@@ -181,14 +187,6 @@ public struct VerificationStore {
 
     func sagas(of devices: Set<Session.Key>) throws -> [LoginSaga] {
         try LoginSaga.table.find("app = $1 AND device_id = $2", devices, in: transaction)
-    }
-
-    func sagas(userIDs: [PersonDigest], emails: [PersonDigest], app: AppID) throws -> [LoginSaga] {
-        func found(_ column: String, _ digests: [PersonDigest]) throws -> [LoginSaga] {
-            try LoginSaga.table.find(
-                "app = $1 AND \(column) = $2", digests.map { Scoped(app: app, id: $0) }, in: transaction)
-        }
-        return try found("user_digest", userIDs) + found("email_digest", emails)
     }
 
     func erased(among people: Set<Scoped<MPID>>) throws -> [Scoped<MPID>] {

@@ -36,6 +36,11 @@ public enum VerificationCommand: Sendable {
         if case .synced(let answer) = self { answer.forward } else { nil }
     }
 
+    /// Whether it says that nobody is on the device now.
+    var mayLogOut: Bool {
+        if case .synced(let answer) = self, case .found(let user) = answer.outcome { !user.isKnown } else { false }
+    }
+
     /// The users that it may bring or that it erases.
     var mpids: [MPID] {
         switch self {

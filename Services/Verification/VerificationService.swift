@@ -49,15 +49,16 @@ public struct VerificationService: CommandService {
         for (command, context) in commands {
             if let id = command.deviceID { devices.insert(.init(app: context.app.id, id: id)) }
             if case .moved(let id, _) = command { busy.insert(.init(app: context.app.id, id: id)) }
+            if let saga = command.answeredForward.flatMap({ state.saga(app: context.app.id, forwardID: $0) }),
+                command.mayLogOut
+            {
+                busy.insert(.init(app: context.app.id, id: saga.deviceID))
+            }
             people.formUnion(command.mpids.map { .init(app: context.app.id, id: $0) })
             guard case .forget(let forget) = command else { continue }
             mayForget = true
             let app = context.app.id
             state.load(try store.sessions(of: forget.mpids, app: app))
-            state.load(
-                try store.sagas(
-                    userIDs: forget.userIds.map { PersonDigest(of: $0.text, .customerID, context.app.sync) },
-                    emails: forget.emails.map { PersonDigest(of: $0.text, .email, context.app.sync) }, app: app))
         }
         devices.formUnion(
             state.sagas.values.map { Session.Key(app: $0.command.app, id: $0.deviceID) })

@@ -31,7 +31,7 @@ extension GoldenTests {
                 erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message(
             "command-verification-forget",
-            ForgetSessions(mpids: [mpid(-7), mpid(1)], userIds: ["anna"], emails: ["a@b.io"])),
+            ForgetSessions(mpids: [mpid(-7), mpid(1)])),
         message("event-user-activated", UserActivated(installId: "i1", userId: "u1")),
         message("event-user-erased", UserForgotten(userId: "u1")),
         message("event-sync-profile-erased", ProfileErased(mpid: mpid(-7), cause: .erase)),
@@ -83,12 +83,6 @@ extension ValidationTests {
             ForgetUser(userId: "u", externalId: ExternalID($0))
         },
         Place(name: "userForget.installIds") { ForgetUser(userId: "u", installIds: ["i", InstallID($0)]) },
-        Place(name: "verificationForget.userIds", isIdentityValue: true) {
-            ForgetSessions(mpids: [], userIds: [IdentityValue($0)], emails: [])
-        },
-        Place(name: "verificationForget.emails", isIdentityValue: true) {
-            ForgetSessions(mpids: [], userIds: [], emails: [IdentityValue($0)])
-        },
     ]
 }
 

@@ -33,7 +33,7 @@ from test_erasure import KEPT, tables, text
 STORES = Path(__file__).parent / "stores"
 # Named after the newest of the migrations that all services share, oldest first. The newest one is today's.
 WITH_JOURNAL = ("sagas", "forwards")
-VERSIONS = (*WITH_JOURNAL, "dry-runs", "foldings")
+VERSIONS = (*WITH_JOURNAL, "dry-runs", "foldings", "moments")
 ENGINES = ("sqlite", "postgresql")
 # A store stays as it is however old it is.
 SETTINGS = {"JOURNAL_RETENTION_HOURS": "87600", "ALIAS_DELAY": "0"}

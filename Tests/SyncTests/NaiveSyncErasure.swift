@@ -71,7 +71,7 @@ extension NaiveSyncModel {
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             return isCustomer && person.first <= end
         }
-        askOthers(found, .none, command.externalId, at: context.now)
+        askOthers(found, .none, at: context.now)
         let users = command.userId.map { [$0] } ?? []
         erase(found, named: customer.map { [$0] } ?? [], users: users, isWhole: false, context)
         gone.formUnion(users)
@@ -153,20 +153,10 @@ extension NaiveSyncModel {
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
     private mutating func askOthers(
-        _ named: [Person], _ which: EraseProfile.Persons, _ externalID: ExternalID? = nil,
-        at now: Timestamp
+        _ named: [Person], _ which: EraseProfile.Persons, at now: Timestamp
     ) {
         let people = named + companions(of: named)
-        func values(_ type: IdentityType, _ more: [String] = []) -> [IdentityValue] {
-            let own = people.flatMap(\.ids).filter { $0.type == type }.map(\.value.text)
-            return Set(own + more).map { IdentityValue($0) }.sorted()
-        }
-        deeds.asked = [
-            AnyHashable(
-                ForgetSessions(
-                    mpids: people.map(\.mpid).sorted(),
-                    userIds: values(.customerID, externalID.map { [$0.text] } ?? []), emails: values(.email)))
-        ]
+        deeds.asked = [AnyHashable(ForgetSessions(mpids: people.map(\.mpid).sorted()))]
         guard which != .none else { return }
         for person in named.sorted(by: { $0.mpid < $1.mpid }) {
             let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }

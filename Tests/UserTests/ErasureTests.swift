@@ -110,6 +110,17 @@ import Testing
         #expect(after.outstandingCodes("demo", "bert", now: Fixture.start) == 1)
     }
 
+    /// U35. Whoever asked for a code after the erasure is another person.
+    @Test func aCodeThatWasAskedForLaterStays() {
+        let erasedAt = Timestamp(milliseconds: Fixture.start.milliseconds - 1)
+        var earlier = Fixture.code("earlier")
+        earlier.moment = erasedAt
+        let state = UserState(codes: [earlier, Fixture.code("later")])
+        let command = ForgetUser(userId: Fixture.userID, externalId: "anna", installIds: [], erasedAt: erasedAt)
+        let after = state.after(UserDecider.decide(.forget(command), state, Fixture.context(id: "forget")))
+        #expect(Array(after.codes.keys) == [CodeDigest(of: "later")])
+    }
+
     @Test func forgettingAgainTellsNobody() throws {
         let state = UserState(erased: [Fixture.userID])
         let decision = forget(state)

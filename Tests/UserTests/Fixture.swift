@@ -38,7 +38,7 @@ enum Fixture {
 
     static func code(_ text: String, _ externalID: ExternalID = "anna", use: AuthCode.Use = .none) -> AuthCode {
         AuthCode(
-            digest: CodeDigest(of: text), app: "demo", externalID: externalID,
+            digest: CodeDigest(of: text), app: "demo", externalID: externalID, moment: start,
             expires: Timestamp(milliseconds: start.milliseconds + 10 * minute), use: use)
     }
 

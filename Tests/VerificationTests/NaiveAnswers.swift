@@ -73,8 +73,11 @@ extension NaiveSessions {
         if begun.turn.kind == .logout || !user.isKnown {
             if !isOvertaken {
                 devices[begun.device]?.turns.append(Turn(number: begun.turn.number, kind: .logout))
-                // Nothing came after it.
-                if before.sent == begun.turn.number { devices[begun.device]?.hasLogin = false }
+                // Whoever is still to be logged in keeps it; a refused login asked nobody.
+                let coming = waiting.values.contains {
+                    $0.device == begun.device && $0.turn.kind == .login && $0.turn.number > begun.turn.number
+                }
+                devices[begun.device]?.hasLogin = coming
                 if before.turns.isEmpty || before.user != nil || before.state != device(id).state {
                     tell(id, .logout, nil, before.user)
                 }
@@ -115,19 +118,6 @@ extension NaiveSessions {
 
     mutating func forget(_ command: ForgetSessions) -> Answer {
         let app = context.app.id
-        let isFolded = context.app.sync.foldedIdentities.contains(.email)
-        func folded(_ email: String) -> String { isFolded ? email.lowercased() : email }
-        let userIDs = command.userIds.map(\.text)
-        let emails = command.emails.map { folded($0.text) }
-        var left: Set<Session.Key> = []
-        for (id, begun) in waiting where begun.command.app == app {
-            guard
-                begun.userID.map(userIDs.contains) == true || begun.email.map({ emails.contains(folded($0)) }) == true
-            else { continue }
-            waiting[id] = nil
-            left.insert(begun.device)
-            settled[begun.command] = .rejected(.profileErased, with: nil)
-        }
         let isBusy = Set(waiting.values.map(\.device))
         let gone = devices.filter { $0.key.app == app && $0.value.user.map(command.mpids.contains) == true }
         for (key, device) in gone.sorted(by: { $0.key < $1.key }) {
@@ -143,7 +133,6 @@ extension NaiveSessions {
             }
             tell(key.id, .ended, .erased, device.user)
         }
-        for key in left.sorted() { catchUp(key) }
         if !command.mpids.isEmpty {
             erased.formUnion(command.mpids.map { Scoped(app: app, id: $0) })
             told.append(SessionsErased(mpids: command.mpids))

@@ -66,8 +66,7 @@ extension NaiveSessions {
                 name: name, clearAnonymousUser: settings.clearAnonymousUserOnLogin ? true : nil)
             forward(
                 request,
-                Waiting(
-                    command: context.command, device: self.key(login.device), turn: turn, userID: id, email: email))
+                Waiting(command: context.command, device: self.key(login.device), turn: turn))
             return .pending
         }
     }

@@ -69,8 +69,6 @@ struct NaiveSessions {
         /// What it becomes when the sync service has done it.
         var turn: Turn
         var reason: AnonymousReason?
-        var userID: String?
-        var email: String?
     }
 
     struct Sent: Hashable {

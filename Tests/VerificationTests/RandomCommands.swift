@@ -199,15 +199,10 @@ struct RandomCommands: RandomSource {
 
     private mutating func forget(_ user: String, _ app: AppID) -> VerificationCommand {
         if chance(3) {
-            return .forget(ForgetSessions(mpids: [Self.nobody].compactMap(\.self), userIds: [], emails: []))
+            return .forget(ForgetSessions(mpids: [Self.nobody].compactMap(\.self)))
         }
         defer { lives["\(app) \(user)", default: 0] += 1 }
-        return .forget(
-            ForgetSessions(
-                mpids: chance(95) ? [MPID(mpid(user, app))].compactMap(\.self) : [],
-                userIds: (chance(50) ? [user] : []).map(IdentityValue.init(_:)),
-                emails: (chance(50) ? ["\(chance(50) ? user : user.capitalized)@x.io"] : []).map(IdentityValue.init(_:))
-            ))
+        return .forget(ForgetSessions(mpids: chance(95) ? [MPID(mpid(user, app))].compactMap(\.self) : []))
     }
 
     /// Remembers what has to be answered.

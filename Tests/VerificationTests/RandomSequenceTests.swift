@@ -167,9 +167,7 @@ import WireJSON
             LoginSaga(
                 forwardID: "f1", command: CommandKey(app: "demo", source: "s'", id: "i\""), deviceID: "d", kind: .login,
                 number: 3, result: VerificationResult(state: .verified, mayFileIssues: true, keyId: "k1"),
-                standing: Standing(.unknown, keyID: "k1", since: Fixture.now),
-                userID: PersonDigest(of: "anna", .customerID, SyncSettings()),
-                email: PersonDigest(of: "A@b.io", .email, SyncSettings())),
+                standing: Standing(.unknown, keyID: "k1", since: Fixture.now)),
             LoginSaga(
                 forwardID: "f2", command: CommandKey(app: "demo", source: "s", id: "j"), deviceID: "d", kind: .logout,
                 number: 4,

@@ -83,14 +83,8 @@ struct World {
         decide(.review(ReviewSession(deviceId: device)))
     }
 
-    mutating func forget(
-        _ mpids: Int64..., userIDs: [String] = [], emails: [String] = []
-    ) -> VerificationDecider.Decision {
-        decide(
-            .forget(
-                ForgetSessions(
-                    mpids: mpids.compactMap { MPID($0) }, userIds: userIDs.map(IdentityValue.init(_:)),
-                    emails: emails.map(IdentityValue.init(_:)))))
+    mutating func forget(_ mpids: Int64...) -> VerificationDecider.Decision {
+        decide(.forget(ForgetSessions(mpids: mpids.compactMap { MPID($0) })))
     }
 
     func session(_ device: DeviceID = "d") -> Session? { state.session(app: "support", deviceID: device) }

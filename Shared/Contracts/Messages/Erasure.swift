@@ -151,30 +151,17 @@ public struct ForgetUser: CommandMessage {
     }
 }
 
-/// The sync service erased profiles: sessions and half-done logins with any of these go. Result:
-/// ``ErasureCertificate``.
+/// The sync service erased profiles: their sessions go. Result: ``ErasureCertificate``.
 public struct ForgetSessions: CommandMessage {
     public static let type = "identity.verification.forget.v1"
     public static let scope = Scope.internal
     public var mpids: [MPID]
-    /// The profiles' customer ids.
-    public var userIds: [IdentityValue]
-    public var emails: [IdentityValue]
 
-    public init(mpids: [MPID], userIds: [IdentityValue], emails: [IdentityValue]) {
-        self.mpids = mpids
-        self.userIds = userIds
-        self.emails = emails
-    }
+    public init(mpids: [MPID]) { self.mpids = mpids }
 
-    public var partitionSubject: String {
-        mpids.first?.description ?? userIds.first?.text ?? emails.first?.text ?? "nobody"
-    }
+    public var partitionSubject: String { mpids.first?.description ?? "nobody" }
 
-    public func validate() throws(Rejection) {
-        for (index, value) in userIds.enumerated() { try Validation.identityValue(value, "userIds[\(index)]") }
-        for (index, value) in emails.enumerated() { try Validation.identityValue(value, "emails[\(index)]") }
-    }
+    public func validate() throws(Rejection) {}
 }
 
 /// Why `sync.erase-profile` erased nobody: what comes with `AMBIGUOUS_IDENTITY` and `NOT_FOUND_ERROR`.

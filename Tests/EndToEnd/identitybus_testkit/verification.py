@@ -182,11 +182,10 @@ def get_session(device: str, app: str = "enforced") -> Command:
     return Command("verification.get-session", {"deviceId": device}, device, app=app, signer=f"{app}-backend")
 
 
-def forget(mpids: list[str], user_ids: list[str] = [], emails: list[str] = [], app: str = "enforced") -> Command:
+def forget(mpids: list[str], app: str = "enforced") -> Command:
     """As the sync service sends it when it erases profiles."""
-    data = {"mpids": mpids, "userIds": user_ids, "emails": emails}
-    subject = (mpids or user_ids or emails or ["nobody"])[0]
-    return Command("verification.forget", data, subject, app=app, signer="internal")
+    return Command(
+        "verification.forget", {"mpids": mpids}, (mpids or ["nobody"])[0], app=app, signer="internal")
 
 
 def usage(app: str = "enforced") -> Command:
