@@ -81,7 +81,8 @@ public struct NobodyValues: Sendable, Hashable {
         guard !contains(email) else { return true }
         // Not of characters: a mark behind the `@` makes another one of it.
         guard let at = email.utf8.firstIndex(of: UInt8(ascii: "@")) else { return false }
-        return Self.visible(of: email[..<at]).map { emailWords.contains(IdentityValue(String($0).asciiLowercased)) } ?? true
+        return Self.visible(of: email[..<at]).map { emailWords.contains(IdentityValue(String($0).asciiLowercased)) }
+            ?? true
     }
 
     /// Whether the value is blank, one of the words, only dashes and zeros, or, as advertising ids without consent are,
