@@ -115,23 +115,23 @@ struct HealthResponder: HTTPResponder {
     let metrics: @Sendable () -> String
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
-        let path = request.uri.path
-        guard Self.paths.contains(path) else { return Self.json(.notFound, Self.refusal("not found")) }
-        guard request.method == .get || request.method == .head else {
-            var response = Self.json(.methodNotAllowed, Self.refusal("method not allowed"))
-            response.headers[.allow] = "GET, HEAD"
-            return response
-        }
+        let isRead = request.method == .get || request.method == .head
         let response =
-            switch path {
+            switch request.uri.path {
+            case "/livez" where !isRead, "/readyz" where !isRead, "/metrics" where !isRead: Self.notAllowed
             case "/livez": Self.probe(health().live)
             case "/readyz": Self.probe(health().ready)
-            default: Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
+            case "/metrics": Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
+            default: Self.json(.notFound, Self.refusal("not found"))
             }
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    private static let paths: Set = ["/livez", "/readyz", "/metrics"]
+    private static var notAllowed: Response {
+        var response = json(.methodNotAllowed, refusal("method not allowed"))
+        response.headers[.allow] = "GET, HEAD"
+        return response
+    }
 
     private static func probe(_ checks: [HealthCheck]) -> Response {
         let ok = checks.allSatisfy(\.ok)
