@@ -221,6 +221,13 @@ import Testing
         #expect(answer(api, "POST /v1/login", request(["x-mp-key": "web-key"], from: "192.0.2.1")) == nil)
         clock.move(.seconds(12))
         #expect(send("example-api-secret", from: "192.0.2.1") == nil)
+        // Whether there is the key that is named alone is not told by what comes later.
+        for key in ["nobody", "backend-key"] {
+            for _ in 0..<20 {
+                #expect(answer(api, "POST /v1/login", request(["x-mp-key": key], from: "192.0.2.9"))?.status == 401)
+            }
+            #expect(send("example-api-secret", from: "192.0.2.9") == nil)
+        }
         // Where addresses are not told apart, nobody is locked out.
         for _ in 0..<20 { #expect(send("wrong", from: nil)?.status == 401) }
     }

@@ -99,6 +99,8 @@ extension API {
     private func count(_ failure: APIFailure, _ request: APIRequest, _ key: KeyID?) {
         guard failure.status == 401 else { return }
         Counter(label: "gateway_unauthorized", dimensions: [("key", key?.text ?? "unknown")]).increment()
+        // A key that is named alone is no guess, or the limit would tell the ids that there are.
+        guard Credentials.showsSecret(request) else { return }
         if failure.isGuess { limits.countGuess(request.client) }
     }
 }
