@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is erased is gone: one person through all services, over HTTP, and what is left of it in every table."""
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,10 +20,12 @@ from identitybus_testkit.databases import Database, SQLite
 from identitybus_testkit.gateway import SERVICES, Gateway, GatewayDeployment
 from identitybus_testkit.http import Client, basic, bearer
 from identitybus_testkit.platform import wait_until_quiet
+from identitybus_testkit.tokens import shown
 from identitybus_testkit.verification import keys, secret, token
 from identitybus_testkit.waiting import until
 
 APP = "whole"
+GUARDED = "guarded"
 # The record of what was asked and answered goes after its retention: see docs/guarantees.md.
 KEPT = {*inbox.TABLES, "saga", "outbox"}
 
@@ -42,10 +46,22 @@ def whole() -> dict[str, Any]:
     }
 
 
+def guarded() -> dict[str, Any]:
+    """One that believes nobody without a token, and turns anonymous users into known ones."""
+    return {
+        "id": GUARDED,
+        "keys": [apps.key("guarded-backend", "user.link", "user.delete", "verification.check"),
+                 apps.key("guarded-sdk", "sdk", "identity.sync")],
+        "sdk": {"appSecret": apps.APP_SECRET},
+        "sync": apps.worked("conversion"),
+        "verification": {"mode": "enforce", "signedFields": "userId", "keys": keys("k1", app=GUARDED)},
+    }
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., GatewayDeployment]) -> GatewayDeployment:
     deployment = make_deployment(request.param, services=tuple(SERVICES), kind=GatewayDeployment)
-    apps.write(deployment.apps_file, [whole()])
+    apps.write(deployment.apps_file, [whole(), guarded()])
     started = [deployment.process(name).start() for name in SERVICES]
     for service in started:
         service.wait_ready()
@@ -91,10 +107,11 @@ class Person:
                 self.idfv]
 
 
-def create(client: Client, external_id: str, install: str, model: str) -> dict[str, Any]:
-    code = client.post("/users/auth-code", {"external_id": external_id}, "whole-backend").text_of("authentication_code")
+def create(client: Client, external_id: str, install: str, model: str, app: str = APP) -> dict[str, Any]:
+    code = client.post(
+        "/users/auth-code", {"external_id": external_id}, f"{app}-backend").text_of("authentication_code")
     answer = client.post(
-        "/sdk/v1/users", {"installId": install, "device": {**PHONE, "model": model}, "authCode": code}, "whole-sdk")
+        "/sdk/v1/users", {"installId": install, "device": {**PHONE, "model": model}, "authCode": code}, f"{app}-sdk")
     assert answer.status == 200, answer
     return dict(answer.json)
 
@@ -300,3 +317,83 @@ def test_a_creation_that_is_in_flight_is_of_somebody_else(platform: GatewayDeplo
             assert [tuple(row) for row in alive] == [(reply["result"]["userId"],)]
         else:
             assert list(alive) == [], (reply, "nobody is brought back")
+
+
+def verified(client: Client, device: str, user: str) -> str:
+    """The MPID of who logs in with a genuine token."""
+    answer = client.post("/v1/verification/login", {
+        "deviceId": device, "userId": user, "userAuthToken": token(user, app=GUARDED)}, "guarded-sdk")
+    assert answer.status == 200 and answer.json["state"] == "verified", answer
+    return str(answer.json["mpid"])
+
+
+def test_nobody_goes_with_whom_a_stranger_aliased_them_into(client: Client) -> None:
+    """S96.
+
+    The key from the app says that two devices whom nobody uses yet are one; then two people log in there."""
+    anna, mallory = fresh("anna"), fresh("mallory")
+    phone, other = fresh("device"), fresh("device")
+    user = create(client, mallory, fresh("install"), "Phone", GUARDED)["userId"]
+
+    def anonymous(device: str) -> str:
+        answer = client.send("POST", "/v1/identify", {
+            "environment": "development", "known_identities": {"device_application_stamp": device}}, basic("guarded-sdk"))
+        assert answer.status == 200, answer
+        return str(answer.json["mpid"])
+
+    source, destination = anonymous(phone), anonymous(other)
+    alias = client.send("POST", "/v1/identity/guarded-sdk/alias", {
+        "request_id": fresh("request"), "request_type": "alias", "environment": "development", "api_key": "guarded-sdk",
+        "data": {"source_mpid": source, "destination_mpid": destination}}, basic("guarded-sdk"))
+    assert alias.status == 202, alias
+    assert (verified(client, phone, anna), verified(client, other, mallory)) == (source, destination)
+    answer = client.send("DELETE", f"/users/{user}", headers=bearer("guarded-backend"))
+    assert answer.status == 200 and answer.json["subject"]["mpids"] == [destination], answer
+    session = client.send("GET", f"/v1/verification/sessions/{phone}", headers=bearer("guarded-backend"))
+    assert session.json["state"] == "verified" and session.json["mpid"] == source, session
+    assert verified(client, fresh("device"), anna) == source
+
+
+def test_the_token_of_the_erased_opens_nothing_on_a_phone_that_is_used_again(client: Client) -> None:
+    install = fresh("install")
+    before = create(client, fresh("ext"), install, "Phone")
+    answer = client.send("DELETE", f"/users/{before['userId']}", headers=bearer("whole-backend"))
+    assert answer.status == 200, answer
+    after = create(client, fresh("ext"), install, "Phone")
+    assert after["userId"] != before["userId"]
+    path = f"/sdk/v1/installs/{install}"
+    for method, place, body in (
+            ("GET", path, None), ("POST", f"{path}/link", {"linking": "linker"}), ("POST", f"{path}/reset", None),
+            ("POST", f"{path}/confirm-link", {"success": True})):
+        refused = client.send(method, place, body, shown(before["token"]["tokenId"]))
+        assert refused.status in (403, 404) and after["userId"] not in refused.body.decode(), (place, refused)
+    mine = client.send("GET", path, headers=shown(after["token"]["tokenId"]))
+    assert mine.status == 200 and mine.json["userId"] == after["userId"], mine
+
+
+def test_whoever_comes_back_at_once_is_somebody_new_or_has_no_session(
+    platform: GatewayDeployment, client: Client
+) -> None:
+    """V53, V54, U35: what the sync service and the sessions say agrees, whatever came first."""
+    before: dict[str, str] = {}
+    for number in range(16):
+        name, device = fresh("anna"), fresh("device")
+        user = create(client, name, fresh("install"), "Phone", GUARDED)["userId"]
+        before[device] = verified(client, device, name)
+        with ThreadPoolExecutor(2) as pool:
+            erasure = pool.submit(client.send, "DELETE", f"/users/{user}", headers=bearer("guarded-backend"))
+            code = pool.submit(client.post, "/users/auth-code", {"external_id": name}, "guarded-backend")
+            time.sleep(number / 100)
+            again = client.post("/v1/verification/login", {
+                "deviceId": device, "userId": name, "userAuthToken": token(name, app=GUARDED)}, "guarded-sdk")
+            assert erasure.result().status == 200 and code.result().status == 200, (erasure, code)
+        assert again.status in (200, 410), again
+    wait_until_quiet(platform)
+    for device, old in before.items():
+        session = client.send("GET", f"/v1/verification/sessions/{device}", headers=bearer("guarded-backend")).json
+        reply = platform.bus.ask(c.get_users(device, GUARDED).but(signer="internal"))
+        assert reply["status"] == "succeeded", reply
+        current = [user for user in reply["result"]["users"] if user["isCurrent"]]
+        assert old not in str(current) and session.get("mpid") != old, (session, current)
+        known = [user["mpid"] for user in current if user["isLoggedIn"]]
+        assert session["hasLogin"] == bool(known) and [session.get("mpid")] * bool(known) == known, (session, current)
