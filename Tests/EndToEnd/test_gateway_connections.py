@@ -237,6 +237,38 @@ def test_those_who_do_not_read_keep_nobody_out(gateway_deployment: GatewayDeploy
             connection.close()
 
 
+def resident(gateway: Gateway) -> int:
+    """MiB of its memory."""
+    status = Path(f"/proc/{gateway.process.pid}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) // 1024
+
+
+def test_what_waits_takes_little_memory(gateway_deployment: GatewayDeployment) -> None:
+    """Behind answers that nobody reads, twenty thousand small requests of each."""
+    gateway = gateway_deployment.gateway(GATEWAY_CLIENT_TIMEOUT_SECONDS="300")
+    gateway.start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    assert gateway.client.get("/openapi.json").status == 200
+    before, readers = resident(gateway), []
+    try:
+        for _ in range(60):
+            reader = ask_without_reading(gateway.client.port, "/openapi.json", 5)
+            readers.append(reader)
+            try:
+                while reader.send(b"GET / HTTP/1.1\r\nHost:x\r\n\r\n" * 20_000):
+                    pass
+            except BlockingIOError:
+                pass
+        time.sleep(3)
+        assert resident(gateway) - before < 30
+        answers = gateway.access('"/openapi.json"')
+        assert len(answers) <= 1 + 3 * 60, "nor are answers made for those who do not read"
+    finally:
+        for reader in readers:
+            reader.close()
+        assert gateway.stop() == 0
+
+
 def test_those_who_ask_much_at_once_take_turns_with_the_others(gateway: Gateway) -> None:
     """Each of fifty has asked a hundred times: whoever asks once waits for one answer of each at most."""
     connections = [socket.create_connection(("127.0.0.1", gateway.port), timeout=20) for _ in range(50)]
@@ -835,7 +867,8 @@ def test_tls_by_certificate_files(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
         check=True, capture_output=True)
-    gateway = gateway_deployment.gateway(GATEWAY_TLS_CERTIFICATE=str(certificate), GATEWAY_TLS_KEY=str(key))
+    gateway = gateway_deployment.gateway(
+        GATEWAY_TLS_CERTIFICATE=str(certificate), GATEWAY_TLS_KEY=str(key), GATEWAY_REPLY_TIMEOUT_MS="8000")
     gateway.start().wait_ready()
     assert gateway.address.startswith("https://")
     context = ssl.create_default_context(cafile=certificate)
@@ -844,6 +877,17 @@ def test_tls_by_certificate_files(
         connection.sendall(head(len(BODY), "Connection: close") + BODY)
         answer = read_all(connection)
         assert answer.startswith(b"HTTP/1.1 200 ") and json.loads(answer.split(b"\r\n\r\n")[1]) == {"id": "0" * 24}
+    # What is encrypted at once is decrypted at once: too many requests behind one that waits.
+    waits = b'{"external_id":"silence"}'
+    for count in (20, 400):
+        with context.wrap_socket(connect(client), server_hostname="127.0.0.1") as connection:
+            connection.sendall(head(len(waits)) + waits + b"GET / HTTP/1.1\r\nHost:x\r\n\r\n" * count)
+            if count > 128:
+                until_closed(connection, 5)
+                continue
+            connection.settimeout(2)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
     with pytest.raises(ConnectionError):
         client.post(PATH, {"external_id": "ada"}, "demo-backend")
     assert gateway.stop() == 0

@@ -36,10 +36,13 @@ enum HTTPProbe {
     }
 
     /// A connection that asks so many times, and never reads.
-    static func askWithoutReading(_ path: String, times: Int, port: Int) -> Int32? {
+    /// - Parameter takesLittle: its kernel has no room either.
+    static func askWithoutReading(_ path: String, times: Int, port: Int, takesLittle: Bool = true) -> Int32? {
         guard let descriptor = connect(port: port) else { return nil }
-        var size: Int32 = 2304
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        if takesLittle {
+            var size: Int32 = 2304
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
         let one = Array("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
         let all = Array(repeating: one, count: times).flatMap { $0 }
         _ = Glibc.send(descriptor, all, all.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))

@@ -102,6 +102,43 @@ import Testing
         #expect(clock.now - end.withLock { $0 } < .seconds(15))
     }
 
+    /// Large ones: some 200 KiB are there for a client that does not read, and half a megabyte for one whose kernel does.
+    @Test(arguments: [true, false]) func whoDoesNotReadGetsNoMoreAnswersMade(_ isTight: Bool) async throws {
+        let made = Mutex(0)
+        let large = String(repeating: "metric 1\n", count: 10_000)
+        let metrics: @Sendable () -> String = {
+            made.withLock { $0 += 1 }
+            return large
+        }
+        try await withServer(metrics: metrics) { port in
+            let reader = try #require(
+                HTTPProbe.askWithoutReading("/metrics", times: 100, port: port, takesLittle: isTight))
+            defer { close(reader) }
+            try await Task.sleep(for: .seconds(2))
+            let answers = made.withLock { $0 }
+            #expect((1...8).contains(answers), "\(answers) answers")
+        }
+    }
+
+    /// What it sent before it closed its side comes, whether or not anybody wants to read it.
+    @Test func whoHasTooMuchWaitIsDisconnected() async throws {
+        try await withServer(metrics: { String(repeating: "metric 1\n", count: 100_000) }) { port in
+            for (times, isKept) in [(50, true), (1000, false)] {
+                let reader = try #require(HTTPProbe.askWithoutReading("/metrics", times: times, port: port))
+                defer { close(reader) }
+                shutdown(reader, Int32(SHUT_WR))
+                // It tells of a reset without being asked.
+                var descriptor = pollfd(fd: reader, events: 0, revents: 0)
+                var isOpen = true
+                for _ in 0..<20 where isOpen {
+                    try await Task.sleep(for: .milliseconds(100))
+                    isOpen = poll(&descriptor, 1, 0) == 0
+                }
+                #expect(isOpen == isKept, "\(times) requests")
+            }
+        }
+    }
+
     @Test func theReportIsTakenForEveryRequest() async throws {
         let ready = Mutex(false)
         let health: @Sendable () -> HealthReport = {
@@ -234,6 +271,17 @@ import Testing
             let all = try #require(await answer(heads, port: port))
             #expect(all.components(separatedBy: "HTTP/1.1 200 ").count == 4)
             #expect(all.lowercased().components(separatedBy: "connection: keep-alive").count == 2)
+        }
+    }
+
+    /// More than may be held: they are read as they are answered.
+    @Test func manyRequestsAtOnceAreAllAnswered() async throws {
+        try await withServer { port in
+            let heads =
+                String(repeating: "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", count: 500)
+                + "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            let all = try #require(await answer(heads, port: port))
+            #expect(all.components(separatedBy: "HTTP/1.1 200 ").count == 502)
         }
     }
 

@@ -16,6 +16,10 @@ package struct ClientChannel: HTTPChannelHandler {
     /// How many bytes may wait for a client that does not read: then nothing more is answered until it has read nearly all
     /// of them.
     private static let unread = ChannelOptions.Types.WriteBufferWaterMark(low: 4 * 1024, high: 16 * 1024)
+    /// The kernel's part of that, which it doubles: left alone, it takes megabytes for each such client.
+    private static let unreadInKernel: SocketOptionValue = 64 * 1024
+    /// Bytes that are read at once. All of them are decoded, also when they are many requests.
+    private static let atOnce = FixedSizeRecvByteBufferAllocator(capacity: 2 * 1024)
 
     private let http: HTTP1Channel
     private let connections: Connections
@@ -42,7 +46,11 @@ package struct ClientChannel: HTTPChannelHandler {
 
     package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
-            try channel.syncOptions?.setOption(.writeBufferWaterMark, value: Self.unread)
+            let options = channel.syncOptions
+            try options?.setOption(.writeBufferWaterMark, value: Self.unread)
+            try options?.setOption(.socketOption(.so_sndbuf), value: Self.unreadInKernel)
+            try options?.setOption(.recvAllocator, value: Self.atOnce)
+            try options?.setOption(.maxMessagesPerRead, value: 1)
             try channel.pipeline.syncOperations.addHandler(WireBytes())
         }.flatMap {
             http.setup(channel: channel, logger: logger)

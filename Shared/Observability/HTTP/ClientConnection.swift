@@ -10,7 +10,8 @@ import NIOHTTP1
 ///   waits for it to read, or nothing at all between two requests. Time that the server itself takes does not count.
 /// - It can be disconnected to make room for others while it is its turn, and when it asks for more before it is answered.
 /// - Whoever asks for more is read on when the answer before has gone out: otherwise one connection would take as many
-///   turns as it has requests, and answers would pile up for one that does not read.
+///   turns as it has requests, and answers would pile up for one that does not read. Who has too much wait so is
+///   disconnected.
 /// - A request after which the connection cannot or shall not go on is answered with `Connection: close`, and is the last.
 /// - A request that cannot be read is told why.
 /// - When the server stops, what is being asked is answered, and the client has ``farewell`` to send and to read.
@@ -24,6 +25,9 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private static let linger = TimeAmount.seconds(1)
     /// How long a client may take while the server stops.
     private static let farewell = TimeAmount.seconds(5)
+    /// How much may be held. Nothing is read meanwhile, but what a client sent before it closed its side comes all the
+    /// same, and so does all of what was encrypted at once.
+    private static let mostHeld = 256
 
     private let connections: Connections
     private var timeout: TimeAmount
@@ -86,11 +90,15 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case .body: break
         case .end: wire.requestIsRead()
         }
-        if mustWait { held.append(.part(part)) } else { take(context, part) }
+        if mustWait { hold(context, .part(part)) } else { take(context, part) }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if mustWait { held.append(.error(error)) } else { take(context, error) }
+        if mustWait { hold(context, .error(error)) } else { take(context, error) }
+    }
+
+    private func hold(_ context: ChannelHandlerContext, _ what: Held) {
+        if held.count < Self.mostHeld { held.append(what) } else { context.close(promise: nil) }
     }
 
     func read(context: ChannelHandlerContext) {
@@ -231,7 +239,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         // Behind what it sent before, a client may close its side.
         if case .inputClosed? = event as? ChannelEvent, mustWait {
-            return held.append(.event(ChannelEvent.inputClosed))
+            return hold(context, .event(ChannelEvent.inputClosed))
         }
         if event is ChannelShouldQuiesceEvent {
             (isStopping, isLast) = (true, true)
