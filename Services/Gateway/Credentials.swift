@@ -92,23 +92,23 @@ struct Credentials: Sendable {
         guard let token = Self.credential("bearer", of: request), Self.isToken(token) else {
             return try bearer(request)
         }
-        guard let secrets else { throw Self.noToken }
+        guard let secrets else { throw Self.refused }
         if InstallToken.isMeant(by: token) {
             let install = InstallToken.verified(token, apps: apps, secrets: secrets, now: now, inGrace: inGrace)
-            guard let install else { throw Self.noToken }
+            guard let install else { throw Self.refused }
             let isExpired = install.isExpired(now: now)
             return try held(isExpired ? .expiredInstall(install.creation) : .install(install.creation), install.app)
         }
         guard let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now, inGrace: inGrace)
-        else { throw Self.noToken }
+        else { throw Self.refused }
         guard user.isExpired(now: now) else { return try held(.user(user.userID), user.app) }
         // Tokens of earlier versions name no creation.
-        guard let creation = user.creation else { throw Self.noToken }
+        guard let creation = user.creation else { throw Self.refused }
         return try held(.expiredInstall(creation), user.app)
     }
 
     private func held(_ kind: Principal.Kind, _ id: AppID) throws(APIFailure) -> Credential {
-        guard let app = apps[id] else { throw Self.noToken }
+        guard let app = apps[id] else { throw Self.refused }
         return .held(Caller(app: app, principal: Principal(kind: kind, scopes: [.sdk])))
     }
 
@@ -146,7 +146,8 @@ struct Credentials: Sendable {
             guard let code = Self.bytes(hex: signature), let date = request.header("Date") else { throw Self.unknown }
             return .signature(RequestSignature(code: code, date: date, signer: signer))
         }
-        guard let (caller, key) = signer.map({ ($0.caller, $0.key) }) else { throw Self.unknown }
+        // Named alone it is no guess, whatever else the request shows: counted, it would tell which ids there are.
+        guard let (caller, key) = signer.map({ ($0.caller, $0.key) }) else { throw Self.refused }
         guard caller.app.gateway.keyOnly.contains(operation) else {
             throw .unauthenticated("The app does not accept a key without its secret for \(operation.rawValue).")
         }
@@ -188,11 +189,11 @@ struct Credentials: Sendable {
 
     // MARK: Parts
 
-    private static let noToken = APIFailure.unauthenticated("The credential does not check out.")
+    static let refused = APIFailure.unauthenticated("The credential does not check out.")
 
     /// The same words, but it counts: a key's secret can be guessed, a token cannot.
     static let unknown = {
-        var failure = noToken
+        var failure = refused
         failure.isGuess = true
         return failure
     }()

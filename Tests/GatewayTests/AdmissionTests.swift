@@ -38,7 +38,12 @@ import Testing
                 apps: AppDirectory([
                     testApp(
                         "web", keyOnly: [.login], origins: ["https://shop.example"],
-                        [testKey("web-key", scopes: [.identitySync, .sdk])]),
+                        [
+                            testKey("web-key", scopes: [.identitySync, .sdk]), testKey("scopeless-key", scopes: []),
+                            testKey("vouching-key", scopes: [.identitySync, .identityVouch]),
+                            testKey("old-key", expires: Timestamp(milliseconds: 0)),
+                            testKey("revoked-key", isRevoked: true),
+                        ]),
                     testApp("limited", keyOnly: [.login], limits: limited, [testKey("limited-key")]),
                     testApp("backend", [testKey("backend-key", scopes: [.userLink])]),
                 ])), secrets: secrets,
@@ -221,14 +226,24 @@ import Testing
         #expect(answer(api, "POST /v1/login", request(["x-mp-key": "web-key"], from: "192.0.2.1")) == nil)
         clock.move(.seconds(12))
         #expect(send("example-api-secret", from: "192.0.2.1") == nil)
-        // Whether there is the key that is named alone is not told by what comes later.
-        for key in ["nobody", "backend-key"] {
-            for _ in 0..<20 {
-                #expect(answer(api, "POST /v1/login", request(["x-mp-key": key], from: "192.0.2.9"))?.status == 401)
-            }
-            #expect(send("example-api-secret", from: "192.0.2.9") == nil)
-        }
         // Where addresses are not told apart, nobody is locked out.
         for _ in 0..<20 { #expect(send("wrong", from: nil)?.status == 401) }
+    }
+
+    /// Whether there is a key that is named alone is not told by what comes later, whatever stands beside it.
+    @Test(
+        arguments: ["nobody", "backend-key", "scopeless-key", "vouching-key", "old-key", "revoked-key"],
+        [nil, "Bearer a", "Basic", ""])
+    func aKeyThatIsNamedAloneIsNoGuess(_ key: String, _ beside: String?) {
+        let api = api()
+        for line in ["POST /v1/search", "POST /v1/login"] {
+            for _ in 0..<20 {
+                var headers = ["x-mp-key": key]
+                headers["Authorization"] = beside
+                #expect(answer(api, line, request(headers, from: "192.0.2.9"))?.status == 401)
+            }
+        }
+        let right = request(["Authorization": "Bearer backend-key.example-api-secret"], from: "192.0.2.9")
+        #expect(answer(api, "POST /users/auth-code", right) == nil)
     }
 }

@@ -17,7 +17,7 @@ extension API {
             let credential = try authenticate(call, apps)
             // Whoever shows no more than an id is not told whether there is such a key.
             if case .shown(let caller) = credential, !caller.principal.scopes.contains(call.command.type.scope) {
-                throw Credentials.unknown
+                throw Credentials.refused
             }
             return credential
         }
@@ -99,8 +99,6 @@ extension API {
     private func count(_ failure: APIFailure, _ request: APIRequest, _ key: KeyID?) {
         guard failure.status == 401 else { return }
         Counter(label: "gateway_unauthorized", dimensions: [("key", key?.text ?? "unknown")]).increment()
-        // A key that is named alone is no guess, or the limit would tell the ids that there are.
-        guard Credentials.showsSecret(request) else { return }
         if failure.isGuess { limits.countGuess(request.client) }
     }
 }
