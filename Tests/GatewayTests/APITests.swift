@@ -54,6 +54,10 @@ import WireJSON
         let linked = try await response(
             pending, "POST /sdk/v1/installs/i/link", "/sdk/v1/installs/i/link", body: #"{"linking":"linker"}"#)
         #expect(linked.status == 202 && linked.headers[.location] == "/sdk/v1/installs/i")
+        let tried = try await response(
+            pending, "POST /sdk/v1/users", "/sdk/v1/users", body: #"{"installId":"i","linking":"linker"}"#,
+            headers: ["Prefer": "dry-run"])
+        #expect(tried.status == 202 && tried.headers[.location] == nil && tried.headers[.retryAfter] == nil)
         let done = try await response(
             reply(["userId": "u"]), "POST /sdk/v1/users", "/sdk/v1/users", body: #"{"installId":"i"}"#)
         #expect(done.status == 200 && done.headers[.location] == nil && done.headers[.retryAfter] == nil)

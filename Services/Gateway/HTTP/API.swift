@@ -72,6 +72,8 @@ struct API: Sendable {
             expires: isDryRun || key == nil && !acceptsPending
                 ? now().adding(replyTimeout) : command.lifetime(caller.app).map { now().adding($0) },
             isDryRun: isDryRun)
+        // A dry run makes nothing that goes on.
+        let progress = isDryRun ? nil : command.progress(content)
         let answer: Answer
         do {
             answer = try await bus.ask(outgoing, acceptsPending: acceptsPending)
@@ -81,7 +83,7 @@ struct API: Sendable {
             throw .defect
         }
         switch answer {
-        case .stillPending where command.pending == .goesOn: return .accepted(command.progress(content))
+        case .stillPending where command.pending == .goesOn: return .accepted(progress)
         case .timedOut, .stillPending: throw .timedOut
         case .unavailable: throw .unavailable
         case .full: throw .full
@@ -93,7 +95,7 @@ struct API: Sendable {
                     Endpoint.Outcome(
                         result: reply.result?.objectValue ?? [:], isPending: reply.status == .pending,
                         settings: caller.app.gateway))
-                if response.status == 202 { response.goesOn(command.progress(content)) }
+                if response.status == 202 { response.goesOn(progress) }
                 if call.isRead, !caller.needsTokens { EntityTag.apply(to: &response, request: call.request) }
                 return response
             case .rejected: throw APIFailure(reply)
