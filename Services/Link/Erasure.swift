@@ -214,11 +214,11 @@ extension LinkDecider {
     private var moment: Timestamp { Timestamp(milliseconds: context.moment.milliseconds) }
 
     /// Whom the sync service means: one person, or two by the two names of one profile. The external id was free once its
-    /// person was erased, and whoever was made since is another one (L64).
+    /// person was erased, and whoever was linked with it since is another one (L64).
     private func persons(_ command: ForgetPerson, at moment: Timestamp) -> [Person] {
         let byUserID = command.userId.flatMap { state.person(userID: $0) }.flatMap { $0.app == app.id ? $0 : nil }
         let byExternalID = command.externalId.flatMap { state.person(app: app.id, externalID: $0) }
-            .flatMap { $0.madeAt ?? .min <= moment.milliseconds ? $0 : nil }
+            .flatMap { $0.linkedAt ?? .min <= moment.milliseconds ? $0 : nil }
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
     }
 

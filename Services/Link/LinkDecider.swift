@@ -80,7 +80,7 @@ public struct LinkDecider {
         if let taken = state.person(userID: context.newUserID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
-        return Person(userID: context.newUserID, app: app.id, madeAt: context.moment.milliseconds)
+        return Person(userID: context.newUserID, app: app.id)
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }
@@ -219,6 +219,7 @@ extension LinkDecider {
             [.init(installID: linked.id, version: linked.version, wasSuspended: lost.wasSuspended)]
         }
         var linkedPerson = person
+        if linkedPerson.externalID != externalID { linkedPerson.linkedAt = context.moment.milliseconds }
         linkedPerson.externalID = externalID
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,

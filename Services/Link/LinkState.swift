@@ -222,17 +222,18 @@ public struct Person: Sendable, Hashable {
     public var externalID: ExternalID?
     /// An erased person is a tombstone: the id is never used again.
     public var isErased: Bool
-    /// The moment of the command that made the person, in milliseconds since 1970. Unknown for the oldest.
-    public var madeAt: Int64?
+    /// The moment of the command that linked the person with the external id, in milliseconds since 1970. Unknown for the
+    /// oldest.
+    public var linkedAt: Int64?
 
     public init(
-        userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, madeAt: Int64? = nil
+        userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil
     ) {
         self.userID = userID
         self.app = app
         self.externalID = externalID
         self.isErased = isErased
-        self.madeAt = madeAt
+        self.linkedAt = linkedAt
     }
 
     /// L38.
@@ -305,6 +306,9 @@ public struct LinkStore {
                 "ALTER TABLE installs ADD COLUMN erased_at BIGINT",
                 "ALTER TABLE persons ADD COLUMN made_at BIGINT",
             ]),
+        Migration(
+            number: 105, name: "since when external ids are whose they are",
+            statements: ["ALTER TABLE persons RENAME COLUMN made_at TO linked_at"]),
     ]
 
     let transaction: any SQLTransaction
@@ -401,7 +405,7 @@ extension Person: SQLKeyedRecord {
         try columns.column("external_id", &externalID)
         try columns.written("external_key", externalID.map { TextDigest(of: $0.text) })
         try columns.column("is_erased", &isErased)
-        try columns.column("made_at", &madeAt)
+        try columns.column("linked_at", &linkedAt)
     }
 }
 

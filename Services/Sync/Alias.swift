@@ -53,7 +53,7 @@ extension SyncDecider {
         let record = AliasRecord(
             key: AliasRecord.Key(app: app, id: id), source: source.mpid, destination: destination.mpid,
             window: window, reach: command.scope ?? .device, stamp: command.deviceApplicationStamp,
-            dueAt: now + aliasDelay)
+            dueAt: now + aliasDelay, isVouched: mayVouch)
         return Decision(
             .succeeded(Self.scheduled(record)),
             changes: [.profile(source), .profile(destination), .alias(record)])
@@ -95,8 +95,17 @@ extension SyncDecider {
     /// The time of an alias has come. One that is not here was applied before (S40).
     func applyAlias(_ command: ApplyAlias) -> Decision {
         guard let alias = state.aliases[AliasRecord.Key(app: app, id: command.aliasId)],
-            let source = state.profile(app, alias.source), var destination = state.profile(app, alias.destination)
+            var source = state.profile(app, alias.source), var destination = state.profile(app, alias.destination)
         else { return Decision(.noted) }
+        if enforces, !alias.isVouched, source.isKnown(settings) || destination.isKnown(settings) {
+            // S114
+            source.aliasedInto.removeAll { $0 == destination.mpid }
+            destination.aliasedFrom.removeAll { $0 == source.mpid }
+            let event = AliasDropped(
+                aliasId: alias.key.id, sourceMPID: source.mpid, destinationMPID: destination.mpid, rule: .becameKnown)
+            return Decision(
+                .noted, changes: [.profile(source), .profile(destination), .aliasDone(alias.key)], events: [event])
+        }
         destination.aliasedSince = min(destination.countsSince, source.countsSince)  // S43, F40
         let event = Aliased(
             aliasId: alias.key.id, sourceMPID: alias.source, destinationMPID: alias.destination,

@@ -15,15 +15,15 @@ extension Profile: SQLKeyedRecord {
         try columns.identities("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
-        var made = Optional(madeAt)
-        try columns.column("made_at", &made)
-        madeAt = made ?? firstSeen
+        try columns.column("named_at", &namedAt)
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
         var (user, externalID) = (mark?.userID, mark?.externalID)
         try columns.column("user_id", &user)
         try columns.column("link_external_id", &externalID)
-        mark = user.flatMap { user in externalID.map { LinkMark(userID: user, externalID: $0) } }
+        var former = mark?.former
+        try columns.column("former_user_id", &former)
+        mark = user.flatMap { user in externalID.map { LinkMark(userID: user, externalID: $0, former: former) } }
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)
         try columns.column("alias_sources", &aliasSources)
@@ -78,7 +78,7 @@ extension AliasRecord: SQLKeyedRecord {
     public static var blank: AliasRecord {
         AliasRecord(
             key: Key(app: "", id: ""), source: .max, destination: .max, window: 0...0, reach: .device,
-            stamp: nil, dueAt: 0)
+            stamp: nil, dueAt: 0, isVouched: false)
     }
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
@@ -93,6 +93,7 @@ extension AliasRecord: SQLKeyedRecord {
         try columns.column("reach", &reach)
         try columns.column("stamp", &stamp)
         try columns.column("due_at", &dueAt)
+        try columns.column("is_vouched", &isVouched)
         // When it is next looked at; a due alias has another time here.
         try columns.written("ask_at", dueAt)
     }

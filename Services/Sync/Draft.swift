@@ -12,6 +12,8 @@ struct Draft: IdentityIndex {
     let settings: SyncSettings
     let app: AppID
     let now: Int64
+    /// When the command was given.
+    let moment: Int64
     let cause: SyncCause
 
     private var profiles: [MPID: Profile] = [:]
@@ -42,6 +44,7 @@ struct Draft: IdentityIndex {
         settings = context.app.sync
         app = context.app.id
         now = context.now.milliseconds
+        moment = context.moment.milliseconds
         self.cause = cause
     }
 
@@ -143,8 +146,7 @@ struct Draft: IdentityIndex {
         while true {
             let mpid = state.newMPID(context, counter)
             if profile(mpid) == nil {
-                var profile = Profile(app: app, mpid: mpid, seen: now)
-                profile.madeAt = context.moment.milliseconds
+                let profile = Profile(app: app, mpid: mpid, seen: now)
                 put(profile)
                 created = (mpid, rule)
                 return profile
@@ -157,6 +159,7 @@ struct Draft: IdentityIndex {
 
     mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
         guard var profile = profile(mpid) else { return }
+        if identity.type == .customerID, profile.values(of: .customerID).isEmpty { profile.namedAt = moment }
         profile.identities.append(identity)
         put(profile)
         let key = key(identity)

@@ -41,19 +41,21 @@ extension SyncDecider {
         return ErasedProfiles(profiles: meant, identities: command.named, others: others)
     }
 
-    /// The profiles of a person that the link service erased: those marked with the user, and of those with the person's
-    /// customer id the ones that are nobody else's. The external id was free from the erasure on, so a profile made later
-    /// is another person's (S95).
+    /// The profiles of a person that the link service erased: those marked with the user, though the next one's link was
+    /// read first, and of those with the person's customer id the ones that are nobody else's. The external id was free from
+    /// the erasure on, so a profile that got it later is another person's (S95).
     func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
         let marked = state.profiles.values.filter {
-            $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
+            $0.key.app == app && command.userId != nil
+                && ($0.mark?.userID == command.userId || $0.mark?.former == command.userId)
         }
         guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked) }
         let customerID = Identity(.customerID, IdentityValue(externalID.text))
         let draft = Draft(state, context, .forget)
         let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
+        let end = command.erasedAt?.milliseconds ?? context.moment.milliseconds
         let left = holders.filter { profile in
-            profile.mark == nil && profile.madeAt <= command.erasedAt?.milliseconds ?? context.moment.milliseconds
+            profile.mark == nil && profile.namedAt ?? .min <= end
         }
         let mpids = Set(marked.map(\.mpid))
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }

@@ -31,7 +31,11 @@ extension SyncDecider {
             guard let created = draft.profile(mpid) else { throw Rejection(.internalError) }
             profile = created
         }
-        profile.mark = LinkMark(userID: event.userId, externalID: event.externalId)
+        let former = profile.mark.flatMap { mark in
+            if mark.userID == event.userId { return mark.former }
+            return mark.externalID == event.externalId ? mark.userID : nil
+        }
+        profile.mark = LinkMark(userID: event.userId, externalID: event.externalId, former: former)
         draft.put(profile)
         var decision = draft.decision(.noted)
         decision.changes.append(.linked(user))

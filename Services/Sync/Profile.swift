@@ -16,8 +16,9 @@ public struct Profile: Sendable, Hashable {
     /// Milliseconds since 1970, as all times here.
     public var firstSeen: Int64
     public var lastSeen: Int64
-    /// The moment of the command that made the profile (``Moment``): first seen it is when that is decided (S100).
-    public var madeAt: Int64
+    /// The moment of the command that gave the profile its customer id (``Moment``), which may be decided later (S100).
+    /// `nil` for one that never had any.
+    public var namedAt: Int64?
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
     public var isOrphaned = false
     /// Nothing is left but the MPID, which is never used again. Always an orphan too.
@@ -42,7 +43,6 @@ public struct Profile: Sendable, Hashable {
         self.mpid = mpid
         firstSeen = seen
         lastSeen = seen
-        madeAt = seen
     }
 
     public var key: Key { Key(app: app, id: mpid) }
@@ -78,10 +78,14 @@ public struct Profile: Sendable, Hashable {
 public struct LinkMark: Sendable, Hashable {
     public var userID: UserID
     public var externalID: ExternalID
+    /// Whom an earlier link gave the external id. It is another user's only when that one was erased, so the word of it is on
+    /// its way, and the profile goes with it (S95).
+    public var former: UserID?
 
-    public init(userID: UserID, externalID: ExternalID) {
+    public init(userID: UserID, externalID: ExternalID, former: UserID? = nil) {
         self.userID = userID
         self.externalID = externalID
+        self.former = former
     }
 }
 

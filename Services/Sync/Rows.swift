@@ -103,6 +103,8 @@ public struct AliasRecord: Sendable, Hashable {
     public var reach: AliasUsers.Reach
     public var stamp: String?
     public var dueAt: Int64
+    /// The sender might name people (S47).
+    public var isVouched: Bool
 }
 
 /// A token bucket in whole thousandths, so that both engines and every replica count alike.

@@ -208,6 +208,13 @@ public struct SyncStore {
         Migration(
             number: 109, name: "under which folding values are stored",
             statements: ["CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)"]),
+        Migration(
+            number: 110, name: "moments of customer ids, and who vouched for aliases",
+            statements: [
+                "ALTER TABLE profiles RENAME COLUMN made_at TO named_at",
+                "ALTER TABLE profiles ADD COLUMN former_user_id TEXT",
+                "ALTER TABLE aliases ADD COLUMN is_vouched BIGINT NOT NULL DEFAULT 1",
+            ]),
     ]
 
     let transaction: any SQLTransaction

@@ -297,9 +297,9 @@ import Testing
     }
 
     /// L64: when the sync service's word comes late, the external id may be another person's already.
-    @Test func forgettingSparesWhoWasMadeLater() throws {
+    @Test func forgettingSparesWhoWasLinkedLater() throws {
         var person = Fixture.person(Self.me, "anna")
-        person.madeAt = -50
+        person.linkedAt = -50
         let state = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [person])
         func forgotten(_ userID: UserID?, at moment: Int64) -> LinkDecider.Decision {
             let erasedAt = Timestamp(milliseconds: moment)
@@ -316,6 +316,21 @@ import Testing
         let told = forgotten(nil, at: -40)
         #expect(told.forwards.compactMap { ($0.command as? ForgetUser)?.erasedAt?.milliseconds } == [-40])
         #expect(state.after(told).install("i1")?.erasedAt == -40)
+    }
+
+    /// L64: since when somebody has the external id counts, and not since when there is a person.
+    @Test func aPersonThatIsLinkedLaterIsAnother() throws {
+        let person = Person(userID: Self.me, app: "demo")
+        let state = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [person])
+        let request = LinkRequest(installId: "i1", externalId: "anna")
+        let linking = LinkDecider(state, Fixture.context(id: "link")).decide(.request(request))
+        let linked = state.after(linking)
+        let moment = try #require(linked.person(userID: Self.me)?.linkedAt)
+        for (then, isSpared) in [(moment - 1, true), (moment, false)] {
+            let late = forget(
+                nil, "anna", linked, Fixture.context(id: "forget"), erasedAt: Timestamp(milliseconds: then))
+            #expect(late.changes.isEmpty == isSpared)
+        }
     }
 
     @Test func nobodyToForgetIsSuccess() throws {

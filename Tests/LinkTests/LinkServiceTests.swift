@@ -34,7 +34,7 @@ import WireJSON
         installs[2].erasedAt = 1 << 41
         let persons = [
             Person(userID: "u1", app: "demo", externalID: "Ren\u{e9} %_'"),
-            Person(userID: "u2", app: "demo", madeAt: -7), Person(userID: "u3", app: "demo", isErased: true),
+            Person(userID: "u2", app: "demo", linkedAt: -7), Person(userID: "u3", app: "demo", isErased: true),
         ]
         var erasure = Erasure(
             app: "demo", userID: "u3", moment: Timestamp(milliseconds: 4), externalID: "Ren\u{e9} %_'",

@@ -28,7 +28,7 @@ extension NaiveLinkModel {
         // When it was that the sync service was told to.
         let then = command.erasedAt?.milliseconds ?? moment
         if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user),
-            persons[user]?.made ?? 0 <= then
+            persons[user]?.named ?? 0 <= then
         {
             users.append(user)
         }

@@ -25,7 +25,8 @@ struct NaiveLinkModel {
         var app: AppID
         var externalID: ExternalID?
         var isErased = false
-        var made: Int64?
+        /// Since when it has the external id.
+        var named: Int64?
     }
 
     /// Every app has installs of its own.
@@ -194,11 +195,12 @@ struct NaiveLinkModel {
             // L15, and who is no child of this creation.
             if owner != nil || isCreation { return .refuse(.cannotLinkExistingPersonToOtherPerson) }
             persons[user]?.externalID = externalID  // L14
+            persons[user]?.named = moment
             return give(id, row, to: user, externalID, isNew: false)
         }
         if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // L11, L13
         if let taken = persons[newUser] { return .refuse(taken.isErased ? .userErased : .idReused) }
-        persons[newUser] = PersonRow(app: app, externalID: externalID, made: moment)  // L12
+        persons[newUser] = PersonRow(app: app, externalID: externalID, named: moment)  // L12
         return give(id, row, to: newUser, externalID, isNew: true)
     }
 
@@ -308,7 +310,7 @@ struct NaiveLinkModel {
         var row = known ?? InstallRow(app: app, device: command.device)
         row.device = command.device
         if getsUser {
-            persons[newUser] = PersonRow(app: app, made: moment)
+            persons[newUser] = PersonRow(app: app)
             row.user = newUser
             row.activity = .active
             row.isUsersFirst = true

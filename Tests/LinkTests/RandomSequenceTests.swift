@@ -122,7 +122,7 @@ import Testing
         state.persons.values.reduce(into: [:]) { rows, person in
             rows[person.userID] = NaiveLinkModel.PersonRow(
                 app: person.app, externalID: person.externalID, isErased: person.isErased,
-                made: person.madeAt)
+                named: person.linkedAt)
         }
     }
 

@@ -188,6 +188,58 @@ import WireJSON
         #expect(gone(world) == [later])
     }
 
+    /// S95: links and erasures are told on different topics. Whose link is read before the erasure of whom they follow gets
+    /// nothing of theirs.
+    @Test func aLinkThatIsReadBeforeTheErasureKeepsNobody() throws {
+        let world = world()
+        let old = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna"))
+        let erasedAt = Timestamp(milliseconds: world.now)
+        world.now += 5
+        world.run(link("user-2", "anna"))
+        world.run(link("user-2", "anna"))
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+        #expect(gone(world) == [old])
+        let new = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-2", "anna"))
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+        #expect(world.profile(new)?.isErased == false)
+    }
+
+    /// S95, S100: since when a profile has the customer id counts, and not since when there is a profile.
+    @Test(arguments: [["ios_idfv": "1"], ["email": "a@x.io"]])
+    func whoGetsTheCustomerIDLaterStays(_ before: [String: String]) throws {
+        let world = world()
+        let profile = try #require(world.login(before)?.mpid)
+        let erasedAt = Timestamp(milliseconds: world.now)
+        world.now += 1
+        var now = before
+        now["customerid"] = "anna"
+        #expect(world.login(now)?.mpid == profile)
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+        #expect(gone(world).isEmpty)
+        world.now += 1
+        let later = Timestamp(milliseconds: world.now)
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: later)))
+        #expect(gone(world) == [profile])
+    }
+
+    /// S114.
+    @Test(arguments: [true, false], [VerificationSettings.Mode.enforce, .report])
+    func anAliasOfNobodyIsNotAppliedToAPerson(_ isSource: Bool, _ mode: VerificationSettings.Mode) throws {
+        let world = world(.conversion, mode)
+        let one = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
+        let other = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
+        let voucher = world.principal
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
+        let result = try isSource ? alias(one, other, in: world) : alias(other, one, in: world)
+        world.principal = voucher
+        #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == one)
+        world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: isSource ? other : one)))
+        let isDropped = world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown }
+        #expect(isDropped == (mode == .enforce) && world.state.aliases.isEmpty)
+    }
+
     /// S95, S100: a login that is decided late is still of before.
     @Test func whatCountsIsWhenTheCommandWasGiven() throws {
         for (lateness, isErased) in [(1001, true), (1000, false)] as [(Int64, Bool)] {

@@ -127,6 +127,7 @@ extension NaiveSyncModel {
         change(source.mpid) { $0.windows = open + [window] }
         change(destination.mpid) { $0.sources += 1 }
         aliases[id] = [source.mpid, destination.mpid]
+        if isBelieved { vouched.insert(id) }
         pairs.append([source.mpid, destination.mpid])
         times[id] = now + 1000
         coming[id] = Aliased(
@@ -138,6 +139,12 @@ extension NaiveSyncModel {
 
     mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
+        if enforces, !vouched.contains(id), pair.compactMap(person).contains(where: isKnown) {
+            pairs.removeAll { $0 == pair }
+            deeds.alias = AliasDropped(
+                aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .becameKnown)
+            return
+        }
         change(pair[1]) { $0.since = min($0.first, $0.since ?? .max, source.first, source.since ?? .max) }
         guard var event = coming[id], let since = person(pair[1])?.since else { return }
         event.firstSeen = Timestamp(milliseconds: since)
@@ -154,6 +161,7 @@ extension NaiveSyncModel {
             give(id, to: newMPID, .attached)
         }
         change(owners.first?.mpid ?? newMPID) {
+            if let old = $0.user, old != event.userId { $0.formers = $0.customer == event.externalId ? [old] : [] }
             $0.user = event.userId
             $0.customer = event.externalId
         }

@@ -67,9 +67,11 @@ extension NaiveSyncModel {
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
         let end = (command.erasedAt ?? context.now).milliseconds
         let found = people.filter { person in
-            if let user = person.user { return user == command.userId }
+            if let user = person.user {
+                return command.userId == user || person.formers.contains { $0 == command.userId }
+            }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
-            return isCustomer && person.first <= end
+            return isCustomer && person.named ?? end <= end
         }
         askOthers(found, .none, at: context.now)
         let users = command.userId.map { [$0] } ?? []

@@ -20,6 +20,10 @@ struct NaiveSyncModel {
         var user: UserID?
         /// As whom the user is marked.
         var customer: ExternalID?
+        /// Who was the customer before, as long as it is marked.
+        var formers: [UserID] = []
+        /// Since when it has a customer id.
+        var named: Int64?
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
@@ -55,6 +59,8 @@ struct NaiveSyncModel {
     var pairs: [[MPID]] = []
     /// Who was nobody when the last command was over.
     private var nobodies: Set<MPID> = []
+    /// Those whose sender might name people.
+    var vouched: Set<AliasID> = []
     /// When they are applied.
     var times: [AliasID: Int64] = [:]
     /// What is told when they are applied, but for since when the destination counts then.
@@ -73,6 +79,8 @@ struct NaiveSyncModel {
 
     /// What the command that is decided now leads to.
     var deeds = Deeds()
+    /// When the command was given.
+    private var given: Int64 = 0
     var isService = false
     var vouches = false
     var isAdmin = false
@@ -84,8 +92,9 @@ struct NaiveSyncModel {
         self.enforces = enforces
     }
 
-    mutating func sender(isService: Bool, vouches: Bool, isAdmin: Bool, isOld: Bool) {
+    mutating func sender(isService: Bool, vouches: Bool, isAdmin: Bool, isOld: Bool, at given: Int64) {
         deeds = Deeds()
+        self.given = given
         common = common.filter { !holders($0).isEmpty }
         forgetAskers()
         self.isService = isService
@@ -103,6 +112,7 @@ struct NaiveSyncModel {
             change(person.mpid) {
                 $0.user = nil
                 $0.customer = nil
+                $0.formers = []
             }
         }
     }
@@ -131,7 +141,12 @@ struct NaiveSyncModel {
     }
 
     mutating func give(_ id: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
-        change(mpid) { $0.ids.append(id) }
+        let had = person(mpid)?.ids.contains { $0.type == .customerID } == true
+        let since = given
+        change(mpid) {
+            $0.ids.append(id)
+            if id.type == .customerID, !had { $0.named = since }
+        }
         deeds.note(mpid, reason, added: [id])
         // S62: at half of what may be, and at two at the least.
         let count = holders(id).count

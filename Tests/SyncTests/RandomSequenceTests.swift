@@ -41,8 +41,11 @@ import Testing
             AliasDropped.self, ProfileErased.self, CurrentUserErased.self, ValueTooCommon.self,
         ]
 
+        /// Two devices without anybody, an alias and a login are too many for chance: `ErasedProfilesTests` reaches S114.
+        static let drops = Set(AliasDropped.Rule.allCases).subtracting([.becameKnown])
+
         var isAll: Bool {
-            rules == Set(SyncRule.allCases) && reasons == Self.reasons && drops == Set(AliasDropped.Rule.allCases)
+            rules == Set(SyncRule.allCases) && reasons == Self.reasons && drops.isSuperset(of: Self.drops)
                 && causes == Set(IdentitiesChanged.Reason.allCases) && events == Set(Self.events.map { $0.type })
                 && ends.count == 2
         }
@@ -118,7 +121,8 @@ import Testing
         model.sender(
             isService: context.principal.kind == .service,
             vouches: context.principal.scopes.contains(.identityVouch),
-            isAdmin: context.principal.scopes.contains(.admin), isOld: isOld)
+            isAdmin: context.principal.scopes.contains(.admin), isOld: isOld,
+            at: context.moment.milliseconds)
         let before = model
         defer {
             model.dropMarks()
@@ -182,6 +186,7 @@ import Testing
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
                 isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
                 user: profile.mark?.userID, customer: profile.mark?.externalID,
+                formers: profile.mark?.former.map { [$0] } ?? [], named: profile.namedAt,
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }

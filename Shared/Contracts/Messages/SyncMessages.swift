@@ -323,6 +323,8 @@ public struct AliasDropped: EventMessage {
         case destinationWasSourceBefore = "destination-was-source-before"
         /// It waited for its time, and one of the two was erased.
         case erased
+        /// Nobody vouched for it, and one of the two, both anonymous then, was known when its time had come (S114).
+        case becameKnown = "became-known"
     }
 
     public var aliasId: AliasID
