@@ -46,8 +46,7 @@ extension SyncDecider {
     /// the erasure on, so a profile that got it later is another person's (S95).
     func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
         let marked = state.profiles.values.filter {
-            $0.key.app == app && command.userId != nil
-                && ($0.mark?.userID == command.userId || $0.mark?.former == command.userId)
+            $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
         }
         guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked) }
         let customerID = Identity(.customerID, IdentityValue(externalID.text))
@@ -55,7 +54,8 @@ extension SyncDecider {
         let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
         let end = command.erasedAt?.milliseconds ?? context.moment.milliseconds
         let left = holders.filter { profile in
-            profile.mark == nil && profile.namedAt ?? .min <= end
+            guard let mark = profile.mark else { return profile.namedAt ?? .min <= end }
+            return command.userId != nil && mark.former == command.userId
         }
         let mpids = Set(marked.map(\.mpid))
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }

@@ -67,10 +67,9 @@ extension NaiveSyncModel {
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
         let end = (command.erasedAt ?? context.now).milliseconds
         let found = people.filter { person in
-            if let user = person.user {
-                return command.userId == user || person.formers.contains { $0 == command.userId }
-            }
+            if let user = person.user, user == command.userId { return true }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
+            if person.user != nil { return isCustomer && person.formers.contains { $0 == command.userId } }
             return isCustomer && person.named ?? end <= end
         }
         askOthers(found, .none, at: context.now)
