@@ -161,7 +161,7 @@ extension NaiveSyncModel {
             give(id, to: newMPID, .attached)
         }
         change(owners.first?.mpid ?? newMPID) {
-            if let old = $0.user, old != event.userId { $0.formers = $0.customer == event.externalId ? [old] : [] }
+            if let old = $0.user, old != event.userId { $0.former = $0.customer == event.externalId ? old : nil }
             $0.user = event.userId
             $0.customer = event.externalId
         }

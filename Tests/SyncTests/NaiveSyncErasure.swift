@@ -69,7 +69,7 @@ extension NaiveSyncModel {
         let found = people.filter { person in
             if let user = person.user, user == command.userId { return true }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
-            if person.user != nil { return isCustomer && person.formers.contains { $0 == command.userId } }
+            if person.user != nil { return isCustomer && person.former != nil && person.former == command.userId }
             return isCustomer && person.named ?? end <= end
         }
         askOthers(found, .none, at: context.now)

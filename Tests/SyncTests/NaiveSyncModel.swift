@@ -21,7 +21,7 @@ struct NaiveSyncModel {
         /// As whom the user is marked.
         var customer: ExternalID?
         /// Who was the customer before, as long as it is marked.
-        var formers: [UserID] = []
+        var former: UserID?
         /// Since when it has a customer id.
         var named: Int64?
         var since: Int64?
@@ -112,7 +112,7 @@ struct NaiveSyncModel {
             change(person.mpid) {
                 $0.user = nil
                 $0.customer = nil
-                $0.formers = []
+                $0.former = nil
             }
         }
     }

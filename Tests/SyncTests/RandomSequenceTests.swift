@@ -186,7 +186,7 @@ import Testing
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
                 isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
                 user: profile.mark?.userID, customer: profile.mark?.externalID,
-                formers: profile.mark?.former.map { [$0] } ?? [], named: profile.namedAt,
+                former: profile.mark?.former, named: profile.namedAt,
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
