@@ -94,8 +94,8 @@ public struct SessionState: ServiceState, Sendable {
     }
 }
 
-/// The verification service's tables, which tell of nobody who they are (V55). Runs inside the batch's transaction; every question is one round trip, whatever
-/// the size of the batch.
+/// The verification service's tables, which tell of nobody who they are (V55). Runs inside the batch's transaction; every
+/// question is one round trip, whatever the size of the batch.
 public struct VerificationStore {
     public static let migrations = [
         Migration(
