@@ -36,9 +36,10 @@ public enum VerificationCommand: Sendable {
         if case .synced(let answer) = self { answer.forward } else { nil }
     }
 
-    /// Whether it says that nobody is on the device now.
-    var mayLogOut: Bool {
-        if case .synced(let answer) = self, case .found(let user) = answer.outcome { !user.isKnown } else { false }
+    /// Whether it ends the session of the saga's device: a logout that was done, and a login that left nobody there.
+    func logsOut(_ saga: LoginSaga) -> Bool {
+        guard case .synced(let answer) = self, case .found(let user) = answer.outcome else { return false }
+        return saga.kind == .logout || !user.isKnown
     }
 
     /// The users that it may bring or that it erases.

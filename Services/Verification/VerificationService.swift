@@ -49,8 +49,8 @@ public struct VerificationService: CommandService {
         for (command, context) in commands {
             if let id = command.deviceID { devices.insert(.init(app: context.app.id, id: id)) }
             if case .moved(let id, _) = command { busy.insert(.init(app: context.app.id, id: id)) }
-            if command.mayLogOut,
-                let saga = command.answeredForward.flatMap({ state.saga(app: context.app.id, forwardID: $0) })
+            if let forward = command.answeredForward,
+                let saga = state.saga(app: context.app.id, forwardID: forward), command.logsOut(saga)
             {
                 busy.insert(.init(app: context.app.id, id: saga.deviceID))
             }

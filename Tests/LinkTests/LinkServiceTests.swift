@@ -70,9 +70,8 @@ import WireJSON
 
     /// The heart of it: however commands are grouped into batches, the answers and the tables are the same.
     @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
-        let rounds: UInt64 = engine == .sqlite ? 40 : 10
-        for round in 0..<rounds {
-            var source = RandomCommands(seed: testSeed &+ round)
+        try runSequences(engine == .sqlite ? 40 : 10) { seed in
+            var source = RandomCommands(seed: seed)
             let single = try LinkTestStore(engine)
             let batched = try LinkTestStore(engine)
             var steps: [RandomCommands.Step] = []
@@ -83,7 +82,7 @@ import WireJSON
                 steps.append(step)
                 expected += try single.run([step])
             }
-            let trace = Comment(rawValue: "seed \(testSeed), round \(round)")
+            let trace = Comment(rawValue: "seed \(seed)")
             var place = 0
             while place < steps.count {
                 let size = min(Int.random(in: 1...25, using: &source.random), steps.count - place)
