@@ -207,7 +207,7 @@ extension LinkDecider {
 
     private var emptyCertificate: ErasureCertificate {
         ErasureCertificate(
-            requestId: context.command.id, erasedAt: context.now, done: .init(),
+            requestId: context.command.id, erasedAt: moment, done: .init(),
             remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
     }
 

@@ -97,7 +97,9 @@ extension SyncDecider {
         guard let alias = state.aliases[AliasRecord.Key(app: app, id: command.aliasId)],
             var source = state.profile(app, alias.source), var destination = state.profile(app, alias.destination)
         else { return Decision(.noted) }
-        if enforces, !alias.isVouched, source.isKnown(settings) || destination.isKnown(settings) {
+        let isStillOne =
+            source.aliasedInto.contains(destination.mpid) && !source.isKnown(settings) && !destination.isKnown(settings)
+        if enforces, !alias.isVouched, !isStillOne {
             // S114
             source.aliasedInto.removeAll { $0 == destination.mpid }
             destination.aliasedFrom.removeAll { $0 == source.mpid }

@@ -21,9 +21,11 @@ extension Profile: SQLKeyedRecord {
         var (user, externalID) = (mark?.userID, mark?.externalID)
         try columns.column("user_id", &user)
         try columns.column("link_external_id", &externalID)
-        var former = mark?.former
-        try columns.column("former_user_id", &former)
-        mark = user.flatMap { user in externalID.map { LinkMark(userID: user, externalID: $0, former: former) } }
+        var linkedAt = mark?.linkedAt
+        try columns.column("linked_at", &linkedAt)
+        mark = user.flatMap { user in
+            externalID.map { LinkMark(userID: user, externalID: $0, linkedAt: linkedAt ?? .min) }
+        }
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)
         try columns.column("alias_sources", &aliasSources)
@@ -70,6 +72,16 @@ extension DeviceRecord: SQLKeyedRecord {
         try columns.identities("identities", &identities)
         try columns.column("last_move", &lastMove)
         try columns.bucket("tokens", "tokens_at", &bucket)
+    }
+}
+
+extension MoveFloor: SQLKeyedRecord {
+    static let table = SQLTable<MoveFloor>("move_floors")
+    static let blank = MoveFloor(key: "", move: 0)
+
+    mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &key, .key)
+        try columns.column("move", &move, .highest)
     }
 }
 

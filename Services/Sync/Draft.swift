@@ -159,7 +159,7 @@ struct Draft: IdentityIndex {
 
     mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
         guard var profile = profile(mpid) else { return }
-        if identity.type == .customerID, profile.values(of: .customerID).isEmpty { profile.namedAt = moment }
+        if identity.type == .customerID { profile.namedAt = moment }
         profile.identities.append(identity)
         put(profile)
         let key = key(identity)

@@ -12,6 +12,8 @@ struct ErasedProfiles {
     var identities: [Identity] = []
     /// Others who hold one of the identities.
     var others: Set<MPID> = []
+    /// Those of the link service who go with them. Whoever was linked later stays (S115).
+    var users: [UserID] = []
 }
 
 extension SyncDecider {
@@ -21,7 +23,7 @@ extension SyncDecider {
         if let mpid = command.mpid {
             // One that is erased already is erased again: the first time may have failed elsewhere (S56).
             guard let profile = state.profile(app, mpid) else { throw Rejection(.notFoundError) }
-            return ErasedProfiles(profiles: [profile])
+            return ErasedProfiles(profiles: [profile], users: [profile].compactMap(linkedUser))
         }
         for identity in command.named where settings.nobody.contains(identity.value.text) {
             throw Self.namesNobody(identity.type)
@@ -38,30 +40,37 @@ extension SyncDecider {
             )
             .carrying(holders)
         }
-        return ErasedProfiles(profiles: meant, identities: command.named, others: others)
+        return ErasedProfiles(
+            profiles: meant, identities: command.named, others: others, users: meant.compactMap(linkedUser))
     }
 
-    /// The profiles of a person that the link service erased: those marked with the user, though the next one's link was
-    /// read first, and of those with the person's customer id the ones that are nobody else's. The external id was free from
-    /// the erasure on, so a profile that got it later is another person's (S95).
+    /// The link service's user of a profile, unless it was linked after the erasure was asked for.
+    private func linkedUser(_ profile: Profile) -> UserID? {
+        profile.mark.flatMap { $0.linkedAt <= context.moment.milliseconds ? $0.userID : nil }
+    }
+
+    /// The profiles of a person that the link service erased: those marked with the user, and those with the person's
+    /// customer id. The external id was free from the erasure on: a profile that got it later is another person's, and one that
+    /// had it before is not, though the next person's link was read first and marked it (S95).
     func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
         let marked = state.profiles.values.filter {
             $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
         }
-        guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked) }
+        let users = command.userId.map { [$0] } ?? []
+        guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked, users: users) }
         let customerID = Identity(.customerID, IdentityValue(externalID.text))
         let draft = Draft(state, context, .forget)
         let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
         let end = command.erasedAt?.milliseconds ?? context.moment.milliseconds
         let left = holders.filter { profile in
-            guard let mark = profile.mark else { return profile.namedAt ?? .min <= end }
-            return command.userId != nil && mark.former == command.userId
+            guard profile.mark.map({ $0.externalID == externalID }) != false else { return false }
+            return profile.namedAt ?? .min <= end
         }
         let mpids = Set(marked.map(\.mpid))
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }
         return ErasedProfiles(
             profiles: profiles, identities: [customerID],
-            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)))
+            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)), users: users)
     }
 
     // MARK: Aliases
@@ -70,11 +79,10 @@ extension SyncDecider {
     /// since (S96, ``Draft/settled(_:)``).
     func aliasSources(of erased: ErasedProfiles) -> [Profile] {
         let mpids = Set(erased.profiles.map(\.mpid))
-        let users = Set(erased.profiles.compactMap(\.mark?.userID))
         return Set(erased.profiles.flatMap(\.aliasedFrom)).subtracting(mpids).compactMap { state.profile(app, $0) }
             .filter { source in
                 !source.isErased && !source.aliasedInto.isEmpty && mpids.isSuperset(of: source.aliasedInto)
-                    && source.mark.map { users.contains($0.userID) } != false
+                    && source.mark.map { erased.users.contains($0.userID) } != false
             }
     }
 

@@ -55,16 +55,16 @@ extension SyncDecider {
         }
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
-        return begin(
-            named, .erase, persons: named.profiles.flatMap { self.persons($0, persons) },
-            users: persons == .none ? [] : named.profiles.compactMap(\.mark?.userID))
+        return try begin(
+            named, .erase, persons: named.profiles.flatMap { self.persons($0, named.users, persons) },
+            users: persons == .none ? [] : named.users)
     }
 
     /// The link service asks for it, so it needs not be asked to do its part (S95).
-    func forget(_ command: ForgetProfiles) -> Decision {
+    func forget(_ command: ForgetProfiles) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        return begin(
-            forgotten(command), .forget, persons: [], users: command.userId.map { [$0] } ?? [])
+        let forgotten = forgotten(command)
+        return try begin(forgotten, .forget, persons: [], users: forgotten.users)
     }
 
     /// S97.
@@ -88,9 +88,12 @@ extension SyncDecider {
     }
 
     /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
-    private func persons(_ profile: Profile, _ which: EraseProfile.Persons) -> [ForgetPerson] {
-        let moment = Timestamp(milliseconds: context.moment.milliseconds)
-        let marked = profile.mark.map { [ForgetPerson(userId: $0.userID, erasedAt: moment)] } ?? []
+    /// - Parameter users: those who go.
+    private func persons(
+        _ profile: Profile, _ users: [UserID], _ which: EraseProfile.Persons
+    ) -> [ForgetPerson] {
+        let marked = (profile.mark.map { [$0.userID] } ?? []).filter(users.contains)
+            .map { ForgetPerson(userId: $0, erasedAt: moment) }
         switch which {
         case .none: return []
         case .marked: return marked
@@ -110,7 +113,7 @@ extension SyncDecider {
     ///   - users: those of the link service who are gone, whatever is read of them later (S58).
     private func begin(
         _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], users: [UserID]
-    ) -> Decision {
+    ) throws(Rejection) -> Decision {
         let profiles = (named.profiles + aliasSources(of: named)).sorted { $0.mpid < $1.mpid }
         let mpids = profiles.map(\.mpid)
         var draft = Draft(state, context, cause)
@@ -128,6 +131,7 @@ extension SyncDecider {
         }
         for profile in gone { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
         let devices = leaveDevices(of: mpids, &draft)
+        try moveLaterLinks(from: gone, but: named.users, &draft)
         var decision = draft.decision(.pending(nil))
         decision.changes += aliases.map { .aliasDone($0.key) }
         decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
@@ -152,7 +156,7 @@ extension SyncDecider {
         _ subject: ErasureCertificate.Subject
     ) -> ErasureCertificate {
         let own = ErasureCertificate(
-            requestId: context.command.id, erasedAt: context.now, subject: subject,
+            requestId: context.command.id, erasedAt: moment, subject: subject,
             done: .init(sync: counts, verification: .init()), heldByOthers: others,
             remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
         guard var whole = certificate(ofErased: named) else {
@@ -163,6 +167,19 @@ extension SyncDecider {
         whole.done.answerForAll()
         whole.add(own)
         return whole
+    }
+
+    private var moment: Timestamp { Timestamp(milliseconds: context.moment.milliseconds) }
+
+    /// Whoever was linked after the erasure was asked for, and was marked on a profile that goes, gets one as if the link had
+    /// been read afterwards (S115).
+    private func moveLaterLinks(
+        from gone: [Profile], but users: [UserID], _ draft: inout Draft
+    ) throws(Rejection) {
+        for mark in gone.compactMap(\.mark) where settings.fromLinks && !users.contains(mark.userID) {
+            guard !state.erasedUsers.contains(LinkedUser(app: app, id: mark.userID)) else { continue }
+            try draft.mark(mark, context)
+        }
     }
 
     /// Beside each tombstone (S97).
@@ -192,7 +209,8 @@ extension SyncDecider {
             // What it is known by was said of who is erased (S87). Whoever uses it next says it again.
             after.identities = []
             // A device on which nobody else was seen is forgotten with its id, which often is an identity's value.
-            if after.isUnused { after = DeviceRecord(key: after.key) }
+            // The number of its last move stays with the app (S86).
+            if after.isUnused { after.bucket = nil }
             draft.put(after)
             count += 1
         }

@@ -17,28 +17,32 @@ extension SyncDecider {
             !madeAnErasedProfile
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
-        let identity = Identity(.customerID, IdentityValue(event.externalId.text))
-        draft.touch([identity])
-        let holders = draft.holders(of: identity).compactMap { draft.profile($0) }
-            .sorted { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
-        var profile: Profile
-        if let oldest = holders.first {
-            draft.touch(Array(holders.dropFirst()))
-            profile = oldest
-        } else {
-            let mpid = draft.create(context, .createdForLink).mpid
-            draft.attach([identity], to: mpid)
-            guard let created = draft.profile(mpid) else { throw Rejection(.internalError) }
-            profile = created
-        }
-        let former = profile.mark.flatMap { mark in
-            if mark.userID == event.userId { return mark.former }
-            return mark.externalID == event.externalId ? mark.userID : nil
-        }
-        profile.mark = LinkMark(userID: event.userId, externalID: event.externalId, former: former)
-        draft.put(profile)
+        try draft.mark(LinkMark(userID: event.userId, externalID: event.externalId, linkedAt: draft.moment), context)
         var decision = draft.decision(.noted)
         decision.changes.append(.linked(user))
         return decision
+    }
+}
+
+extension Draft {
+    /// Marks the oldest profile whose customer id is the mark's external id, or a new one.
+    mutating func mark(_ mark: LinkMark, _ context: DecisionContext) throws(Rejection) {
+        let identity = Identity(.customerID, IdentityValue(mark.externalID.text))
+        touch([identity])
+        let holders = holders(of: identity).compactMap { profile($0) }
+            .sorted { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
+        touch(Array(holders.dropFirst()))
+        var marked: Profile
+        if let oldest = holders.first {
+            marked = oldest
+        } else {
+            let mpid = create(context, .createdForLink).mpid
+            attach([identity], to: mpid)
+            guard let created = profile(mpid) else { throw Rejection(.internalError) }
+            marked = created
+        }
+        let isKept = marked.mark?.userID == mark.userID && marked.mark?.externalID == mark.externalID
+        if !isKept { marked.mark = mark }
+        put(marked)
     }
 }

@@ -16,7 +16,7 @@ public struct Profile: Sendable, Hashable {
     /// Milliseconds since 1970, as all times here.
     public var firstSeen: Int64
     public var lastSeen: Int64
-    /// The moment of the command that gave the profile its customer id (``Moment``), which may be decided later (S100).
+    /// The moment of the command that gave the profile its last customer id (``Moment``), which may be decided later (S100).
     /// `nil` for one that never had any.
     public var namedAt: Int64?
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
@@ -78,14 +78,13 @@ public struct Profile: Sendable, Hashable {
 public struct LinkMark: Sendable, Hashable {
     public var userID: UserID
     public var externalID: ExternalID
-    /// Whom an earlier link gave the external id. It is another user's only when that one was erased, so the word of it is on
-    /// its way, and the profile goes with it (S95).
-    public var former: UserID?
+    /// When the link service said so. An erasure that was asked for before does not mean the user (S115).
+    public var linkedAt: Int64
 
-    public init(userID: UserID, externalID: ExternalID, former: UserID? = nil) {
+    public init(userID: UserID, externalID: ExternalID, linkedAt: Int64) {
         self.userID = userID
         self.externalID = externalID
-        self.former = former
+        self.linkedAt = linkedAt
     }
 }
 

@@ -73,6 +73,8 @@ public struct DeviceRecord: Sendable, Hashable {
 
     /// Nobody was seen on it, as far as is known.
     var isUnused: Bool { current == nil && anonymous == nil && users.isEmpty }
+    /// Whether there is something to know of it but its number of moves.
+    var isKept: Bool { !isUnused || bucket != nil }
 
     /// The device has this user now (S13).
     mutating func move(to mpid: MPID, now: Int64, remembering limit: Int) {
@@ -90,6 +92,12 @@ public struct DeviceRecord: Sendable, Hashable {
     /// Who its user is, or whether that one is known, is different now. A clock that goes back does not let the numbers go
     /// back (S86).
     mutating func countMove(now: Int64) { lastMove = max(lastMove + 1, now) }
+}
+
+/// The greatest number that a move of any forgotten device of an app had (S86).
+struct MoveFloor: Sendable, Hashable {
+    var key: AppID
+    var move: Int64
 }
 
 /// An accepted alias that waits for its time.

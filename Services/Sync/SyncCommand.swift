@@ -76,9 +76,8 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether the command may make a profile, whose MPID then comes from the command's id (S33).
     var mayCreateProfile: Bool {
         switch self {
-        case .move, .linked: true
-        case .search, .modify, .alias, .applyAlias, .getUsers, .erase, .forget, .getErasure, .answered:
-            false
+        case .move, .linked, .erase, .forget: true
+        case .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .answered: false
         }
     }
 

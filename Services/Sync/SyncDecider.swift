@@ -30,7 +30,7 @@ public struct SyncDecider {
             case .applyAlias(let command): applyAlias(command)
             case .getUsers(let command): try users(command)
             case .erase(let command): try erase(command)
-            case .forget(let command): forget(command)
+            case .forget(let command): try forget(command)
             case .getErasure(let query): try erasure(query)
             case .linked(let event): try linked(event)
             case .answered(let answer): take(answer)

@@ -53,6 +53,9 @@ public struct SyncService: CommandService {
         state.newMPIDs = wanted.newMPIDs
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
+        // After the devices: one that is forgotten meanwhile has raised its app's.
+        let unknown = wanted.devices.filter { state.devices[$0] == nil }
+        state.load(try store.floors(Set(unknown.map(\.app)).union(wanted.erasing.keys)))
         let identities = wanted.identities.union(remembered(commands, state))
         state.load(try store.identities(identities), of: identities)
         state.load(try store.erasures(wanted.erasures))
@@ -87,7 +90,10 @@ public struct SyncService: CommandService {
         }
         state.load(try store.profiles(profiles))
         state.load(try store.profiles(of: wanted.erasedUsers))
-        if wanted.hasErasure { state.load(try store.profiles(aliasSources(state))) }
+        if wanted.hasErasure {
+            state.load(try store.profiles(aliasSources(state)))
+            try loadMarked(wanted.erasing, &state, store)
+        }
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
             state.load(try store.devices(withCurrent: Set(state.profiles.keys)))
@@ -124,6 +130,24 @@ public struct SyncService: CommandService {
         return keys
     }
 
+    /// Who has the customer ids of marked profiles that may go: a mark may move on (S115).
+    private func loadMarked(_ erasing: [AppID: SyncSettings], _ state: inout SyncState, _ store: SyncStore) throws {
+        let keys = state.profiles.values.compactMap { profile in
+            profile.mark.flatMap { mark in
+                erasing[profile.app].map {
+                    IdentityEntry.Key(
+                        app: profile.app, Identity(.customerID, IdentityValue(mark.externalID.text)), $0)
+                }
+            }
+        }
+        let missing = Set(keys.filter { state.identities[$0] == nil })
+        state.load(try store.identities(missing), of: missing)
+        let holders = missing.flatMap { key in
+            (state.identities[key]?.holders ?? []).map { Profile.Key(app: key.app, id: $0) }
+        }
+        state.load(try store.profiles(Set(holders).subtracting(state.profiles.keys)))
+    }
+
     /// Whoever was aliased into a profile that may go.
     private func aliasSources(_ state: SyncState) -> Set<Profile.Key> {
         Set(
@@ -147,7 +171,9 @@ public struct SyncService: CommandService {
         var answers: Set<Scoped<CommandID>> = []
         var certificates: Set<Profile.Key> = []
         var reachesDevices = false
-        var hasErasure = false
+        /// The apps in which somebody may be erased.
+        var erasing: [AppID: SyncSettings] = [:]
+        var hasErasure: Bool { !erasing.isEmpty }
 
         init(_ commands: [(SyncCommand, DecisionContext)]) {
             for (command, context) in commands {
@@ -175,7 +201,7 @@ public struct SyncService: CommandService {
                 }
                 if command.reachesDevices(app.sync) { reachesDevices = true }
                 if command.isErasure {
-                    hasErasure = true
+                    erasing[app.id] = app.sync
                     erasures.insert(context.command)
                     if let user = command.userID { erasedUsers.insert(.init(app: app.id, id: user)) }
                 }

@@ -37,6 +37,9 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var erasures = Table<Erasure>()
     private(set) var certificates = Table<ErasedProfile>()
     private(set) var erasedUsers: Set<LinkedUser> = []
+    /// By app: the greatest number of a move of a device that was forgotten. No device begins below it (S86).
+    private(set) var floors: [AppID: Int64] = [:]
+    private var storedFloors: [AppID: Int64] = [:]
 
     /// The MPIDs that the batch's commands give to profiles they make. Each is an HMAC, and asked for several times.
     var newMPIDs: [CommandKey: MPID] = [:]
@@ -58,7 +61,16 @@ public struct SyncState: ServiceState, Sendable {
 
     func device(_ app: AppID, _ id: DeviceID) -> DeviceRecord {
         let key = DeviceRecord.Key(app: app, id: id)
-        return devices[key] ?? DeviceRecord(key: key)
+        if let device = devices[key], device.isKept { return device }
+        var device = DeviceRecord(key: key)
+        device.lastMove = floors[app] ?? 0
+        return device
+    }
+
+    /// The floors that are higher than they were, in the order of their apps.
+    var raisedFloors: [MoveFloor] {
+        floors.filter { storedFloors[$0.key] != $0.value }.map { MoveFloor(key: $0, move: $1) }
+            .sorted { $0.key < $1.key }
     }
 
     // MARK: Loading. Rows that are here already stay as they are.
@@ -81,13 +93,21 @@ public struct SyncState: ServiceState, Sendable {
 
     mutating func load(erased users: Set<LinkedUser>) { erasedUsers.formUnion(users) }
 
+    mutating func load(_ rows: [MoveFloor]) {
+        for row in rows { (floors[row.key], storedFloors[row.key]) = (row.move, row.move) }
+    }
+
     // MARK: Changes
 
     public mutating func apply(_ change: Change) {
         switch change {
         case .profile(let profile): profiles.put(profile)
         case .identity(let entry): identities.put(entry)
-        case .device(let device): devices.put(device)
+        case .device(let device):
+            devices.put(device)
+            if !device.isKept, device.lastMove > floors[device.key.app] ?? 0 {
+                floors[device.key.app] = device.lastMove
+            }
         case .alias(let alias): aliases.put(alias)
         case .aliasDone(let key): aliases.remove(key)
         case .release(let key, let mpid):
@@ -209,11 +229,12 @@ public struct SyncStore {
             number: 109, name: "under which folding values are stored",
             statements: ["CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)"]),
         Migration(
-            number: 110, name: "moments of customer ids, and who vouched for aliases",
+            number: 110, name: "moments of customer ids and links, who vouched for aliases, moves of forgotten devices",
             statements: [
                 "ALTER TABLE profiles RENAME COLUMN made_at TO named_at",
-                "ALTER TABLE profiles ADD COLUMN former_user_id TEXT",
+                "ALTER TABLE profiles ADD COLUMN linked_at BIGINT",
                 "ALTER TABLE aliases ADD COLUMN is_vouched BIGINT NOT NULL DEFAULT 1",
+                "CREATE TABLE move_floors (app TEXT NOT NULL PRIMARY KEY, move BIGINT NOT NULL)",
             ]),
     ]
 
@@ -239,6 +260,8 @@ public struct SyncStore {
     func devices(_ keys: Set<DeviceRecord.Key>) throws -> [DeviceRecord] {
         try DeviceRecord.table.find(keys, in: transaction)
     }
+
+    func floors(_ apps: Set<AppID>) throws -> [MoveFloor] { try MoveFloor.table.find(apps, in: transaction) }
 
     /// The devices whose current user is one of these.
     func devices(withCurrent users: Set<Profile.Key>) throws -> [DeviceRecord] {
@@ -298,11 +321,11 @@ public struct SyncStore {
 
     /// A device of which nothing is known leaves no row. Plainly, as the values' rows are written.
     private func saveDevices(_ state: SyncState) throws {
-        func isKept(_ device: DeviceRecord) -> Bool { !device.isUnused || device.bucket != nil }
         let (created, updated) = state.devices.written(isAlone: transaction.isAlone)
-        try DeviceRecord.table.insert(created.filter(isKept), in: transaction)
-        try DeviceRecord.table.update(updated.filter(isKept), in: transaction)
-        try DeviceRecord.table.remove(updated.filter { !isKept($0) }.map(\.key), in: transaction)
+        try DeviceRecord.table.insert(created.filter(\.isKept), in: transaction)
+        try DeviceRecord.table.update(updated.filter(\.isKept), in: transaction)
+        try DeviceRecord.table.remove(updated.filter { !$0.isKept }.map(\.key), in: transaction)
+        try MoveFloor.table.save(state.raisedFloors, in: transaction)
     }
 
     /// A value without holders leaves no row, so that nothing tells of it. A row may therefore go at any time: one that

@@ -154,7 +154,7 @@ import WireJSON
         let world = world()
         world.run(link("user-anna", "anna"))
         let left = try #require(world.login(["customerid": "anna", "email": "left@x.io"])?.mpid)
-        #expect(world.profile(left)?.mark == LinkMark(userID: "user-anna", externalID: "anna"))
+        #expect(world.profile(left)?.mark?.userID == "user-anna")
         let taker = try #require(world.login(["customerid": "other"], on: "d2")?.mpid)
         try world.modify(taker, "customerid", from: "other", to: "anna")
         #expect(world.profile(left)?.mark == nil)
@@ -176,34 +176,82 @@ import WireJSON
         #expect(world.run(.forget(forget)) == .pending)
         #expect(gone(world).isEmpty, "the mark of the first is gone with the customer id, and the second came later")
         #expect(world.profile(later)?.isErased == false)
-        // Marked with another user it stays, however old it is.
-        world.run(link("user-2", "anna"))
-        let late = Timestamp(milliseconds: world.now)
-        #expect(world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: late))) == .pending)
-        #expect(gone(world).isEmpty)
         #expect(!world.state.erasedUsers.contains(LinkedUser(app: "demo", id: "user-2")))
         // And the user's own goes.
-        let own = ForgetProfiles(userId: "user-2", externalId: "anna", erasedAt: late)
+        world.run(link("user-2", "anna"))
+        let own = ForgetProfiles(userId: "user-2", externalId: "anna", erasedAt: Timestamp(milliseconds: world.now))
         #expect(world.run(.forget(own)) == .pending)
         #expect(gone(world) == [later])
     }
 
     /// S95: links and erasures are told on different topics. Whose link is read before the erasure of whom they follow gets
-    /// nothing of theirs.
-    @Test func aLinkThatIsReadBeforeTheErasureKeepsNobody() throws {
+    /// nothing of theirs, whether a link had marked that one or not, and a profile of their own at once (S115).
+    @Test(arguments: [true, false]) func aLinkThatIsReadBeforeTheErasureKeepsNobody(_ wasMarked: Bool) throws {
         let world = world()
         let old = try #require(world.login(["customerid": "anna"])?.mpid)
-        world.run(link("user-1", "anna"))
+        if wasMarked { world.run(link("user-1", "anna")) }
         let erasedAt = Timestamp(milliseconds: world.now)
         world.now += 5
         world.run(link("user-2", "anna"))
         world.run(link("user-2", "anna"))
         world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
         #expect(gone(world) == [old])
-        let new = try #require(world.login(["customerid": "anna"])?.mpid)
+        let new = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-2" }?.mpid)
+        #expect(new != old && world.login(["customerid": "anna"])?.mpid == new)
         world.run(link("user-2", "anna"))
         world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
         #expect(world.profile(new)?.isErased == false)
+    }
+
+    /// S115: who is linked after the erasure was asked for is another person, though the link is read first.
+    @Test(arguments: [VerificationSettings.Mode.off, .enforce])
+    func anErasureThatIsReadLateSparesWhoWasLinkedSince(_ mode: VerificationSettings.Mode) throws {
+        for byMPID in [true, false] {
+            let world = world(.conversion, mode)
+            let old = try #require(world.login(["customerid": "anna"])?.mpid)
+            world.now += 1
+            world.run(link("user-2", "anna"))
+            world.lateness = 1001
+            let command =
+                byMPID ? EraseProfile(mpid: old) : EraseProfile(identities: ["customerid": "anna"])
+            #expect(world.run(.erase(command)) == .pending)
+            #expect(gone(world) == [old] && persons(world).allSatisfy { $0.userId == nil })
+            #expect(!world.state.erasedUsers.contains(LinkedUser(app: "demo", id: "user-2")))
+            world.lateness = 0
+            let new = try #require(world.login(["customerid": "anna"])?.mpid)
+            #expect(world.profile(new)?.mark?.userID == "user-2")
+            // From now on an erasure means the user.
+            #expect(world.run(.erase(EraseProfile(mpid: new))) == .pending)
+            #expect(persons(world).map(\.userId) == ["user-2"])
+        }
+    }
+
+    /// S86: a device that nobody is left on is forgotten, and whoever comes next counts as later.
+    @Test(arguments: [1, 3]) func movesGoOnWhereAnErasureForgotTheDevice(_ logins: Int) throws {
+        let world = world()
+        func login(_ name: String) throws -> SyncResult {
+            // All in one millisecond.
+            world.now = World.start
+            return try #require(world.login(["customerid": name]))
+        }
+        var mpid = try login("anna").mpid
+        for _ in 1..<logins { mpid = try login("anna").mpid }
+        world.now = World.start
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
+        let erased = world.events.compactMap { ($0.base as? CurrentUserErased)?.move }
+        #expect(try #require(login("berta").move) > #require(erased.first))
+    }
+
+    /// S95: since when the profile has its last customer id, where it may have several.
+    @Test func whoWasKnownByAnotherCustomerIDStays() throws {
+        let world = world()
+        world.settings.uniqueIdentities = [.email]
+        let berta = try #require(world.login(["customerid": "berta"])?.mpid)
+        let erasedAt = Timestamp(milliseconds: world.now)
+        world.now += 1
+        try world.modify(berta, "customerid", from: nil, to: "anna")
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+        #expect(gone(world).isEmpty)
     }
 
     /// S95, S100: since when a profile has the customer id counts, and not since when there is a profile.
@@ -238,6 +286,21 @@ import WireJSON
         world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: isSource ? other : one)))
         let isDropped = world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown }
         #expect(isDropped == (mode == .enforce) && world.state.aliases.isEmpty)
+    }
+
+    /// S114: nor to one who was a person in the meantime.
+    @Test func anAliasOfNobodyIsNotAppliedToWhoWasAPerson() throws {
+        let world = world(.conversion, .enforce)
+        let one = try #require(world.identify(["device_application_stamp": "a"])?.mpid)
+        let other = try #require(world.identify(["device_application_stamp": "b"], on: "d2")?.mpid)
+        let voucher = world.principal
+        world.principal = Principal(kind: .apiKey("k"), scopes: [.identitySync])
+        let result = try alias(one, other, in: world)
+        world.principal = voucher
+        #expect(world.login(["customerid": "anna", "device_application_stamp": "a"])?.mpid == one)
+        try world.modify(one, "customerid", from: "anna", to: nil)
+        world.run(.applyAlias(ApplyAlias(aliasId: result.aliasId, destinationMPID: other)))
+        #expect(world.events.contains { ($0.base as? AliasDropped)?.rule == .becameKnown })
     }
 
     /// S95, S100: a login that is decided late is still of before.

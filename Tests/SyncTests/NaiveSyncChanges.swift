@@ -139,7 +139,8 @@ extension NaiveSyncModel {
 
     mutating func apply(_ id: AliasID) {
         guard let pair = aliases.removeValue(forKey: id), let source = person(pair[0]) else { return }
-        if enforces, !vouched.contains(id), pair.compactMap(person).contains(where: isKnown) {
+        let areNobody = pairs.contains(pair) && !pair.compactMap(person).contains(where: isKnown)
+        if enforces, !vouched.contains(id), !areNobody {
             pairs.removeAll { $0 == pair }
             deeds.alias = AliasDropped(
                 aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .becameKnown)
@@ -154,16 +155,19 @@ extension NaiveSyncModel {
     mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         if isNobodys(event.externalId.text) { return }
-        let id = Identity(.customerID, IdentityValue(event.externalId.text))
+        mark(event.userId, event.externalId, since: given, newMPID: newMPID, now: now)
+    }
+
+    mutating func mark(_ user: UserID, _ customer: ExternalID, since: Int64?, newMPID: MPID, now: Int64) {
+        let id = Identity(.customerID, IdentityValue(customer.text))
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
         if owners.isEmpty {
             people.append(Person(mpid: newMPID, first: now, last: now))
             give(id, to: newMPID, .attached)
         }
         change(owners.first?.mpid ?? newMPID) {
-            if let old = $0.user, old != event.userId { $0.former = $0.customer == event.externalId ? old : nil }
-            $0.user = event.userId
-            $0.customer = event.externalId
+            if $0.user == user, $0.customer == customer { return }
+            ($0.user, $0.customer, $0.linked) = (user, customer, since)
         }
     }
 }

@@ -23,7 +23,9 @@ extension NaiveSyncModel {
     }
 
     /// - Returns: the certificate of somebody who was erased to the end before.
-    mutating func erase(_ command: EraseProfile, _ context: DecisionContext) throws(Refusal) -> Gone? {
+    mutating func erase(
+        _ command: EraseProfile, newMPID: MPID, _ context: DecisionContext
+    ) throws(Refusal) -> Gone? {
         if erasing[context.command] != nil { return nil }
         let isForAll = command.everyHolder == true
         if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
@@ -36,9 +38,11 @@ extension NaiveSyncModel {
         if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
         if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
         let which = command.persons ?? (enforces ? .byCustomerId : .marked)
-        askOthers(found, which, at: context.now)
-        let users = which == .none ? [] : found.compactMap(\.user)
-        erase(found, named: ids, users: users, isWhole: true, context)
+        // Whom a link named later than the erasure was asked for is another person.
+        let meant = found.filter { ($0.linked ?? 0) <= given }.compactMap(\.user)
+        askOthers(found, which, meant)
+        let users = which == .none ? [] : meant
+        erase(found, named: ids, users: users, meant: meant, isWhole: true, newMPID: newMPID, context)
         gone.formUnion(users)
         return nil
     }
@@ -62,25 +66,28 @@ extension NaiveSyncModel {
         return agreed.isEmpty ? people.filter { person in working.contains { finds($0, person) } } : agreed
     }
 
-    mutating func forget(_ command: ForgetProfiles, _ context: DecisionContext) {
+    mutating func forget(_ command: ForgetProfiles, newMPID: MPID, _ context: DecisionContext) {
         if erasing[context.command] != nil { return }
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
-        let end = (command.erasedAt ?? context.now).milliseconds
+        let end = command.erasedAt?.milliseconds ?? given
         let found = people.filter { person in
             if let user = person.user, user == command.userId { return true }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
-            if person.user != nil { return isCustomer && person.former != nil && person.former == command.userId }
-            return isCustomer && person.named ?? end <= end
+            // Since before it was free; who is marked as another customer is nobody's heir.
+            return isCustomer && (person.customer ?? command.externalId) == command.externalId
+                && person.named ?? end <= end
         }
-        askOthers(found, .none, at: context.now)
         let users = command.userId.map { [$0] } ?? []
-        erase(found, named: customer.map { [$0] } ?? [], users: users, isWhole: false, context)
+        askOthers(found, .none, users)
+        erase(
+            found, named: customer.map { [$0] } ?? [], users: users, meant: users, isWhole: false, newMPID: newMPID,
+            context)
         gone.formUnion(users)
     }
 
     /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
     /// somebody else.
-    private func companions(of persons: [Person]) -> [Person] {
+    private func companions(of persons: [Person], _ users: [UserID]) -> [Person] {
         let going = Set(persons.map(\.mpid))
         return people.filter { source in
             let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
@@ -88,15 +95,16 @@ extension NaiveSyncModel {
                 return false
             }
             let isLeft = into.allSatisfy { going.contains($0) || person($0)?.isErased == true }
-            return isLeft && (source.user == nil || persons.contains { $0.user == source.user })
+            return isLeft && source.user.map(users.contains) != false
         }
     }
 
     private mutating func erase(
-        _ found: [Person], named ids: [Identity], users: [UserID], isWhole: Bool, _ context: DecisionContext
+        _ found: [Person], named ids: [Identity], users: [UserID], meant: [UserID], isWhole: Bool, newMPID: MPID,
+        _ context: DecisionContext
     ) {
         let (devicesBefore, aliasesBefore) = (devices, aliases.count)
-        let persons = found + companions(of: found)
+        let persons = found + companions(of: found, meant)
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
         let others = people.filter { person in
@@ -123,6 +131,7 @@ extension NaiveSyncModel {
             devices[name] = left
             if left.isNobodys {
                 devices[name] = nil
+                mostMoved = max(mostMoved, left.moved)
                 asked[.device(name)] = nil
             }
         }
@@ -150,26 +159,34 @@ extension NaiveSyncModel {
         }
         erasing[context.command] = Erasing(gone: gone, open: Set(ids))
         for mpid in gone.mpids { certificates[mpid] = gone }
+        // S115: as if the links of those who stay were told now.
+        for person in persons.sorted(by: { $0.mpid < $1.mpid }) where !person.isErased {
+            guard let user = person.user, let customer = person.customer, !meant.contains(user) else { continue }
+            guard settings.fromLinks, !self.gone.contains(user) else { continue }
+            mark(user, customer, since: person.linked, newMPID: newMPID, now: now)
+        }
     }
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
     private mutating func askOthers(
-        _ named: [Person], _ which: EraseProfile.Persons, at now: Timestamp
+        _ named: [Person], _ which: EraseProfile.Persons, _ users: [UserID]
     ) {
-        let people = named + companions(of: named)
+        let now = Timestamp(milliseconds: given)
+        let people = named + companions(of: named, users)
         deeds.asked = [AnyHashable(ForgetSessions(mpids: people.map(\.mpid).sorted()))]
         guard which != .none else { return }
         for person in named.sorted(by: { $0.mpid < $1.mpid }) {
             let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }
             let ids = names.map { ExternalID($0.value.text) }
-            if ids.isEmpty, let user = person.user {
+            let going = person.user.flatMap { users.contains($0) ? $0 : nil }
+            if ids.isEmpty, let user = going {
                 deeds.asked.append(AnyHashable(ForgetPerson(userId: user, erasedAt: now)))
             }
             for (place, id) in ids.enumerated() {
                 deeds.asked.append(
                     AnyHashable(
                         ForgetPerson(
-                            userId: place == 0 ? person.user : nil, externalId: id,
+                            userId: place == 0 ? going : nil, externalId: id,
                             erasedAt: now)))
             }
         }

@@ -20,8 +20,8 @@ struct NaiveSyncModel {
         var user: UserID?
         /// As whom the user is marked.
         var customer: ExternalID?
-        /// Who was the customer before, as long as it is marked.
-        var former: UserID?
+        /// Since when the user is known to be this customer.
+        var linked: Int64?
         /// Since when it has a customer id.
         var named: Int64?
         var since: Int64?
@@ -53,6 +53,8 @@ struct NaiveSyncModel {
     var settings: SyncSettings
     var people: [Person] = []
     var devices: [DeviceID: Device] = [:]
+    /// No device that was forgotten had moved more.
+    var mostMoved: Int64 = 0
     /// By id: source, destination.
     var aliases: [AliasID: [MPID]] = [:]
     /// Source and destination of every alias that still says that both are one.
@@ -80,7 +82,7 @@ struct NaiveSyncModel {
     /// What the command that is decided now leads to.
     var deeds = Deeds()
     /// When the command was given.
-    private var given: Int64 = 0
+    var given: Int64 = 0
     var isService = false
     var vouches = false
     var isAdmin = false
@@ -112,7 +114,7 @@ struct NaiveSyncModel {
             change(person.mpid) {
                 $0.user = nil
                 $0.customer = nil
-                $0.former = nil
+                $0.linked = nil
             }
         }
     }
@@ -141,11 +143,10 @@ struct NaiveSyncModel {
     }
 
     mutating func give(_ id: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
-        let had = person(mpid)?.ids.contains { $0.type == .customerID } == true
         let since = given
         change(mpid) {
             $0.ids.append(id)
-            if id.type == .customerID, !had { $0.named = since }
+            if id.type == .customerID { $0.named = since }
         }
         deeds.note(mpid, reason, added: [id])
         // S62: at half of what may be, and at two at the least.
@@ -214,7 +215,7 @@ struct NaiveSyncModel {
         let named = try usable(request, operation)
         let (before, commonBefore, askedBefore) = (people, common, asked)
         try takeTokens(request.deviceId, named, now: now)
-        var device = devices[DeviceID(request.deviceId.text)] ?? Device()
+        var device = devices[DeviceID(request.deviceId.text)] ?? Device(moved: mostMoved)
         let isSilent = isService && sent(request).isEmpty
         let ids = named + device.speak(named, isService && (isSilent || operation != .identify))
         let hasLogin = ids.contains { settings.loginIdentities.contains($0.type) }

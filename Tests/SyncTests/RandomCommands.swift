@@ -70,6 +70,8 @@ struct RandomCommands: RandomSource {
         salt: SymmetricKey(data: [1]), of: CommandKey(app: "none", source: "none", id: "none"), counter: 0)
 
     var random: SplitMix64
+    /// How late commands are decided, drawn apart: sequences of which a seed is kept stay as they were.
+    private var delays: SplitMix64
     private(set) var settings: SyncSettings
     let mode: VerificationSettings.Mode
     private(set) var now: Int64 = World.start
@@ -79,6 +81,7 @@ struct RandomCommands: RandomSource {
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)
+        delays = SplitMix64(seed: ~seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
         let round = seed / UInt64(Self.settings.count)
         // Best match has nobody who could be verified, and the loader refuses it.
@@ -107,7 +110,8 @@ struct RandomCommands: RandomSource {
             command: CommandKey(app: "demo", source: "test", id: CommandID("c\(number)")),
             app: AppSettings(id: "demo", sync: settings, verification: VerificationSettings(mode: mode)),
             principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
-            now: Timestamp(milliseconds: now))
+            now: Timestamp(milliseconds: now),
+            moment: Moment(milliseconds: now - delay()))
         if !forwards.isEmpty, chance(15) {
             let answer = ForwardAnswer(
                 forwardID: pick(forwards + ["none"]), isPending: chance(20),
@@ -165,6 +169,11 @@ struct RandomCommands: RandomSource {
                     installId: "i", externalId: pick(["anna", "bob", "new-1", "NULL"]), userId: pick(Self.users),
                     personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
         }
+    }
+
+    /// In milliseconds; mostly none.
+    private mutating func delay() -> Int64 {
+        Int.random(in: 0..<5, using: &delays) == 0 ? Int64.random(in: 0...500_000, using: &delays) : 0
     }
 
     /// Whom somebody wants to be erased: one value mostly, more of them now and then.

@@ -148,9 +148,9 @@ import Testing
                 model.linked(event, newMPID: newMPID, now: now)
                 return .noted
             case .erase(let command):
-                return try model.erase(command, context).map { .certificate($0) } ?? .pending
+                return try model.erase(command, newMPID: newMPID, context).map { .certificate($0) } ?? .pending
             case .forget(let command):
-                model.forget(command, context)
+                model.forget(command, newMPID: newMPID, context)
                 return .pending
             case .getErasure(let query):
                 guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
@@ -186,7 +186,7 @@ import Testing
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
                 isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
                 user: profile.mark?.userID, customer: profile.mark?.externalID,
-                former: profile.mark?.former, named: profile.namedAt,
+                linked: profile.mark?.linkedAt, named: profile.namedAt,
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
@@ -200,7 +200,7 @@ import Testing
                 moved: entry.value.lastMove)
         }
         // A modify or a search that names a device writes its row, though nothing is known about it.
-        try #require(devices.filter { $0.value != .init() } == model.devices, trace)
+        try #require(devices.filter { !$0.value.isNobodys } == model.devices, trace)
         try #require(
             Dictionary(
                 uniqueKeysWithValues: state.aliases.rows.map {

@@ -119,6 +119,33 @@ import WireJSON
         #expect(try due(at: world.now + 1_000_000).isEmpty)
     }
 
+    /// S86: in one instant somebody logs in again and again, is erased, and the next one comes; each in a batch of its own.
+    @Test(arguments: SQLEngine.allCases) func movesGoOnWhereAnErasureForgotTheDevice(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = World(.worked(.conversion))
+        world.principal = Principal(kind: .service, scopes: Set(Scope.allCases))
+        func run(_ command: SyncCommand) throws -> SyncDecider.Decision {
+            world.count += 1
+            return try #require(
+                try store.run([RandomCommands.Step(command: command, context: world.context)]).first)
+        }
+        func login(_ name: String) throws -> SyncResult {
+            let request = SyncRequest(deviceId: "d", knownIdentities: ["customerid": name])
+            guard case .sync(let result) = Answer(try run(.move(.login, request)).outcome) else {
+                throw Rejection(.internalError)
+            }
+            return result
+        }
+        var moves = try (0..<3).map { _ in try login("anna") }
+        let erasure = try run(.erase(EraseProfile(mpid: moves[0].mpid)))
+        let told = erasure.events.compactMap { $0 as? CurrentUserErased }
+        let erased = try #require(told.first).move
+        #expect(try store.database.transaction { try $0.query("SELECT 1 FROM devices").isEmpty })
+        moves.append(try login("berta"))
+        let numbers = moves.compactMap(\.move)
+        #expect(numbers.count == 4 && numbers[2] < erased && erased < numbers[3])
+    }
+
     /// A device that only asked is forgotten when its bucket is full again.
     @Test(arguments: SQLEngine.allCases) func devicesOnWhichNobodyWasSeenAreForgotten(_ engine: SQLEngine) throws {
         let store = try SyncTestStore(engine)
