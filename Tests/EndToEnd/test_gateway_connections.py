@@ -19,6 +19,7 @@ import pytest
 
 from identitybus_testkit.gateway import Gateway, GatewayDeployment
 from identitybus_testkit.http import Answer, Client, bearer, compressed, read_all
+from identitybus_testkit.pipeliners import Pipeliners
 from identitybus_testkit.secrets import INTERNAL_KEY
 from identitybus_testkit.standin import StandIn, succeeded
 from identitybus_testkit.waiting import Deadline, until
@@ -765,6 +766,48 @@ def test_another_client_waits_for_less_than_a_second_beside_4000_connections_of_
         for connection in hogs:
             connection.close()
         assert gateway.stop() == 0
+
+
+@pytest.mark.alone
+def test_another_client_is_let_in_beside_450_that_ask_for_much_at_once(
+    gateway_deployment: GatewayDeployment
+) -> None:
+    """They read, and ask again for every answer; and the same address opens more connections. It would wait for as long
+    as they ask."""
+    gateway = gateway_deployment.gateway(GATEWAY_TRUSTED_PROXIES="none")
+    gateway.start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    client = gateway.client
+    more: list[socket.socket] = []
+
+    def other() -> float:
+        started = time.monotonic()
+        with socket.create_connection((client.host, client.port), 60, source_address=("127.0.0.2", 0)) as connection:
+            connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: l\r\n\r\n")
+            assert answers_of(connection.recv(65536)) == [404]
+        return time.monotonic() - started
+
+    try:
+        with Pipeliners(client.port, "/openapi.json", 450, 40):
+            for _ in range(400):
+                connection = socket.socket()
+                connection.setblocking(False)
+                connection.bind((Pipeliners.ADDRESS, 0))
+                connection.connect_ex((client.host, client.port))
+                more.append(connection)
+            waits = [other() for _ in range(20)]
+        print(f"beside 450 that ask for much at once the slowest of {len(waits)}: {max(waits):.3f} s")
+        assert max(waits) < 10, waits
+    finally:
+        for connection in more:
+            connection.close()
+        assert gateway.stop() == 0
+
+
+def test_the_health_port_answers_beside_those_who_ask_for_much_at_once(gateway: Gateway) -> None:
+    """As many as it has connections, and more, which come again when they are closed."""
+    with Pipeliners(gateway.port, "/metrics", 80, 40):
+        assert [gateway.get("/livez")[0] for _ in range(100)] == [200] * 100
 
 
 def test_the_health_port_answers_whatever_else_is_connected(gateway: Gateway) -> None:

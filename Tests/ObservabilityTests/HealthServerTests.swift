@@ -299,6 +299,30 @@ import Testing
         }
     }
 
+    /// Whoever else comes meanwhile, in any number.
+    @Test func whoWaitsForTheFirstAnswerGetsIt() async throws {
+        let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+        let othersAreThere = Mutex(false)
+        let slow: @Sendable () -> HealthReport = {
+            continuation.yield()
+            while !othersAreThere.withLock({ $0 }) { usleep(1000) }  // stands for a machine that is busy just now
+            return HealthReport()
+        }
+        try await withServer(health: slow) { port in
+            async let probe = HTTPProbe.send("/livez", port: port)
+            _ = await started.first { _ in true }
+            var sockets: [Int32] = []
+            defer { for socket in sockets { close(socket) } }
+            for _ in 0..<130 {
+                sockets.append(try #require(HTTPProbe.askWithoutReading("/metrics", times: 10, port: port)))
+            }
+            // They have been let in when one more is served.
+            #expect(await HTTPProbe.send("/metrics", port: port)?.status == "200")
+            othersAreThere.withLock { $0 = true }
+            #expect(await probe?.status == "200")
+        }
+    }
+
     @Test func shutdownBeforeTheServerRuns() async throws {
         for _ in 0..<20 {
             let server = HealthServer(port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet)

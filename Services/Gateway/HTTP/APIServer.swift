@@ -56,6 +56,7 @@ struct APIServer: Service {
                 availableConnectionsDelegate: MaximumAvailableConnections(
                     configuration.maxConnections + configuration.maxConnections / 8 + 64, logger: logger)),
             onServerRunning: { channel in
+                await ClientChannel.isRunning(channel)
                 let port = channel.localAddress?.port ?? 0
                 let shown = host.contains(":") ? "[\(host)]" : host
                 logger.info(

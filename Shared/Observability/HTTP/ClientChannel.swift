@@ -21,6 +21,8 @@ package struct ClientChannel: HTTPChannelHandler {
     /// Bytes that are read at once. All of them are decoded, also when they are many requests.
     private static let atOnce = FixedSizeRecvByteBufferAllocator(capacity: 2 * 1024)
 
+    private static let acceptedAtOnce: UInt = 64
+
     private let http: HTTP1Channel
     private let connections: Connections
     private let timeout: Duration
@@ -59,10 +61,19 @@ package struct ClientChannel: HTTPChannelHandler {
             let wire = try pipeline.handler(type: WireBytes.self)
             // Behind the codec, nobody knows the request's version any more, nor how many hosts it names.
             try pipeline.addHandler(
-                ClientConnection(connections, timeout: TimeAmount(timeout), wire: wire, words: words),
+                ClientConnection(
+                    connections, timeout: TimeAmount(timeout), wire: wire, turns: try LoopTurns.of(channel.eventLoop),
+                    words: words),
                 position: .before(try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)))
             return value
         }
+    }
+
+    /// To be told of the channel that accepts connections. NIO would accept four in a turn of its event loop, and have a
+    /// crowd wait for hundreds of turns.
+    package static func isRunning(_ channel: any Channel) async {
+        // One that is closed by now accepts none.
+        try? await channel.setOption(.maxMessagesPerRead, value: acceptedAtOnce).get()
     }
 
     package func handle(value: Value, logger: Logger) async { await http.handle(value: value, logger: logger) }

@@ -8,10 +8,10 @@ import NIOHTTP1
 ///
 /// - A client that takes too long is disconnected: for its first byte, a request's head, a whole request, an answer that
 ///   waits for it to read, or nothing at all between two requests. Time that the server itself takes does not count.
-/// - It can be disconnected to make room for others while it is its turn, and when it asks for more before it is answered.
-/// - Whoever asks for more is read on when the answer before has gone out: otherwise one connection would take as many
-///   turns as it has requests, and answers would pile up for one that does not read. Who has too much wait so is
-///   disconnected.
+/// - It can be disconnected to make room for others, as ``Connections`` says.
+/// - Whoever asks for more is read on when the answer before has gone out, and the event loop has looked at the others
+///   since: otherwise one connection would take as many turns as it has requests, and answers would pile up for one that
+///   does not read. Who has too much wait so is disconnected.
 /// - A request after which the connection cannot or shall not go on is answered with `Connection: close`, and is the last.
 /// - A request that cannot be read is told why.
 /// - When the server stops, what is being asked is answered, and the client has ``farewell`` to send and to read.
@@ -23,6 +23,8 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// How long a client that is told to go away may take to read that.
     private static let linger = TimeAmount.seconds(1)
+    /// How long a client that has connected may take to ask before it is like any other idle one.
+    private static let arrivalTime = TimeAmount.seconds(1)
     /// How long a client may take while the server stops.
     private static let farewell = TimeAmount.seconds(5)
     /// How much may be held. Nothing is read meanwhile, but what a client sent before it closed its side comes all the
@@ -32,10 +34,12 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private let connections: Connections
     private var timeout: TimeAmount
     private let wire: WireBytes
+    private let turns: LoopTurns
     private let words: ClientChannel.Words
 
     private var place: Connections.Place?
     private var timer: Scheduled<Void>?
+    private var arrival: Scheduled<Void>?
 
     /// What waits for the answer before: requests, and the end of them.
     private enum Held {
@@ -45,6 +49,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private var held: CircularBuffer<Held> = []
+    private var isTurnAskedFor = false
     private var isReadAskedFor = false
 
     private var isReadingRequest = false
@@ -56,22 +61,46 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var unreadable: (why: UnreadableRequest, hasBody: Bool)?
     /// An answer is owed, and whether it has to say that the connection stays, which HTTP/1.0 asks for.
     private var owed: Bool?
+    /// What it is while its client says nothing. At first, nobody has looked yet whether it does.
+    private var silence = Connections.Activity.unanswered
+    private var isAnswered = false
     private var isStopping = false
     private var isClosing = false
     /// The last answer has been written.
     private var isOver = false
 
-    init(_ connections: Connections, timeout: TimeAmount, wire: WireBytes, words: @escaping ClientChannel.Words) {
+    init(
+        _ connections: Connections, timeout: TimeAmount, wire: WireBytes, turns: LoopTurns,
+        words: @escaping ClientChannel.Words
+    ) {
         self.connections = connections
         self.timeout = timeout
         self.wire = wire
+        self.turns = turns
         self.words = words
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
-        place = connections.enter(of: connections.owner(channel.remoteAddress)) { channel.close(promise: nil) }
+        place = connections.enter(of: connections.owner(channel.remoteAddress)) {
+            // An answer that is being written goes out first.
+            channel.eventLoop.execute { channel.close(promise: nil) }
+        }
         settle(context)
+        turns.next { [weak self] in
+            // Of what has been found in this turn, its own may come last.
+            context.eventLoop.assumeIsolated().execute { self?.isSilent(context, .new) }
+        }
+        arrival = context.eventLoop.assumeIsolated().scheduleTask(in: Self.arrivalTime) { [weak self] in
+            self?.isSilent(context, .idle)
+        }
+    }
+
+    /// Its time to ask does not begin anew.
+    private func isSilent(_ context: ChannelHandlerContext, _ activity: Connections.Activity) {
+        guard let place, silence != .idle else { return }
+        silence = activity
+        connections.note(place, self.activity(mustRead: !context.channel.isWritable))
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { end() }
@@ -99,6 +128,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func hold(_ context: ChannelHandlerContext, _ what: Held) {
         if held.count < Self.mostHeld { held.append(what) } else { context.close(promise: nil) }
+        if held.count == 1 { settle(context) }
     }
 
     func read(context: ChannelHandlerContext) {
@@ -108,9 +138,21 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     private var mustWait: Bool { !held.isEmpty || owed != nil && !isReadingRequest }
 
-    /// Goes on with what waits, as far as the next request.
+    private func canTakeHeld(_ context: ChannelHandlerContext) -> Bool {
+        owed == nil && !held.isEmpty && context.channel.isWritable
+    }
+
+    /// Goes on with what waits when it is this connection's turn.
+    private func takeHeldInTurn(_ context: ChannelHandlerContext) {
+        guard !isTurnAskedFor, canTakeHeld(context) else { return }
+        isTurnAskedFor = true
+        turns.next { [weak self] in self?.takeHeld(context) }
+    }
+
+    /// As far as the next request.
     private func takeHeld(_ context: ChannelHandlerContext) {
-        guard owed == nil, !held.isEmpty, context.channel.isWritable else { return }
+        isTurnAskedFor = false
+        guard place != nil, canTakeHeld(context) else { return }
         while let first = held.first, owed == nil || isReadingRequest {
             held.removeFirst()
             switch first {
@@ -186,10 +228,11 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case .body: context.write(data, promise: promise)
         case .end:
             owed = nil
+            (isAnswered, silence) = (true, .idle)
             isOver = isClosing
             context.write(data, promise: promise)
             settle(context)
-            takeHeld(context)
+            takeHeldInTurn(context)
         }
     }
 
@@ -232,7 +275,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         settle(context)
-        takeHeld(context)
+        takeHeldInTurn(context)
         context.fireChannelWritabilityChanged()
     }
 
@@ -256,7 +299,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         guard let place else { return }
         let mustRead = !context.channel.isWritable
         let isClientsTurn = isOver || mustRead || isReadingRequest || owed == nil
-        if isClientsTurn || !held.isEmpty { connections.isIdle(place) } else { connections.isBusy(place) }
+        connections.note(place, activity(mustRead: mustRead))
         guard isClientsTurn else { return }
         let channel = context.channel
         timer = context.eventLoop.scheduleTask(in: isOver && !mustRead ? Self.linger : timeout) {
@@ -264,7 +307,15 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
+    private func activity(mustRead: Bool) -> Connections.Activity {
+        if isOver || mustRead { return .idle }
+        if !held.isEmpty { return .insistent }
+        if owed == nil || isReadingRequest && silence == .idle { return silence }
+        return isAnswered ? .served : .unanswered
+    }
+
     private func end() {
+        arrival?.cancel()
         timer?.cancel()
         timer = nil
         if let place { connections.leave(place) }

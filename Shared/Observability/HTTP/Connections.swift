@@ -8,10 +8,25 @@ import Synchronization
 /// Safe from any thread.
 ///
 /// So nobody is refused because others hold connections without using them. A connection is idle while it is its client's
-/// turn: also while a request drips in, and while an answer waits to be read. Where answers never take long, it is so
-/// while one is owed as well: then whoever comes is served, however many are busy.
+/// turn: also while a request drips in, while an answer waits to be read, and while its client has asked for more than
+/// one. Where answers never take long, more make room, in the order of ``Activity``, but none that waits for its first
+/// answer: so whoever comes gets one, however many are busy.
 package final class Connections: Sendable {
-    /// One connection. Its handler says when it is busy.
+    /// What a connection does, in the order in which they make room where answers never take long.
+    enum Activity: Int, CaseIterable {
+        /// It is its client's turn.
+        case idle
+        /// Its client has asked for more than one answer.
+        case insistent
+        /// It is answered, and has been before.
+        case served
+        /// It has just come, and its client asks any moment.
+        case new
+        /// It waits for its first answer, or nobody has looked yet at what it sent. It makes no room.
+        case unanswered
+    }
+
+    /// One connection. Its handler says what it does.
     package final class Place: Sendable {
         fileprivate let close: @Sendable () -> Void
         /// Whose connections are counted together; `nil` when those of its client are not counted.
@@ -23,7 +38,7 @@ package final class Connections: Sendable {
         }
     }
 
-    /// Idle connections in the order in which they became idle. Nothing is looked through: under a flood of connections
+    /// Connections in the order in which they began to do the same. Nothing is looked through: under a flood of connections
     /// each new one asks for the first.
     private struct Line {
         private var places: [Int: Place] = [:]
@@ -41,7 +56,7 @@ package final class Connections: Sendable {
 
         mutating func leave(_ number: Int) { places[number] = nil }
 
-        /// Who is idle for the longest. Each number is passed once.
+        /// Who does it for the longest. Each number is passed once.
         mutating func longest() -> Place? {
             if places.isEmpty { return nil }
             while places[first] == nil { first += 1 }
@@ -49,28 +64,53 @@ package final class Connections: Sendable {
         }
     }
 
+    /// Those that make room, a line for each activity.
+    private struct Lines {
+        private var lines = Array(repeating: Line(), count: Activity.unanswered.rawValue)
+
+        mutating func join(_ place: Place, _ activity: Activity) -> Int { lines[activity.rawValue].join(place) }
+
+        mutating func leave(_ number: Int, _ activity: Activity) { lines[activity.rawValue].leave(number) }
+
+        mutating func first() -> Place? {
+            for index in lines.indices {
+                if let place = lines[index].longest() { return place }
+            }
+            return nil
+        }
+    }
+
     /// Those of an owner.
     private struct Owned {
         var count = 0
-        var idle = Line()
+        var lines = Lines()
     }
 
-    /// Where a connection stands in the line of all, and in its owner's: nowhere while an answer is owed.
+    /// Where a connection stands in a line of all, and in its owner's: nowhere while it makes no room.
     private struct Standing {
         let place: Place
+        var line = Activity.idle
         var ofAll: Int?
         var ofOwner: Int?
     }
 
     private struct State {
+        let limit: Int
+        let limitOfOwner: Int
+        let keepsBusy: Bool
         var places: [ObjectIdentifier: Standing] = [:]
-        var idle = Line()
-        var owned: [String: Owned] = [:]
+        private var lines = Lines()
+        private var owned: [String: Owned] = [:]
+
+        init(limit: Int, limitOfOwner: Int, keepsBusy: Bool) {
+            self.limit = limit
+            self.limitOfOwner = limitOfOwner
+            self.keepsBusy = keepsBusy
+        }
 
         mutating func add(_ place: Place) {
             places[ObjectIdentifier(place)] = Standing(place: place)
             if let owner = place.owner { owned[owner, default: Owned()].count += 1 }
-            isIdle(place)
         }
 
         mutating func remove(_ place: Place) {
@@ -80,18 +120,43 @@ package final class Connections: Sendable {
             if owned[owner]?.count == 0 { owned[owner] = nil }
         }
 
-        /// Goes to the end of the lines, unless it has lost its place.
-        mutating func isIdle(_ place: Place) {
+        /// Goes to the end of its lines, unless it has lost its place.
+        mutating func note(_ place: Place, _ activity: Activity) {
             leaveLines(place)
             guard places[ObjectIdentifier(place)] != nil else { return }
+            guard let line = line(of: activity) else { return }
             places[ObjectIdentifier(place)] = Standing(
-                place: place, ofAll: idle.join(place), ofOwner: place.owner.flatMap { owned[$0]?.idle.join(place) })
+                place: place, line: line, ofAll: lines.join(place, line),
+                ofOwner: place.owner.flatMap { owned[$0]?.lines.join(place, line) })
         }
 
-        mutating func leaveLines(_ place: Place) {
+        /// `nil` for those that make no room.
+        private func line(of activity: Activity) -> Activity? {
+            switch activity {
+            case .idle, .insistent, .new: keepsBusy ? .idle : activity
+            case .served: keepsBusy ? nil : activity
+            case .unanswered: nil
+            }
+        }
+
+        /// Where there is one too many after a connection has come or done something, somebody loses the place.
+        mutating func makeRoom(beside place: Place) -> Place? {
+            guard places[ObjectIdentifier(place)] != nil else { return nil }
+            let isOwnersFault = place.owner.flatMap { owned[$0]?.count } ?? 0 > limitOfOwner
+            guard isOwnersFault || places.count > limit else { return nil }
+            let first = isOwnersFault ? place.owner.flatMap { owned[$0]?.lines.first() } : lines.first()
+            guard let surplus = first ?? (keepsBusy ? place : nil) else { return nil }
+            // Whenever its event loop gets round to closing it.
+            remove(surplus)
+            return surplus
+        }
+
+        private mutating func leaveLines(_ place: Place) {
             guard let standing = places[ObjectIdentifier(place)] else { return }
-            if let number = standing.ofAll { idle.leave(number) }
-            if let number = standing.ofOwner, let owner = place.owner { owned[owner]?.idle.leave(number) }
+            if let number = standing.ofAll { lines.leave(number, standing.line) }
+            if let number = standing.ofOwner, let owner = place.owner {
+                owned[owner]?.lines.leave(number, standing.line)
+            }
             places[ObjectIdentifier(place)] = Standing(place: place)
         }
     }
@@ -102,59 +167,54 @@ package final class Connections: Sendable {
 
     /// In metrics.
     private let server: String
-    private let limit: Int
-    private let limitOfOwner: Int
-    private let keepsBusy: Bool
     /// Whose a connection from an address is.
     let owner: @Sendable (SocketAddress?) -> String?
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - server: its name in metrics.
     ///   - limit: connections at once.
     ///   - limitOfOwner: connections of one owner at once.
-    ///   - keepsBusy: whether a connection whose client is owed an answer makes no room.
+    ///   - keepsBusy: whether a connection that is answered makes no room; then a new one is closed where nobody does.
+    ///     Otherwise, answers never take long: the new one stays, and whoever makes room next goes.
     ///   - owner: whose connections are counted together, by the address at the other end; `nil`: not counted.
     package init(
         server: String, limit: Int, limitOfOwner: Int = .max, keepsBusy: Bool = true,
         owner: @escaping @Sendable (SocketAddress?) -> String? = { _ in nil }
     ) {
         self.server = server
-        self.limit = limit
-        self.limitOfOwner = limitOfOwner
-        self.keepsBusy = keepsBusy
         self.owner = owner
+        state = Mutex(State(limit: limit, limitOfOwner: limitOfOwner, keepsBusy: keepsBusy))
     }
 
     package var count: Int { state.withLock { $0.places.count } }
 
-    /// Takes a place for a new connection. Where that is one too many, the longest idle connection is closed: of the same
-    /// owner, when the owner has too many. When none is idle, the new one is.
+    /// Takes a place for a new connection. Where that is one too many, the first that makes room is closed: of the same
+    /// owner, when the owner has too many.
     func enter(of owner: String?, close: @escaping @Sendable () -> Void) -> Place {
         let place = Place(owner: owner, close: close)
-        let surplus: Place? = state.withLock { state in
-            state.add(place)
-            var surplus: Place?
-            // The new one counts as idle, and goes where nobody else is.
-            if let owner, state.owned[owner]?.count ?? 0 > limitOfOwner {
-                surplus = state.owned[owner]?.idle.longest()
-            } else if state.places.count > limit {
-                surplus = state.idle.longest()
-            }
-            // It holds its place no longer, whenever its event loop gets round to closing it.
-            if let surplus { state.remove(surplus) }
-            return surplus
-        }
-        if let surplus {
-            Counter(label: "process_connections_given_up", dimensions: [("server", server)]).increment()
-            surplus.close()
-        }
+        giveUp(
+            state.withLock { state in
+                state.add(place)
+                return state.makeRoom(beside: place)
+            })
         return place
     }
 
     func leave(_ place: Place) { state.withLock { $0.remove(place) } }
 
-    func isBusy(_ place: Place) { state.withLock { keepsBusy ? $0.leaveLines(place) : $0.isIdle(place) } }
+    /// What a connection does from now on.
+    func note(_ place: Place, _ activity: Activity) {
+        giveUp(
+            state.withLock { state in
+                state.note(place, activity)
+                return state.makeRoom(beside: place)
+            })
+    }
 
-    func isIdle(_ place: Place) { state.withLock { $0.isIdle(place) } }
+    private func giveUp(_ surplus: Place?) {
+        guard let surplus else { return }
+        Counter(label: "process_connections_given_up", dimensions: [("server", server)]).increment()
+        surplus.close()
+    }
 }

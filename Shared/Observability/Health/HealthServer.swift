@@ -44,7 +44,8 @@ public struct HealthCheck: Sendable, Equatable {
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
 ///   are answered, and gives the port back on every way out.
 /// - A client that sends nothing, or no whole request, or does not read its answer, is disconnected after 30 seconds, and
-///   sooner when others come; it delays a shutdown by 5 seconds at most, and never keeps a probe out.
+///   sooner when others come; it delays a shutdown by 5 seconds at most. Nor do those keep a probe out who ask without a
+///   pause: no connection is closed for another one before its first request is answered.
 ///
 /// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
@@ -93,6 +94,7 @@ public struct HealthServer: Service {
                 address: .hostname(host, port: port), backlog: Connections.backlog,
                 availableConnectionsDelegate: MaximumAvailableConnections(2 * Self.maxConnections, logger: logger)),
             onServerRunning: { channel in
+                await ClientChannel.isRunning(channel)
                 if let port = channel.localAddress?.port { onBound(port) }
             },
             eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
