@@ -45,7 +45,7 @@ public struct HealthCheck: Sendable, Equatable {
 ///   are answered, and gives the port back on every way out.
 /// - A client that sends nothing, or no whole request, or does not read its answer, is disconnected after 30 seconds, and
 ///   sooner when others come; it delays a shutdown by 5 seconds at most. Nor do those keep a probe out who ask without a
-///   pause: no connection is closed for another one before its first request is answered.
+///   pause: no connection is closed for another one while it waits for its first answer.
 ///
 /// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
