@@ -224,7 +224,7 @@ extension LinkDecider {
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
             activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),
-            version: linked.version)
+            version: linked.version, linkedAt: linkedPerson.linkedAt.map(Timestamp.init(milliseconds:)))
         let deactivations = superseded.map {
             InstallStatusChanged(
                 installId: $0.id, status: $0.status, isActive: false, userId: person.userID, isLinked: true,

@@ -26,6 +26,14 @@ extension MPID: NumberTuple {
     init?(_ numbers: [Int64]) { self.init(numbers[0]) }
 }
 
+extension Int64: NumberTuple {
+    static var numberCount: Int { 1 }
+
+    func number(_ place: Int) -> Int64 { self }
+
+    init?(_ numbers: [Int64]) { self = numbers[0] }
+}
+
 extension ClosedRange<Int64>: NumberTuple {
     static var numberCount: Int { 2 }
 

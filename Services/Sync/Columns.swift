@@ -15,16 +15,22 @@ extension Profile: SQLKeyedRecord {
         try columns.identities("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
-        try columns.column("named_at", &namedAt)
+        try columns.numbers("named_at", &namedAt)
+        // Those that are older than moments were kept.
+        let nameless = values(of: .customerID).count - namedAt.count
+        if nameless > 0 { namedAt.insert(contentsOf: repeatElement(.min, count: nameless), at: 0) }
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
         var (user, externalID) = (mark?.userID, mark?.externalID)
         try columns.column("user_id", &user)
         try columns.column("link_external_id", &externalID)
-        var linkedAt = mark?.linkedAt
+        var (linkedAt, ownMPID) = (mark?.linkedAt, mark?.ownMPID)
         try columns.column("linked_at", &linkedAt)
-        mark = user.flatMap { user in
-            externalID.map { LinkMark(userID: user, externalID: $0, linkedAt: linkedAt ?? .min) }
+        try columns.column("link_mpid", &ownMPID)
+        if let user, let externalID, let linkedAt, let ownMPID {
+            mark = LinkMark(userID: user, externalID: externalID, linkedAt: linkedAt, ownMPID: ownMPID)
+        } else {
+            mark = nil
         }
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)

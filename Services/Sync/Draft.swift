@@ -143,24 +143,28 @@ struct Draft: IdentityIndex {
     /// A new profile with the first MPID of the command that is free.
     mutating func create(_ context: DecisionContext, _ rule: SyncRule) -> Profile {
         var counter = 0
-        while true {
-            let mpid = state.newMPID(context, counter)
-            if profile(mpid) == nil {
-                let profile = Profile(app: app, mpid: mpid, seen: now)
-                put(profile)
-                created = (mpid, rule)
-                return profile
-            }
-            counter += 1
-        }
+        while profile(state.newMPID(context, counter)) != nil { counter += 1 }
+        return create(state.newMPID(context, counter), rule)
+    }
+
+    private mutating func create(_ mpid: MPID, _ rule: SyncRule) -> Profile {
+        let profile = Profile(app: app, mpid: mpid, seen: now)
+        put(profile)
+        created = (mpid, rule)
+        return profile
+    }
+
+    /// The profile of a linked user for whom there is none.
+    mutating func create(for mark: LinkMark, _ context: DecisionContext) -> Profile {
+        profile(mark.ownMPID) == nil
+            ? create(mark.ownMPID, .createdForLink) : create(context, .createdForLink)
     }
 
     // MARK: Identities
 
     mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
         guard var profile = profile(mpid) else { return }
-        if identity.type == .customerID { profile.namedAt = moment }
-        profile.identities.append(identity)
+        profile.add(identity, at: moment)
         put(profile)
         let key = key(identity)
         var entry = entry(key) ?? IdentityEntry(key: key)
@@ -187,7 +191,7 @@ struct Draft: IdentityIndex {
         _ identities: [Identity], from mpid: MPID, _ reason: IdentitiesChanged.Reason, takenBy: MPID? = nil
     ) {
         guard !identities.isEmpty, var profile = profile(mpid) else { return }
-        profile.identities.removeAll { identities.contains($0) }
+        profile.remove(identities)
         put(profile)
         for identity in identities {
             let key = key(identity)

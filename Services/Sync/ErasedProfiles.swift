@@ -7,6 +7,8 @@ import Storage
 
 /// The profiles that an erasure is about, before those that were aliased into them.
 struct ErasedProfiles {
+    /// From when on nobody is meant any more.
+    var moment: Int64
     var profiles: [Profile]
     /// By which they were found.
     var identities: [Identity] = []
@@ -23,7 +25,7 @@ extension SyncDecider {
         if let mpid = command.mpid {
             // One that is erased already is erased again: the first time may have failed elsewhere (S56).
             guard let profile = state.profile(app, mpid) else { throw Rejection(.notFoundError) }
-            return ErasedProfiles(profiles: [profile], users: [profile].compactMap(linkedUser))
+            return ErasedProfiles(moment: moment, profiles: [profile], users: [profile].compactMap(linkedUser))
         }
         for identity in command.named where settings.nobody.contains(identity.value.text) {
             throw Self.namesNobody(identity.type)
@@ -41,13 +43,16 @@ extension SyncDecider {
             .carrying(holders)
         }
         return ErasedProfiles(
-            profiles: meant, identities: command.named, others: others, users: meant.compactMap(linkedUser))
+            moment: moment, profiles: meant, identities: command.named, others: others,
+            users: meant.compactMap(linkedUser))
     }
 
     /// The link service's user of a profile, unless it was linked after the erasure was asked for.
     private func linkedUser(_ profile: Profile) -> UserID? {
-        profile.mark.flatMap { $0.linkedAt <= context.moment.milliseconds ? $0.userID : nil }
+        profile.mark.flatMap { $0.linkedAt <= moment ? $0.userID : nil }
     }
+
+    private var moment: Int64 { context.moment.milliseconds }
 
     /// The profiles of a person that the link service erased: those marked with the user, and those with the person's
     /// customer id. The external id was free from the erasure on: a profile that got it later is another person's, and one that
@@ -57,19 +62,21 @@ extension SyncDecider {
             $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
         }
         let users = command.userId.map { [$0] } ?? []
-        guard let externalID = command.externalId else { return ErasedProfiles(profiles: marked, users: users) }
+        let end = command.erasedAt?.milliseconds ?? moment
+        guard let externalID = command.externalId else {
+            return ErasedProfiles(moment: end, profiles: marked, users: users)
+        }
         let customerID = Identity(.customerID, IdentityValue(externalID.text))
         let draft = Draft(state, context, .forget)
         let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
-        let end = command.erasedAt?.milliseconds ?? context.moment.milliseconds
         let left = holders.filter { profile in
             guard profile.mark.map({ $0.externalID == externalID }) != false else { return false }
-            return profile.namedAt ?? .min <= end
+            return profile.namedAt(customerID, settings).map { $0 <= end } == true
         }
         let mpids = Set(marked.map(\.mpid))
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }
         return ErasedProfiles(
-            profiles: profiles, identities: [customerID],
+            moment: end, profiles: profiles, identities: [customerID],
             others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)), users: users)
     }
 

@@ -114,6 +114,31 @@ extension SyncDecider {
     private func begin(
         _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], users: [UserID]
     ) throws(Rejection) -> Decision {
+        let wiped = try wipe(named, cause)
+        var decision = wiped.decision
+        decision.outcome = .pending(nil)
+        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
+        let commands: [any CommandMessage] = [ForgetSessions(mpids: wiped.mpids)] + persons
+        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
+        let certificate = certificate(
+            of: named, cause, wiped.counts, others: named.others.subtracting(wiped.mpids).count,
+            .init(userIds: users, mpids: wiped.mpids))
+        let erasure = Erasure(
+            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id))
+        decision.changes.append(.erasure(erasure))
+        decision.changes += kept(certificate)
+        return decision
+    }
+
+    /// What is erased here.
+    private struct Wiped {
+        var mpids: [MPID]
+        var counts: ErasureCertificate.Counts.Sync
+        var decision: Decision
+    }
+
+    /// S54, S96.
+    private func wipe(_ named: ErasedProfiles, _ cause: SyncCause) throws(Rejection) -> Wiped {
         let profiles = (named.profiles + aliasSources(of: named)).sorted { $0.mpid < $1.mpid }
         let mpids = profiles.map(\.mpid)
         var draft = Draft(state, context, cause)
@@ -132,22 +157,12 @@ extension SyncDecider {
         for profile in gone { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
         let devices = leaveDevices(of: mpids, &draft)
         try moveLaterLinks(from: gone, but: named.users, &draft)
-        var decision = draft.decision(.pending(nil))
+        var decision = draft.decision(.noted)
         decision.changes += aliases.map { .aliasDone($0.key) }
-        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
-        let commands: [any CommandMessage] = [ForgetSessions(mpids: mpids)] + persons
-        decision.forwards = commands.enumerated().map { Forward(id: context.forwardID($0), command: $1) }
         let counts = ErasureCertificate.Counts.Sync(
             profiles: gone.count, identities: gone.map(\.identities.count).reduce(0, +), devices: devices,
             aliases: aliases.count)
-        let certificate = certificate(
-            of: named, cause, counts, others: named.others.subtracting(mpids).count,
-            .init(userIds: users, mpids: mpids))
-        let erasure = Erasure(
-            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id))
-        decision.changes.append(.erasure(erasure))
-        decision.changes += kept(certificate)
-        return decision
+        return Wiped(mpids: mpids, counts: counts, decision: decision)
     }
 
     /// The certificate before anybody else has answered; of one that is erased again, what was done before counts.
@@ -156,7 +171,7 @@ extension SyncDecider {
         _ subject: ErasureCertificate.Subject
     ) -> ErasureCertificate {
         let own = ErasureCertificate(
-            requestId: context.command.id, erasedAt: moment, subject: subject,
+            requestId: context.command.id, erasedAt: Timestamp(milliseconds: named.moment), subject: subject,
             done: .init(sync: counts, verification: .init()), heldByOthers: others,
             remains: ErasureCertificate.Remainder.everywhere(inbox: context.inboxForgets))
         guard var whole = certificate(ofErased: named) else {
@@ -218,7 +233,7 @@ extension SyncDecider {
     }
 
     /// One of the others has done its part, or cannot.
-    func take(_ answer: ForwardAnswer) -> Decision {
+    func take(_ answer: ForwardAnswer) throws(Rejection) -> Decision {
         guard !answer.isPending,
             var erasure = state.erasures.values.first(where: {
                 $0.command.app == app && $0.waiting.contains(answer.forwardID)
@@ -226,21 +241,43 @@ extension SyncDecider {
         else { return Decision(.noted) }
         erasure.waiting.removeAll { $0 == answer.forwardID }
         if let part = answer.part { erasure.certificate.add(part) } else { erasure.hasFailed = true }
-        // Whom the link service found by a customer id is erased here too (S58).
-        let users = answer.part.map {
-            $0.subject.userIds.map { SyncState.Change.forgotten(LinkedUser(app: app, id: $0)) }
-        }
+        var decision = try eraseLeft(of: answer.part?.subject.userIds ?? [], &erasure)
         guard erasure.waiting.isEmpty else {
-            return Decision(.noted, changes: [.erasure(erasure)] + (users ?? []) + kept(erasure.certificate))
+            decision.changes += [.erasure(erasure)] + kept(erasure.certificate)
+            return decision
         }
         if !erasure.hasFailed { erasure.certificate.completedAt = context.now }
         let outcome: Outcome =
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
             : .succeeded(erasure.certificate)
-        return Decision(
-            .noted, changes: [.erasureDone(erasure.command)] + (users ?? []) + kept(erasure.certificate),
-            settlements: [Settlement(erasure.command, outcome)])
+        decision.changes += [.erasureDone(erasure.command)] + kept(erasure.certificate)
+        decision.settlements = [Settlement(erasure.command, outcome)]
+        return decision
+    }
+
+    /// Whom the link service found by a customer id is erased here too: no link of theirs marks anybody any more (S58), and what
+    /// one that was read in the meantime has marked goes (S116).
+    private func eraseLeft(of users: [UserID], _ erasure: inout Erasure) throws(Rejection) -> Decision {
+        let left = state.profiles.values.filter { profile in
+            profile.key.app == app && profile.mark.map { users.contains($0.userID) } == true
+        }
+        var decision = Decision(.noted)
+        if !left.isEmpty {
+            let moment = erasure.certificate.erasedAt.milliseconds
+            let wiped = try wipe(ErasedProfiles(moment: moment, profiles: left, users: users), .erase)
+            decision = wiped.decision
+            decision.forwards = [
+                Forward(id: context.forwardID(0), command: ForgetSessions(mpids: wiped.mpids))
+            ]
+            erasure.waiting += decision.forwards.map(\.id)
+            var part = erasure.certificate
+            (part.subject, part.done) = (.init(mpids: wiped.mpids), .init(sync: wiped.counts))
+            (part.heldByOthers, part.remains) = (0, [])
+            erasure.certificate.add(part)
+        }
+        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
+        return decision
     }
 }
 

@@ -17,7 +17,10 @@ extension SyncDecider {
             !madeAnErasedProfile
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
-        try draft.mark(LinkMark(userID: event.userId, externalID: event.externalId, linkedAt: draft.moment), context)
+        try draft.mark(
+            LinkMark(
+                userID: event.userId, externalID: event.externalId,
+                linkedAt: event.linkedAt?.milliseconds ?? draft.moment, ownMPID: state.newMPID(context, 0)), context)
         var decision = draft.decision(.noted)
         decision.changes.append(.linked(user))
         return decision
@@ -36,13 +39,14 @@ extension Draft {
         if let oldest = holders.first {
             marked = oldest
         } else {
-            let mpid = create(context, .createdForLink).mpid
+            let mpid = create(for: mark, context).mpid
             attach([identity], to: mpid)
             guard let created = profile(mpid) else { throw Rejection(.internalError) }
             marked = created
         }
-        let isKept = marked.mark?.userID == mark.userID && marked.mark?.externalID == mark.externalID
-        if !isKept { marked.mark = mark }
+        // Links of several installs are read in any order: the last one counts.
+        let isNews = marked.mark.map { $0.linkedAt < mark.linkedAt || $0.externalID != mark.externalID }
+        if isNews != false { marked.mark = mark }
         put(marked)
     }
 }

@@ -16,9 +16,9 @@ public struct Profile: Sendable, Hashable {
     /// Milliseconds since 1970, as all times here.
     public var firstSeen: Int64
     public var lastSeen: Int64
-    /// The moment of the command that gave the profile its last customer id (``Moment``), which may be decided later (S100).
-    /// `nil` for one that never had any.
-    public var namedAt: Int64?
+    /// For each customer id, in their order, the moment of the command that gave it (``Moment``), which may be decided
+    /// later (S100).
+    public var namedAt: [Int64] = []
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
     public var isOrphaned = false
     /// Nothing is left but the MPID, which is never used again. Always an orphan too.
@@ -52,6 +52,23 @@ public struct Profile: Sendable, Hashable {
 
     func values(of type: IdentityType) -> [Identity] { identities.filter { $0.type == type } }
 
+    /// Since when it has the customer id, as its moment says; `nil` when it has not.
+    func namedAt(_ customerID: Identity, _ settings: SyncSettings) -> Int64? {
+        let value = settings.folded(customerID)
+        return values(of: .customerID).firstIndex { settings.folded($0) == value }.map { namedAt[$0] }
+    }
+
+    mutating func add(_ identity: Identity, at moment: Int64) {
+        identities.append(identity)
+        if identity.type == .customerID { namedAt.append(moment) }
+    }
+
+    mutating func remove(_ gone: [Identity]) {
+        let moments = zip(values(of: .customerID), namedAt).filter { !gone.contains($0.0) }
+        namedAt = moments.map(\.1)
+        identities.removeAll { gone.contains($0) }
+    }
+
     func holds(_ identity: Identity, _ settings: SyncSettings) -> Bool {
         held(identity, settings) != nil
     }
@@ -78,13 +95,16 @@ public struct Profile: Sendable, Hashable {
 public struct LinkMark: Sendable, Hashable {
     public var userID: UserID
     public var externalID: ExternalID
-    /// When the link service said so. An erasure that was asked for before does not mean the user (S115).
+    /// Since when the user has the external id. An erasure that was asked for before does not mean the user (S115).
     public var linkedAt: Int64
+    /// The MPID of the profile that the link makes for the user where there is none.
+    public var ownMPID: MPID
 
-    public init(userID: UserID, externalID: ExternalID, linkedAt: Int64) {
+    public init(userID: UserID, externalID: ExternalID, linkedAt: Int64, ownMPID: MPID) {
         self.userID = userID
         self.externalID = externalID
         self.linkedAt = linkedAt
+        self.ownMPID = ownMPID
     }
 }
 

@@ -76,16 +76,17 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether the command may make a profile, whose MPID then comes from the command's id (S33).
     var mayCreateProfile: Bool {
         switch self {
-        case .move, .linked, .erase, .forget: true
-        case .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .answered: false
+        case .move, .linked: true
+        case .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .erase, .forget, .answered: isErasure
         }
     }
 
-    /// Whether it erases whoever it is about.
+    /// Whether it erases whoever it is about. An answer may name users of whom nothing was known here (S116).
     var isErasure: Bool {
         switch self {
         case .erase, .forget: true
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .linked, .answered: false
+        case .answered: !users.isEmpty
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .linked: false
         }
     }
 
@@ -110,12 +111,13 @@ public enum SyncCommand: Sendable, Hashable {
         }
     }
 
-    /// The user of the link service that it names.
-    var userID: UserID? {
+    /// The users of the link service that it names.
+    var users: [UserID] {
         switch self {
-        case .linked(let event): event.userId
-        case .forget(let command): command.userId
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure, .answered: nil
+        case .linked(let event): [event.userId]
+        case .forget(let command): command.userId.map { [$0] } ?? []
+        case .answered(let answer): answer.part?.subject.userIds ?? []
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure: []
         }
     }
 }

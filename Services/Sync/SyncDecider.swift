@@ -33,7 +33,7 @@ public struct SyncDecider {
             case .forget(let command): try forget(command)
             case .getErasure(let query): try erasure(query)
             case .linked(let event): try linked(event)
-            case .answered(let answer): take(answer)
+            case .answered(let answer): try take(answer)
             }
         } catch {
             return Decision(.rejected(error))

@@ -54,8 +54,8 @@ public struct SyncService: CommandService {
         state.load(try store.aliases(wanted.aliases))
         state.load(try store.devices(wanted.devices))
         // After the devices: one that is forgotten meanwhile has raised its app's.
-        let unknown = wanted.devices.filter { state.devices[$0] == nil }
-        state.load(try store.floors(Set(unknown.map(\.app)).union(wanted.erasing.keys)))
+        let unused = wanted.devices.filter { state.devices[$0]?.isUnused != false }
+        state.load(try store.floors(Set(unused.map(\.app)).union(wanted.erasing.keys)))
         let identities = wanted.identities.union(remembered(commands, state))
         state.load(try store.identities(identities), of: identities)
         state.load(try store.erasures(wanted.erasures))
@@ -193,7 +193,7 @@ public struct SyncService: CommandService {
                 if command.readsCertificates {
                     certificates.formUnion(command.mpids.map { .init(app: app.id, id: $0) })
                 }
-                if let user = command.userID { users.insert(.init(app: app.id, id: user)) }
+                users.formUnion(command.users.map { .init(app: app.id, id: $0) })
                 if command.mayCreateProfile {
                     let mpid = context.newMPID(0)
                     newMPIDs[context.command] = mpid
@@ -203,7 +203,7 @@ public struct SyncService: CommandService {
                 if command.isErasure {
                     erasing[app.id] = app.sync
                     erasures.insert(context.command)
-                    if let user = command.userID { erasedUsers.insert(.init(app: app.id, id: user)) }
+                    erasedUsers.formUnion(command.users.map { .init(app: app.id, id: $0) })
                 }
             }
         }

@@ -61,9 +61,8 @@ public struct SyncState: ServiceState, Sendable {
 
     func device(_ app: AppID, _ id: DeviceID) -> DeviceRecord {
         let key = DeviceRecord.Key(app: app, id: id)
-        if let device = devices[key], device.isKept { return device }
-        var device = DeviceRecord(key: key)
-        device.lastMove = floors[app] ?? 0
+        var device = devices[key] ?? DeviceRecord(key: key)
+        if device.isUnused { device.lastMove = max(device.lastMove, floors[app] ?? 0) }
         return device
     }
 
@@ -231,8 +230,10 @@ public struct SyncStore {
         Migration(
             number: 110, name: "moments of customer ids and links, who vouched for aliases, moves of forgotten devices",
             statements: [
-                "ALTER TABLE profiles RENAME COLUMN made_at TO named_at",
+                "ALTER TABLE profiles DROP COLUMN made_at",
+                "ALTER TABLE profiles ADD COLUMN named_at TEXT NOT NULL DEFAULT ''",
                 "ALTER TABLE profiles ADD COLUMN linked_at BIGINT",
+                "ALTER TABLE profiles ADD COLUMN link_mpid BIGINT",
                 "ALTER TABLE aliases ADD COLUMN is_vouched BIGINT NOT NULL DEFAULT 1",
                 "CREATE TABLE move_floors (app TEXT NOT NULL PRIMARY KEY, move BIGINT NOT NULL)",
             ]),

@@ -129,7 +129,8 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
             "event-link-linked",
             Linked(
                 installId: "i1", externalId: "anna", userId: "u1", personCreated: false, activeInstallId: "i1",
-                deactivatedInstallIds: ["i2", "i3"], version: 3)),
+                deactivatedInstallIds: ["i2", "i3"], version: 3,
+                linkedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message("event-link-refused", LinkRefused(installId: "i1", reason: .installNotFound)),
         message("event-link-install-detached", InstallDetached(installId: "i1", userId: "u1", version: 3)),
         message(

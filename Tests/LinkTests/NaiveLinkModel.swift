@@ -224,7 +224,7 @@ struct NaiveLinkModel {
                 installId: id, externalId: externalID, userId: user, personCreated: isNew,
                 activeInstallId: phoneStays ? active[0] : id,
                 deactivatedInstallIds: phoneStays ? [] : losers(of: user, except: id),
-                version: row.version + 1)
+                version: row.version + 1, linkedAt: persons[user]?.named.map(Timestamp.init(milliseconds:)))
         ]
         for loser in losers(of: user, except: id) where !phoneStays {
             let before = installs[loser]?.activity ?? .none

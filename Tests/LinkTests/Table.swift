@@ -118,7 +118,8 @@ struct Row: Sendable, CustomTestStringConvertible {
                 installId: install.id, externalId: try #require(command.externalID), userId: userID,
                 personCreated: before.person(userID: userID) == nil,
                 activeInstallId: try #require(mine.first { $0.activity == .active }).id,
-                deactivatedInstallIds: deactivated.map(\.id), version: install.version)
+                deactivatedInstallIds: deactivated.map(\.id), version: install.version,
+                linkedAt: after.person(userID: userID)?.linkedAt.map(Timestamp.init(milliseconds:)))
         case "superseded", "status", "restored":
             return InstallStatusChanged(
                 installId: install.id, status: install.status, isActive: install.activity == .active,

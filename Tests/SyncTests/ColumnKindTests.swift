@@ -22,7 +22,7 @@ import WireJSON
         #expect(IdentityList.read(json) == (isEscaped ? nil : identities))
         let store = try SyncTestStore(.sqlite)
         var profile = Profile(app: "app", mpid: .max, seen: 1)
-        profile.identities = identities
+        for identity in identities { profile.add(identity, at: 5) }
         let found = try store.database.transaction { transaction in
             try Profile.table.insert([profile], in: transaction)
             #expect(try transaction.query("SELECT identities FROM profiles").first?.text(0) == json)

@@ -20,11 +20,11 @@ import WireJSON
         return world
     }
 
-    private func link(_ user: UserID, _ externalID: ExternalID) -> SyncCommand {
+    private func link(_ user: UserID, _ externalID: ExternalID, at moment: Int64? = nil) -> SyncCommand {
         .linked(
             Linked(
                 installId: "i", externalId: externalID, userId: user, personCreated: true, activeInstallId: "i",
-                deactivatedInstallIds: [], version: 1))
+                deactivatedInstallIds: [], version: 1, linkedAt: moment.map(Timestamp.init(milliseconds:))))
     }
 
     private func erase(
@@ -226,6 +226,68 @@ import WireJSON
         }
     }
 
+    /// S115: since when the person is linked counts, not when an install of theirs was; and the last link counts, in whatever
+    /// order they are read.
+    @Test func theLastLinkCounts() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let moment = world.now
+        world.run(link("user-2", "anna", at: moment + 1))
+        world.run(link("user-1", "anna", at: moment - 1))
+        #expect(world.profile(mpid)?.mark?.userID == "user-2")
+        world.lateness = world.now + 1000 - moment
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
+        #expect(persons(world).isEmpty)
+        let other = self.world()
+        let old = try #require(other.login(["customerid": "anna"])?.mpid)
+        other.run(link("user-1", "anna", at: moment - 1))
+        other.lateness = other.now + 1000 - moment
+        #expect(other.run(.erase(EraseProfile(mpid: old))) == .pending)
+        #expect(persons(other).map(\.userId) == ["user-1"])
+    }
+
+    /// S115: in whatever order the link and the erasure are read, the later user's profile is the same one.
+    @Test func theLaterUsersProfileHasTheLinksMPID() throws {
+        func made(linkFirst: Bool) throws -> MPID {
+            let world = world()
+            _ = try #require(world.login(["customerid": "anna"]))
+            let erasedAt = Timestamp(milliseconds: world.now)
+            let commands = [link("user-2", "anna"), .forget(ForgetProfiles(externalId: "anna", erasedAt: erasedAt))]
+            for (place, command) in (linkFirst ? commands : commands.reversed()).enumerated() {
+                // The id of each is its own.
+                world.count = linkFirst == (place == 0) ? 10 : 20
+                world.run(command)
+            }
+            return try #require(world.state.profiles.values.first { $0.mark?.userID == "user-2" }?.mpid)
+        }
+        #expect(try made(linkFirst: true) == made(linkFirst: false))
+    }
+
+    /// S116: the link of whom the link service erases may be read between the erasure and its answer.
+    @Test func whoWasLinkedInTheMeantimeGoes() throws {
+        let world = world(.conversion, .enforce)
+        let old = try #require(world.login(["customerid": "anna"])?.mpid)
+        #expect(world.run(.erase(EraseProfile(mpid: old))) == .pending)
+        let forwards = try #require(world.last).forwards.map(\.id)
+        world.run(link("user-1", "anna", at: world.now - 5000))
+        let made = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-1" }?.mpid)
+        func answer(_ id: CommandID, _ users: [UserID] = []) {
+            world.run(.answered(ForwardAnswer(forwardID: id, isPending: false, part: .part(users: users))))
+        }
+        answer(forwards[1], ["user-1"])
+        #expect(gone(world) == [old, made])
+        let sessions = try #require(world.last?.forwards.first)
+        #expect((sessions.command as? ForgetSessions)?.mpids == [made] && world.last?.settlements.isEmpty == true)
+        answer(forwards[0])
+        #expect(world.last?.settlements.isEmpty == true)
+        answer(sessions.id)
+        guard case .succeeded(let certificate as ErasureCertificate)? = world.last?.settlements.first?.outcome else {
+            Issue.record("not settled")
+            return
+        }
+        #expect(certificate.subject.mpids == [old, made].sorted() && certificate.done.sync?.profiles == 2)
+    }
+
     /// S86: a device that nobody is left on is forgotten, and whoever comes next counts as later.
     @Test(arguments: [1, 3]) func movesGoOnWhereAnErasureForgotTheDevice(_ logins: Int) throws {
         let world = world()
@@ -242,7 +304,7 @@ import WireJSON
         #expect(try #require(login("berta").move) > #require(erased.first))
     }
 
-    /// S95: since when the profile has its last customer id, where it may have several.
+    /// S95: each customer id counts for itself, where a profile may have several.
     @Test func whoWasKnownByAnotherCustomerIDStays() throws {
         let world = world()
         world.settings.uniqueIdentities = [.email]
@@ -252,6 +314,9 @@ import WireJSON
         try world.modify(berta, "customerid", from: nil, to: "anna")
         world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
         #expect(gone(world).isEmpty)
+        // What it got since does not make the other id younger.
+        world.run(.forget(ForgetProfiles(userId: "user-2", externalId: "berta", erasedAt: erasedAt)))
+        #expect(gone(world) == [berta])
     }
 
     /// S95, S100: since when a profile has the customer id counts, and not since when there is a profile.

@@ -152,13 +152,19 @@ extension NaiveSyncModel {
         deeds.alias = event
     }
 
-    mutating func linked(_ event: Linked, newMPID: MPID, now: Int64) {
+    /// - Parameter first: the MPID that the event gives when it is read for the first time.
+    mutating func linked(_ event: Linked, first: MPID, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         if isNobodys(event.externalId.text) { return }
-        mark(event.userId, event.externalId, since: given, newMPID: newMPID, now: now)
+        mark(
+            event.userId, event.externalId, since: event.linkedAt?.milliseconds ?? given, own: first,
+            newMPID: newMPID, now: now)
     }
 
-    mutating func mark(_ user: UserID, _ customer: ExternalID, since: Int64?, newMPID: MPID, now: Int64) {
+    mutating func mark(
+        _ user: UserID, _ customer: ExternalID, since: Int64?, own: MPID?, newMPID: MPID, now: Int64
+    ) {
+        let newMPID = own.flatMap { person($0) == nil ? $0 : nil } ?? newMPID
         let id = Identity(.customerID, IdentityValue(customer.text))
         let owners = holders(id).sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
         if owners.isEmpty {
@@ -166,8 +172,8 @@ extension NaiveSyncModel {
             give(id, to: newMPID, .attached)
         }
         change(owners.first?.mpid ?? newMPID) {
-            if $0.user == user, $0.customer == customer { return }
-            ($0.user, $0.customer, $0.linked) = (user, customer, since)
+            if $0.customer == customer, let old = $0.linked, let since, old >= since { return }
+            ($0.user, $0.customer, $0.linked, $0.own) = (user, customer, since, own)
         }
     }
 }

@@ -74,8 +74,10 @@ extension NaiveSyncModel {
             if let user = person.user, user == command.userId { return true }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             // Since before it was free; who is marked as another customer is nobody's heir.
-            return isCustomer && (person.customer ?? command.externalId) == command.externalId
-                && person.named ?? end <= end
+            let isOld = person.ids.contains { id in
+                customer.map { same(id, $0) } == true && person.named[id.value.text].map { $0 <= end } == true
+            }
+            return isCustomer && (person.customer ?? command.externalId) == command.externalId && isOld
         }
         let users = command.userId.map { [$0] } ?? []
         askOthers(found, .none, users)
@@ -103,14 +105,33 @@ extension NaiveSyncModel {
         _ found: [Person], named ids: [Identity], users: [UserID], meant: [UserID], isWhole: Bool, newMPID: MPID,
         _ context: DecisionContext
     ) {
+        let goers = (found + companions(of: found, meant)).map(\.mpid)
+        let others = people.filter { person in
+            person.ids.contains { mine in ids.contains { same($0, mine) } }
+                && !goers.contains(person.mpid)
+        }
+        let (mpids, done) = wipe(found, meant, newMPID: newMPID, context)
+        let ids = deeds.asked.indices.map { context.forwardID($0) }
+        var gone = Gone(
+            users: Set(users), mpids: mpids, done: .init(sync: done, verification: .init()), others: others.count)
+        if isWhole { gone.done.answerForAll() }
+        // What an erasure that failed had done before counts.
+        if found.count == 1, found[0].isErased, let old = certificates[found[0].mpid] {
+            gone = old.joined(gone)
+            if isWhole { gone.done.answerForAll() }
+        }
+        erasing[context.command] = Erasing(gone: gone, open: Set(ids))
+        for mpid in gone.mpids { certificates[mpid] = gone }
+    }
+
+    /// - Returns: who is gone, companions included, and what was theirs.
+    private mutating func wipe(
+        _ found: [Person], _ meant: [UserID], newMPID: MPID, _ context: DecisionContext
+    ) -> ([MPID], ErasureCertificate.Counts.Sync) {
         let (devicesBefore, aliasesBefore) = (devices, aliases.count)
         let persons = found + companions(of: found, meant)
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
-        let others = people.filter { person in
-            person.ids.contains { mine in ids.contains { same($0, mine) } }
-                && !mpids.contains(person.mpid)
-        }
         for person in persons where !person.isErased {
             change(person.mpid) {
                 $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
@@ -140,31 +161,20 @@ extension NaiveSyncModel {
                 AliasDropped(aliasId: id, sourceMPID: pair[0], destinationMPID: pair[1], rule: .erased))
             aliases[id] = nil
         }
-        let ids = deeds.asked.indices.map { context.forwardID($0) }
         let lost = devicesBefore.values.filter { device in
             [device.current, device.anonymous].contains { $0.map(mpids.contains) == true }
         }
         let alive = persons.filter { !$0.isErased }
-        var gone = Gone(
-            users: Set(users), mpids: mpids.sorted(),
-            done: .init(
-                sync: .init(
-                    profiles: alive.count, identities: alive.flatMap(\.ids).count, devices: lost.count,
-                    aliases: aliasesBefore - aliases.count), verification: .init()), others: others.count)
-        if isWhole { gone.done.answerForAll() }
-        // What an erasure that failed had done before counts.
-        if found.count == 1, found[0].isErased, let old = certificates[found[0].mpid] {
-            gone = old.joined(gone)
-            if isWhole { gone.done.answerForAll() }
-        }
-        erasing[context.command] = Erasing(gone: gone, open: Set(ids))
-        for mpid in gone.mpids { certificates[mpid] = gone }
+        let counts = ErasureCertificate.Counts.Sync(
+            profiles: alive.count, identities: alive.flatMap(\.ids).count, devices: lost.count,
+            aliases: aliasesBefore - aliases.count)
         // S115: as if the links of those who stay were told now.
         for person in persons.sorted(by: { $0.mpid < $1.mpid }) where !person.isErased {
             guard let user = person.user, let customer = person.customer, !meant.contains(user) else { continue }
             guard settings.fromLinks, !self.gone.contains(user) else { continue }
-            mark(user, customer, since: person.linked, newMPID: newMPID, now: now)
+            mark(user, customer, since: person.linked, own: person.own, newMPID: newMPID, now: now)
         }
+        return (mpids.sorted(), counts)
     }
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
@@ -193,7 +203,7 @@ extension NaiveSyncModel {
     }
 
     /// S55: the last answer ends the erasure, and one that could not makes it fail. Who has answered is not asked again.
-    mutating func take(_ answer: ForwardAnswer) {
+    mutating func take(_ answer: ForwardAnswer, newMPID: MPID, _ context: DecisionContext) {
         guard !answer.isPending,
             let (command, waiting) = erasing.first(where: { $0.value.open.contains(answer.forwardID) })
         else { return }
@@ -201,7 +211,16 @@ extension NaiveSyncModel {
         erasing.open.remove(answer.forwardID)
         if let part = answer.part {
             erasing.gone = erasing.gone.joined(Gone(part))
-            gone.formUnion(part.subject.userIds)
+            // S116: who is named, and was linked in the meantime, goes too.
+            let users = part.subject.userIds
+            let left = people.filter { person in person.user.map(users.contains) == true }
+            if !left.isEmpty {
+                let (mpids, done) = wipe(left, users, newMPID: newMPID, context)
+                erasing.gone = erasing.gone.joined(Gone(mpids: mpids, done: .init(sync: done), others: 0))
+                erasing.open.insert(context.forwardID(0))
+                deeds.asked = [AnyHashable(ForgetSessions(mpids: mpids))]
+            }
+            gone.formUnion(users)
         } else {
             erasing.hasFailed = true
         }

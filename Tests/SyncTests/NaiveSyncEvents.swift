@@ -119,10 +119,10 @@ extension SyncCommand {
         case .move(.login, _): .login
         case .move(.logout, _): .logout
         case .modify: .modify
-        case .erase: .erase
+        case .erase, .answered: .erase
         case .forget: .forget
         case .linked: .link
-        case .search, .alias, .applyAlias, .getUsers, .getErasure, .answered: nil
+        case .search, .alias, .applyAlias, .getUsers, .getErasure: nil
         }
     }
 }

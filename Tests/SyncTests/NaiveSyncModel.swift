@@ -22,8 +22,10 @@ struct NaiveSyncModel {
         var customer: ExternalID?
         /// Since when the user is known to be this customer.
         var linked: Int64?
-        /// Since when it has a customer id.
-        var named: Int64?
+        /// Whom the link would have made.
+        var own: MPID?
+        /// Since when it has which customer id.
+        var named: [String: Int64] = [:]
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
@@ -114,7 +116,7 @@ struct NaiveSyncModel {
             change(person.mpid) {
                 $0.user = nil
                 $0.customer = nil
-                $0.linked = nil
+                ($0.linked, $0.own) = (nil, nil)
             }
         }
     }
@@ -137,7 +139,10 @@ struct NaiveSyncModel {
         _ ids: [Identity], from mpid: MPID, _ reason: IdentitiesChanged.Reason, heir: MPID? = nil
     ) {
         guard !ids.isEmpty else { return }
-        change(mpid) { person in person.ids.removeAll { ids.contains($0) } }
+        change(mpid) { person in
+            person.ids.removeAll { ids.contains($0) }
+            for id in ids where id.type == .customerID { person.named[id.value.text] = nil }
+        }
         deeds.note(mpid, reason, removed: ids)
         if person(mpid)?.ids.isEmpty == true { deeds.emptied.append((mpid, heir)) }
     }
@@ -146,7 +151,7 @@ struct NaiveSyncModel {
         let since = given
         change(mpid) {
             $0.ids.append(id)
-            if id.type == .customerID { $0.named = since }
+            if id.type == .customerID { $0.named[id.value.text] = since }
         }
         deeds.note(mpid, reason, added: [id])
         // S62: at half of what may be, and at two at the least.

@@ -167,7 +167,9 @@ struct RandomCommands: RandomSource {
             return .linked(
                 Linked(
                     installId: "i", externalId: pick(["anna", "bob", "new-1", "NULL"]), userId: pick(Self.users),
-                    personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1))
+                    personCreated: false, activeInstallId: "i", deactivatedInstallIds: [], version: 1,
+                    linkedAt: Int.random(in: 0..<2, using: &delays) == 0
+                        ? Timestamp(milliseconds: now - delay()) : nil))
         }
     }
 

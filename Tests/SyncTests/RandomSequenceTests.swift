@@ -145,7 +145,7 @@ import Testing
                 model.apply(command.aliasId)
                 return .noted
             case .linked(let event):
-                model.linked(event, newMPID: newMPID, now: now)
+                model.linked(event, first: context.newMPID(0), newMPID: newMPID, now: now)
                 return .noted
             case .erase(let command):
                 return try model.erase(command, newMPID: newMPID, context).map { .certificate($0) } ?? .pending
@@ -157,7 +157,7 @@ import Testing
                 return .certificate(gone)
             case .getUsers(let command): return .users(try model.users(command.deviceId))
             case .answered(let answer):
-                model.take(answer)
+                model.take(answer, newMPID: newMPID, context)
                 return .noted
             }
         } catch {
@@ -186,7 +186,9 @@ import Testing
                 mpid: profile.mpid, ids: profile.identities, first: profile.firstSeen, last: profile.lastSeen,
                 isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
                 user: profile.mark?.userID, customer: profile.mark?.externalID,
-                linked: profile.mark?.linkedAt, named: profile.namedAt,
+                linked: profile.mark?.linkedAt, own: profile.mark?.ownMPID,
+                named: Dictionary(
+                    uniqueKeysWithValues: zip(profile.values(of: .customerID).map(\.value.text), profile.namedAt)),
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }

@@ -250,11 +250,14 @@ public struct Linked: EventMessage {
     public var deactivatedInstallIds: [InstallID]
     /// Counts the changes of the install, see ``LinkResult/version`` (L34).
     public var version: Int64
+    /// Since when the person has the external id: an erasure of an earlier moment is another person's (L64).
+    public var linkedAt: Timestamp?
 
     public init(
         installId: InstallID, externalId: ExternalID, userId: UserID, personCreated: Bool, activeInstallId: InstallID,
-        deactivatedInstallIds: [InstallID], version: Int64
+        deactivatedInstallIds: [InstallID], version: Int64, linkedAt: Timestamp? = nil
     ) {
+        self.linkedAt = linkedAt
         self.installId = installId
         self.externalId = externalId
         self.userId = userId
