@@ -55,7 +55,13 @@ def without_version(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(bus: Bus, command_id: str, count: int) -> list[tuple[str, dict[str, Any]]]:
-    return [(kind, without_version(data)) for kind, data in bus.events(command_id, count)]
+    """Without `linkedAt` too, which every `linked` has: since when it is so."""
+    found = []
+    for kind, data in bus.events(command_id, count):
+        linked_at = data.get("linkedAt")
+        assert (linked_at is not None) == (kind == "linked"), (kind, data)
+        found.append((kind, {name: value for name, value in without_version(data).items() if name != "linkedAt"}))
+    return found
 
 
 def rejected(reply: Reply, reason: str) -> None:

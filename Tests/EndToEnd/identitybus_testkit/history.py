@@ -147,7 +147,7 @@ class History:
             record.envelope["id"]: record for record in self.bus.collector.events.get(sent.command.id, [])}
         found = [
             (record.envelope["type"].removeprefix("identity.link.").removesuffix(".v1"),
-             self._in_model_names(record.data))
+             self._in_model_names(told(record)))
             for record in records.values()]
         order = lambda event: str((event[0], sorted(event[1].items())))
         assert sorted(found, key=order) == sorted(answer.events, key=order), (
@@ -223,3 +223,11 @@ class History:
             self.names.real(name): (one.app, one.external_id, int(one.is_erased))
             for model in self.models.values() for name, one in model.persons.items()}
         assert persons == expected_persons
+
+
+def told(record: Record) -> dict[str, Any]:
+    """An event's data without `linkedAt`, a time that the model does not know: never later than the decision."""
+    data = dict(record.data)
+    linked_at = data.pop("linkedAt", "")
+    assert linked_at <= record.envelope["time"], record
+    return data
