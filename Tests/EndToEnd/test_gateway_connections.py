@@ -804,6 +804,7 @@ def test_another_client_is_let_in_beside_450_that_ask_for_much_at_once(
         assert gateway.stop() == 0
 
 
+@pytest.mark.alone
 def test_the_health_port_answers_beside_those_who_ask_for_much_at_once(gateway: Gateway) -> None:
     """As many as it has connections, and more, which come again when they are closed."""
     with Pipeliners(gateway.port, "/metrics", 80, 40):

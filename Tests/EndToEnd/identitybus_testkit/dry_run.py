@@ -11,7 +11,7 @@ from .platform import wait_until_quiet
 # What differs between a dry run and the real command for the time that has passed, and for secrets.
 PASSING = {
     "authenticationCode", "completedAt", "erasedAt", "expiresAt", "expiryDate", "firstSeen", "installToken", "lastSeen",
-    "move", "tokenId", "until", "verifiedAt"}
+    "linkedAt", "move", "tokenId", "until", "verifiedAt"}
 
 
 def tried(command: Command, word: Any = "true") -> Command:
