@@ -17,7 +17,7 @@ extension Profile: SQLKeyedRecord {
         try columns.column("last_seen", &lastSeen)
         try columns.numbers("named_at", &namedAt)
         // Those that are older than moments were kept.
-        let nameless = values(of: .customerID).count - namedAt.count
+        let nameless = identities.count { $0.type == .customerID } - namedAt.count
         if nameless > 0 { namedAt.insert(contentsOf: repeatElement(.min, count: nameless), at: 0) }
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)

@@ -56,7 +56,7 @@ extension SyncDecider {
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return try begin(
-            named, .erase, persons: named.profiles.flatMap { self.persons($0, named.users, persons) },
+            named, .erase, persons: named.profiles.flatMap { self.persons($0, of: named, persons) },
             users: persons == .none ? [] : named.users)
     }
 
@@ -88,11 +88,11 @@ extension SyncDecider {
     }
 
     /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
-    /// - Parameter users: those who go.
     private func persons(
-        _ profile: Profile, _ users: [UserID], _ which: EraseProfile.Persons
+        _ profile: Profile, of named: ErasedProfiles, _ which: EraseProfile.Persons
     ) -> [ForgetPerson] {
-        let marked = (profile.mark.map { [$0.userID] } ?? []).filter(users.contains)
+        let moment = Timestamp(milliseconds: named.moment)
+        let marked = (profile.mark.map { [$0.userID] } ?? []).filter(named.users.contains)
             .map { ForgetPerson(userId: $0, erasedAt: moment) }
         switch which {
         case .none: return []
@@ -183,8 +183,6 @@ extension SyncDecider {
         whole.add(own)
         return whole
     }
-
-    private var moment: Timestamp { Timestamp(milliseconds: context.moment.milliseconds) }
 
     /// Whoever was linked after the erasure was asked for, and was marked on a profile that goes, gets one as if the link had
     /// been read afterwards (S115).

@@ -82,7 +82,7 @@ public struct ForgetProfiles: CommandMessage {
     public static let scope = Scope.internal
     /// Profiles marked with this user go.
     public var userId: UserID?
-    /// Profiles with this customer id go, unless they are another user's or were made after ``erasedAt``.
+    /// Profiles with this customer id go, unless they got it after ``erasedAt``.
     public var externalId: ExternalID?
     /// The moment (``Moment``) of the command that erased the person. Absent: now.
     public var erasedAt: Timestamp?
@@ -104,7 +104,7 @@ public struct ForgetPerson: CommandMessage {
     public static let type = "identity.link.forget.v1"
     public static let scope = Scope.internal
     public var userId: UserID?
-    /// The person with this external id goes, unless it was made after ``erasedAt``.
+    /// The person with this external id goes, unless it was linked with it after ``erasedAt``.
     public var externalId: ExternalID?
     /// The moment (``Moment``) of the command that erased the profile. Absent: now.
     public var erasedAt: Timestamp?
