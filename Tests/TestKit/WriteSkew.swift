@@ -83,7 +83,7 @@ public struct WriteSkew<Service: CommandService> where Service.State.Change: Has
         var behind: [Decision] = []
         for order in orders {
             let (step, alone, before) = order == .asGiven ? (other, second, first) : (one, first, second)
-            let decision = service.decide(step.command, before.state, step.context)
+            let decision = service.decide(step.command, stored(before.state), step.context)
             if try isSame(decision, alone.decision, before.state, rows) { return }
             if behind.isEmpty { ordered += 1 }
             behind.append(decision)
