@@ -36,7 +36,7 @@ extension VerificationDecider {
     /// because of it (V71). While logins or logouts of the device are on their way, it waits for their answers: most likely
     /// they are what it tells of, and they say more (V73).
     func follow(_ deviceID: DeviceID, _ move: DeviceMove) -> Decision {
-        var decision = Decision(.noted, changes: [.heard(after: max(0, context.now.milliseconds - move.number))])
+        var decision = Decision(.noted)
         guard var session = state.session(app: context.app.id, deviceID: deviceID), move.number > session.move,
             move.number > session.heard?.number ?? 0
         else { return decision }

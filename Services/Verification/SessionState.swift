@@ -16,8 +16,6 @@ public struct SessionState: ServiceState, Sendable {
         /// These users are erased: no answer that is still on its way brings one back.
         case erased(app: AppID, [MPID])
         case counted(app: AppID, Tally, at: Timestamp)
-        /// So many milliseconds after the sync service decided it, an event was read. Measured, not stored.
-        case heard(after: Int64)
     }
 
     private(set) var sessions = Table<Session>()
@@ -70,6 +68,11 @@ public struct SessionState: ServiceState, Sendable {
 
     mutating func load(_ counts: [Tally: Count], app: AppID) { totals[app] = counts }
 
+    /// Measures how long the sync service's word has taken.
+    mutating func hear(of move: DeviceMove, at now: Timestamp) {
+        lag = max(lag ?? 0, now.milliseconds - move.number)
+    }
+
     mutating func load(erased people: [Scoped<MPID>]) { erased.formUnion(people) }
 
     public mutating func apply(_ change: Change) {
@@ -86,7 +89,6 @@ public struct SessionState: ServiceState, Sendable {
             let people = mpids.map { Scoped(app: app, id: $0) }
             erased.formUnion(people)
             changedPeople.formUnion(people)
-        case .heard(let time): lag = max(lag ?? 0, time)
         case .counted(let app, let tally, let now):
             let one = Count(count: 1, lastUsed: now)
             counted[app, default: [:]].merge([tally: one], uniquingKeysWith: +)

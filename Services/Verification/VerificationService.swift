@@ -25,8 +25,8 @@ public struct VerificationService: CommandService {
         .event(CurrentUserErased.self, of: "sync") { .moved($0.deviceId, DeviceMove($0)) },
     ]
     public static let hasDueCommands = true
-    /// The greatest move counts, whenever it is read (V71).
-    public static let gathersEvents = true
+    /// The greatest move counts, whenever and however often it is read (V71).
+    public static let eventsCommute = true
 
     /// Which of the counters' rows this replica adds to. Two replicas that draw the same number wait for each other
     /// now and then; no count is lost.
@@ -48,7 +48,10 @@ public struct VerificationService: CommandService {
         var busy: Set<Session.Key> = []
         for (command, context) in commands {
             if let id = command.deviceID { devices.insert(.init(app: context.app.id, id: id)) }
-            if case .moved(let id, _) = command { busy.insert(.init(app: context.app.id, id: id)) }
+            if case .moved(let id, let move) = command {
+                busy.insert(.init(app: context.app.id, id: id))
+                state.hear(of: move, at: context.now)
+            }
             if let forward = command.answeredForward,
                 let saga = state.saga(app: context.app.id, forwardID: forward), command.logsOut(saga)
             {

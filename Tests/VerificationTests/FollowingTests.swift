@@ -39,7 +39,7 @@ import WireJSON
     /// V71.
     @Test func whatIsLowerChangesNothing() {
         var world = signedIn()
-        #expect(world.moved(10, to: 2).changes.count == 1, "only measured")
+        #expect(world.moved(10, to: 2).changes.isEmpty)
         #expect(world.moved(9, to: 2).told == [] && world.session()?.mpid?.value == 1)
         #expect(world.moved(12, to: 1).told == [] && world.session()?.move == 12)
         #expect(world.moved(11, to: 2).told == [])
@@ -58,8 +58,19 @@ import WireJSON
     @Test func aDeviceWithoutASessionStaysUnknown() {
         var world = World()
         let moved = world.moved(11, to: 2)
-        #expect(moved.told == [] && world.session() == nil && world.state.sessions.isEmpty)
-        #expect(world.state.lag == 1_699_999_999_989)
+        #expect(moved.told == [] && moved.changes.isEmpty && world.session() == nil && world.state.sessions.isEmpty)
+    }
+
+    /// A clock that is ahead of the sync service's counts from zero.
+    @Test func theLongestWayIsMeasured() {
+        var state = SessionState()
+        for (number, lag) in [(Int64(1_000), Int64(0)), (990, 10), (995, 10)] {
+            state.hear(of: DeviceMove(number: number, mpid: .max, user: .known), at: Timestamp(milliseconds: 1_000))
+            #expect(state.lag == lag)
+        }
+        var ahead = SessionState()
+        ahead.hear(of: DeviceMove(number: 1_001, mpid: .max, user: .known), at: Timestamp(milliseconds: 1_000))
+        #expect(ahead.lag == 0)
     }
 
     /// V73. The event of a login comes before its answer.

@@ -148,6 +148,8 @@ struct BatchDecider<Service: CommandService> {
                 entries.append(try dryRuns[place] ?? entry(tried: command, decision, now))
             case (.accepted(let command), nil) where command.triedFor != nil:
                 if let entry = dryRuns[place] { entries.append(entry) }
+            case (.accepted(let command), let decision?) where isOfNoConsequence(command, decision):
+                break
             case (.accepted(let command), let decision?):
                 let (entry, answer) = try entry(command, decision, &replies, now)
                 entries.append(entry)
@@ -171,6 +173,11 @@ struct BatchDecider<Service: CommandService> {
         }
         try store(entries[stored...])
         return entries
+    }
+
+    /// An event that nothing comes of, whenever it is read again: so nobody need know that it was read.
+    private func isOfNoConsequence(_ command: Command, _ decision: Decided) -> Bool {
+        Service.eventsCommute && command.source.isOfEvents && decision.isEmpty
     }
 
     private func entry(

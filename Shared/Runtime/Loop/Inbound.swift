@@ -30,8 +30,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
     let app: AppSettings
     let principal: Principal
     let expiry: Timestamp?
-    /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
-    let isCommand: Bool
+    let source: InputSource
     /// The forward that this reply settles: it is the final one.
     let answers: CommandID?
     /// The dry run that this reply is for: to a forward that was itself one.
@@ -43,7 +42,7 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
 
     init(
         record: KafkaRecord, attributes: EventAttributes, digest: [UInt8], app: AppSettings, principal: Principal,
-        isCommand: Bool, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
+        source: InputSource, answers: CommandID?, triedFor: DryRunAnswer?, isTooOldToTell: Bool,
         body: Result<Command, Rejection>
     ) {
         self.record = record
@@ -52,13 +51,16 @@ final class AcceptedCommand<Command: Sendable>: Sendable {
         self.digest = digest
         self.app = app
         self.principal = principal
-        expiry = isCommand ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil
-        self.isCommand = isCommand
+        expiry = source == .commands ? attributes.expiryTime.flatMap(Timestamp.init(rfc3339:)) : nil
+        self.source = source
         self.answers = answers
         self.triedFor = triedFor
         self.isTooOldToTell = isTooOldToTell
         self.body = body
     }
+
+    /// False for events and replies that the service subscribes to: nobody waits for an answer to them.
+    var isCommand: Bool { if case .commands = source { true } else { false } }
 
     /// Decided and told, but nothing is kept of it.
     var isDryRun: Bool { isCommand && attributes.isDryRun }
@@ -228,7 +230,7 @@ struct InboundReader<Service: CommandService> {
         AcceptedCommand(
             record: record, attributes: event.attributes,
             digest: CommandDigest.bytes(type: event.attributes.type, data: event.data), app: app, principal: principal,
-            isCommand: input.source == .commands, answers: answers(event), triedFor: triedFor(event),
+            source: input.source, answers: answers(event), triedFor: triedFor(event),
             isTooOldToTell: isTooOldToTell, body: body(event, input))
     }
 

@@ -178,7 +178,7 @@ package final class ServiceLoop<Service: CommandService> {
         Service.sources.map { source in
             Consumers.Source(
                 topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name),
-                mayGather: Service.gathersEvents && source.isOfEvents)
+                mayGather: Service.eventsCommute && source.isOfEvents)
         }
     }
 

@@ -26,9 +26,9 @@ public protocol CommandService: Sendable {
     static var needsInternalKey: Bool { get }
     /// Whether ``due(now:limit:in:)`` is to be asked.
     static var hasDueCommands: Bool { get }
-    /// Whether others' events may be decided a moment later, many in one batch. Only where it does not matter what was
-    /// decided before them: read again in the order of their times, all has to come to the same.
-    static var gathersEvents: Bool { get }
+    /// Whether it comes to the same in whatever order, and however often, others' events are decided. Then they are gathered
+    /// for a moment, many to a batch, and one that changes and tells nothing leaves no row in the inbox.
+    static var eventsCommute: Bool { get }
 
     /// Why the service must not work with this version of the apps file on this store; `nil` when it may, and the store
     /// holds every replica to it from then on. Asked at start, and before a changed file comes into force.
@@ -62,7 +62,7 @@ extension CommandService {
 
     public static var needsInternalKey: Bool { hasDueCommands }
     public static var hasDueCommands: Bool { false }
-    public static var gathersEvents: Bool { false }
+    public static var eventsCommute: Bool { false }
 
     public static func refusal(of apps: AppDirectory, on database: any SQLDatabase) throws -> AppsFile.Problem? { nil }
     public static func refusal(of apps: AppDirectory, in transaction: any SQLTransaction) throws -> AppsFile.Problem? {
@@ -225,6 +225,12 @@ public struct Decision<Change: Sendable>: Sendable {
         self.events = events
         self.forwards = forwards
         self.settlements = settlements
+    }
+
+    /// Nothing is changed and nobody told.
+    var isEmpty: Bool {
+        guard case .noted = outcome else { return false }
+        return changes.isEmpty && events.isEmpty && forwards.isEmpty && settlements.isEmpty
     }
 
     public static func rejected(
