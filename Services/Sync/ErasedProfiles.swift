@@ -113,7 +113,7 @@ extension Resolver {
         let found = settings.priority.compactMap { type in identities.first { $0.type == type } }
             .map { identity in
                 index.holders(of: identity).compactMap { index.profile($0) }.filter {
-                    isEligible($0, identities) && !(identity.type.isOfDevice && $0.isKnown(settings))
+                    isEligible($0, identities) && !(identity.type.isDevice && $0.isKnown(settings))
                 }
             }.filter { !$0.isEmpty }
         var common = found.first ?? []

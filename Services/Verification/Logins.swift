@@ -104,23 +104,26 @@ extension VerificationDecider {
     }
 
     private func logout(_ session: Session, because reason: AnonymousReason?) -> (LoginSaga, Forward) {
-        let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
-        let saga = LoginSaga(
-            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .logout,
-            number: session.number, result: result)
-        let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
+        let (saga, request) = nobody(.logout, session, reason)
         // Whoever asked for it has gone and does not ask again, so it has to happen, however late (V35).
         return (saga, Forward(id: saga.forwardID, command: LogOutUser(request)))
     }
 
     /// V75.
     private func anonymous(_ session: Session, because reason: AnonymousReason?) -> (LoginSaga, Forward) {
-        let result = VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason)
-        let saga = LoginSaga(
-            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: .anonymous,
-            number: session.number, result: result)
-        let request = SyncRequest(deviceId: session.deviceID, knownIdentities: [:])
+        let (saga, request) = nobody(.anonymous, session, reason)
         return (saga, Forward(id: saga.forwardID, command: IdentifyUser(request), expiry: context.expiry))
+    }
+
+    /// What leaves the device without anybody who has logged in.
+    private func nobody(
+        _ kind: LoginSaga.Kind, _ session: Session, _ reason: AnonymousReason?
+    ) -> (LoginSaga, SyncRequest) {
+        let saga = LoginSaga(
+            forwardID: context.forwardID(0), command: context.command, deviceID: session.deviceID, kind: kind,
+            number: session.number,
+            result: VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: reason))
+        return (saga, SyncRequest(deviceId: session.deviceID, knownIdentities: [:]))
     }
 
     /// V6.

@@ -27,22 +27,10 @@ public enum IdentityType: String, WireEnum, Comparable {
     case microsoftAID = "microsoft_aid"
     case microsoftPublisherID = "microsoft_publisher_id"
 
-    /// Whether it names a device, or a copy of an app on one. Several people may use one device.
-    public var isOfDevice: Bool {
-        switch self {
-        case .deviceApplicationStamp, .iosIDFA, .iosIDFV, .androidAAID, .androidUUID, .fireAID, .pushToken, .rokuAID,
-            .rokuPublisherID, .ampID, .microsoftAID, .microsoftPublisherID:
-            true
-        case .customerID, .email, .other, .other2, .other3, .other4, .other5, .other6, .other7, .other8, .other9,
-            .other10, .mobileNumber, .phoneNumber2, .phoneNumber3, .facebook, .twitter, .google, .microsoft, .yahoo,
-            .facebookCustomAudienceID, .alias:
-            false
-        }
-    }
-
     public static func < (left: IdentityType, right: IdentityType) -> Bool { left.rawValue < right.rawValue }
 
-    /// Whether it names a device and not a person: nobody need vouch for it (S70).
+    /// Whether it names a device, or a copy of an app on one, and not a person: several people may use it, and nobody need
+    /// vouch for it (S70).
     public var isDevice: Bool {
         switch self {
         case .deviceApplicationStamp, .iosIDFA, .iosIDFV, .androidAAID, .androidUUID, .fireAID, .pushToken, .rokuAID,
