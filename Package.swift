@@ -3,7 +3,6 @@
 import PackageDescription
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let grdbSQLite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -97,12 +96,13 @@ let package = Package(
         } + [.executable(name: "identitybus-bench", targets: ["Bench"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        // Without swift-configuration, which it would build for its own settings.
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: ["FullFoundation"]),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -115,6 +115,7 @@ let package = Package(
         shared("WireJSON", [], optimized),
         shared("Contracts", ["WireJSON", crypto], optimized),
         shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
+        shared("EmbeddedBroker", ["CLibrdkafka", "Contracts", "Messaging", logging]),
         shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging], optimized),
         shared("Observability", ["Contracts", hummingbird, logging, metrics, serviceLifecycle]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
@@ -122,23 +123,38 @@ let package = Package(
             "Runtime",
             [
                 "Apps", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
-                configuration, crypto, logging, metrics, serviceLifecycle, unixSignals,
+                crypto, logging, metrics, serviceLifecycle, unixSignals,
             ], optimized),
 
         .executableTarget(
             name: "CLI",
             dependencies: services.map { .byName(name: $0) } + [
-                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON",
-                argumentParser, crypto, grdb, logging,
+                "Apps", "Chaos", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Runtime", "Storage",
+                "Supervision", "WireJSON", argumentParser, crypto, grdb, logging,
             ],
-            path: "Services/CLI", swiftSettings: strict),
+            path: "Services/CLI", exclude: ["Chaos", "Supervision"], swiftSettings: strict),
+        // Services as child processes, for `up` and `chaos`.
+        .target(
+            name: "Supervision",
+            dependencies: services.map { .byName(name: $0) } + [
+                "Contracts", "Observability", "Runtime", "WireJSON", logging,
+            ],
+            path: "Services/CLI/Supervision", swiftSettings: strict),
+        // `identitybus chaos`.
+        .target(
+            name: "Chaos",
+            dependencies: [
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Runtime", "Storage",
+                "Supervision", "WireJSON", argumentParser, crypto, logging,
+            ],
+            path: "Services/CLI/Chaos", swiftSettings: strict),
 
         // What scripts/bench runs. Measures the services as processes, so it links none but for a function of one.
         .executableTarget(
             name: "Bench",
             dependencies: [
-                "Apps", "Contracts", "Messaging", "Runtime", "Storage", "Verification", "WireJSON",
-                argumentParser, crypto, logging,
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Verification",
+                "WireJSON", argumentParser, crypto, logging,
             ],
             path: "Benchmarks/Bench", swiftSettings: strict),
 
@@ -156,20 +172,32 @@ let package = Package(
             swiftSettings: strict),
         tests("Simulation", ["Contracts", "Messaging", "Storage", "TestKit"]),
         tests("WireJSON", ["TestKit"]),
-        tests("Contracts", ["CLI", "Runtime", "TestKit", "WireJSON", crypto], resources: [.copy("Golden")]),
-        tests("Messaging", ["CLibrdkafka", "Contracts", logging, metrics, metricsTestKit]),
+        tests("Contracts", ["Runtime", "Supervision", "TestKit", "WireJSON", crypto], resources: [.copy("Golden")]),
+        // A broker for one test, and who waits for it.
+        .target(
+            name: "MessagingTestKit",
+            dependencies: ["CLibrdkafka", "Contracts", "EmbeddedBroker", "Messaging", logging],
+            path: "Tests/MessagingTestKit", swiftSettings: strict),
+        tests(
+            "Messaging",
+            ["CLibrdkafka", "Contracts", "EmbeddedBroker", "MessagingTestKit", logging, metrics, metricsTestKit]),
+        tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit"]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
         tests("Observability", ["TestKit", logging, metrics, serviceLifecycle]),
         tests("Apps", ["Contracts", "WireJSON", crypto, logging]),
         tests(
             "Runtime",
-            ["Apps", "Contracts", "Messaging", "Observability", "Storage", "TestKit", "WireJSON", crypto, logging]),
+            [
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Observability", "Storage", "TestKit", "WireJSON",
+                crypto, logging,
+            ]),
         tests("Link", running),
         tests("User", running + ["Link"]),
         tests("Sync", running),
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
+        tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])
         + service("Link", ["Storage", logging, metrics])

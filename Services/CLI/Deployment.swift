@@ -116,15 +116,6 @@ struct Deployment: ParsableArguments {
     }
 }
 
-extension Logger {
-    /// For the clients of short-lived commands: only what a person must know.
-    static var quiet: Logger {
-        var logger = Logger(label: "identitybus.cli")
-        logger.logLevel = .error
-        return logger
-    }
-}
-
 /// Ids in options and arguments.
 extension ID: ExpressibleByArgument {
     public init?(argument: String) { self.init(argument) }

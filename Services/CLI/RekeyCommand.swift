@@ -7,6 +7,7 @@ import Foundation
 import Observability
 import Runtime
 import Storage
+import Supervision
 import Sync
 
 struct RekeyCommand: ParsableCommand {

@@ -8,6 +8,7 @@ import Logging
 import Messaging
 import Observability
 import Runtime
+import Supervision
 import WireJSON
 
 struct SendCommand: ParsableCommand {

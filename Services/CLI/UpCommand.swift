@@ -3,10 +3,12 @@
 import Apps
 import ArgumentParser
 import Contracts
+import EmbeddedBroker
 import Foundation
 import Logging
 import Messaging
 import Runtime
+import Supervision
 
 struct UpCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -150,10 +152,4 @@ struct UpCommand: ParsableCommand {
             throw ValidationError("\(path) cannot be written")
         }
     }
-}
-
-/// Prints a line at once, also when the output is a pipe.
-func say(_ line: String) {
-    print(line)
-    fflush(nil)
 }

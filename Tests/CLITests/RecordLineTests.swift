@@ -4,7 +4,7 @@ import Contracts
 import Testing
 import WireJSON
 
-@testable import CLI
+import Supervision
 
 /// What people see of records that others wrote.
 @Suite struct RecordLineTests {

@@ -2,8 +2,7 @@
 
 import Contracts
 import Runtime
-
-@testable import CLI
+import Supervision
 
 /// Every command that a service reads.
 let commandTypes = services.flatMap { $0.commandTypes }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Runtime
+import Supervision
 import Testing
 
-@testable import CLI
 @testable import Contracts
 
 @Suite struct TopicsTests {

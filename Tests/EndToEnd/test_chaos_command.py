@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`identitybus chaos`: short runs. What its judge can find is shown by Tests/CLITests/ChaosJudgeTests.swift."""
+"""`identitybus chaos`: short runs. What its judge can find is shown by Tests/ChaosTests/ChaosJudgeTests.swift."""
 
 import json
 import re

@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import EmbeddedBroker
 import Glibc
 import Messaging
 import Synchronization

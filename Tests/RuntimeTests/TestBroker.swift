@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import Foundation
 import Logging
 import Messaging

@@ -219,7 +219,7 @@ def check_tests_named() -> None:
 
 def check_services() -> None:
     """Every service has a page, and the command line knows it."""
-    known = ROOT / "Services" / "CLI" / "Generated" / "Services.swift"
+    known = ROOT / "Services" / "CLI" / "Supervision" / "Services.swift"
     for folder in sorted(path for path in (ROOT / "Services").iterdir() if path.is_dir() and path.name != "CLI"):
         if not (ROOT / "docs" / f"{folder.name.lower()}.md").exists():
             fault(folder, 1, f"docs/{folder.name.lower()}.md does not exist")

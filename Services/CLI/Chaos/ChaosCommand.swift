@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ArgumentParser
+package import ArgumentParser
 import Contracts
 import Foundation
 import Observability
 import Runtime
+import Supervision
 
-struct ChaosCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
+package struct ChaosCommand: ParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "chaos",
         abstract:
             "Injures services under load, on your Kafka and PostgreSQL, and checks that nothing was lost or doubled.",
@@ -40,16 +41,18 @@ struct ChaosCommand: ParsableCommand {
     @Flag(help: "Leave topics, schemas and logs where they are.")
     var keep = false
 
+    package init() {}
+
     private static let noVerdict = ExitCode(2)
 
-    func validate() throws {
+    package func validate() throws {
         guard minutes > 0, rate > 0, rate <= 1000, (1...10).contains(replicas), settle > 0 else {
             throw ValidationError(
                 "--minutes, --rate (at most 1000) and --settle must be above 0, --replicas from 1 to 10")
         }
     }
 
-    func run() throws {
+    package func run() throws {
         let interruption = Interruption()
         let seed = seed ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let ground = try start()

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import Foundation
 import Logging
 import Messaging
 import Runtime
 import Storage
+import Supervision
 
 /// Where a run takes place: topics, schemas and a folder under names that nobody else has. Nothing else is touched.
 final class ChaosGround {
@@ -199,5 +201,3 @@ extension Logger {
         return logger
     }
 }
-
-func complain(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }

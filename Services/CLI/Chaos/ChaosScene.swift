@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import Messaging
 import Runtime
+import Supervision
 
 /// The replicas of a run, and what is done to them: one injury after the other, so that each can be told by its effect.
 final class ChaosScene {

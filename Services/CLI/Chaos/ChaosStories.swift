@@ -5,6 +5,7 @@ import Contracts
 import Crypto
 import Foundation
 import Runtime
+import Supervision
 import WireJSON
 
 /// A signed command, and what the judge has to know of it.

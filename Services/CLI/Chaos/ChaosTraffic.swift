@@ -6,6 +6,7 @@ import Foundation
 import Messaging
 import Observability
 import Runtime
+import Supervision
 import WireJSON
 
 /// Sends the commands of the stories at a steady rate, reads everything that the services publish, and writes the

@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import Runtime
 import Storage
+import Supervision
 import WireJSON
 
 /// The commands that the inboxes hold about some ids, with what was decided and told.

@@ -6,6 +6,7 @@ import GRDB
 import Logging
 import Runtime
 import Storage
+import Supervision
 
 /// Reads one service's store beside the running service, and never writes.
 struct StoreReader {

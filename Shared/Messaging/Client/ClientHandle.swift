@@ -3,18 +3,18 @@
 internal import CLibrdkafka
 import Contracts
 internal import Dispatch
-internal import Logging
+package import Logging
 
 /// Owns one `rd_kafka_t`. Confined to the thread that owns the client.
-final class ClientHandle {
-    let pointer: OpaquePointer
+package final class ClientHandle {
+    package let pointer: OpaquePointer
     private let callbacks: ClientCallbacks
     private var isDestroyed = false
 
     /// Creates the client and its threads; connecting goes on in the background.
     ///
     /// - Throws: when librdkafka refuses a setting or a combination of settings.
-    init(
+    package init(
         role: ClientRole,
         configuration: KafkaConfiguration,
         groupID: String? = nil,
@@ -58,7 +58,7 @@ final class ClientHandle {
     /// - Returns: false when the time was up; ending then goes on in the background for as long as it takes, and the
     ///   memory stays until it is over. librdkafka 2.0.2 has bugs that make this wait forever.
     @discardableResult
-    func destroy(timeout: Duration, hasLeft: Bool = true) -> Bool {
+    package func destroy(timeout: Duration, hasLeft: Bool = true) -> Bool {
         if isDestroyed { return true }
         isDestroyed = true
         if !hasLeft {
@@ -158,7 +158,7 @@ extension Duration {
     /// Whole milliseconds for librdkafka: rounded up, never negative, at most some 24 days.
     ///
     /// Rounding up keeps a wait of half a millisecond from becoming a busy loop of zero waits.
-    var kafkaMilliseconds: Int32 {
+    package var kafkaMilliseconds: Int32 {
         let (seconds, attoseconds) = components
         if seconds < 0 || attoseconds < 0 { return 0 }
         if seconds >= 2_000_000 { return 2_000_000_000 }
@@ -172,7 +172,7 @@ extension Duration {
 /// `logger` is used from librdkafka's own threads. Everything else is touched only by the thread that polls the
 /// client, because librdkafka runs these callbacks inside its poll functions; the handlers are set before the first
 /// poll.
-final class ClientCallbacks {
+package final class ClientCallbacks {
     typealias Rebalance = (rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> Void
 
     let logger: Logger
@@ -182,7 +182,7 @@ final class ClientCallbacks {
     /// Kept alive here, because librdkafka's threads write to it until the client's end.
     var wakeUp: WakeUp?
 
-    init(logger: Logger) {
+    package init(logger: Logger) {
         self.logger = logger
     }
 

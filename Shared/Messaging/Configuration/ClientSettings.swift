@@ -4,7 +4,7 @@ internal import CLibrdkafka
 import Contracts
 
 /// The kinds of librdkafka client. The admin client is a producer that produces nothing.
-enum ClientRole: CaseIterable {
+package enum ClientRole: CaseIterable {
     /// A member of a group.
     case consumer
     /// A reader outside every group.

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
 import Contracts
 import Foundation
 
 /// Reads typed settings from the environment. Empty counts as absent; a `_FILE` variant names a file that holds the
 /// value (for secrets that are mounted).
 public struct EnvironmentSettings {
-    private let reader: ConfigReader
+    private let environment: [String: String]
 
-    public init(_ environment: [String: String]) {
-        reader = ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment))
-    }
+    public init(_ environment: [String: String]) { self.environment = environment }
 
     public func text(_ variable: String) -> String? {
-        let key = variable.lowercased().replacing("_", with: ".")
-        guard let value = reader.string(forKey: ConfigKey(key)), !value.isEmpty else { return nil }
+        guard let value = environment[variable], !value.isEmpty else { return nil }
         return value
     }
 

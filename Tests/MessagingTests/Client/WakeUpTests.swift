@@ -2,6 +2,7 @@
 
 import Contracts
 import Dispatch
+import MessagingTestKit
 import Testing
 
 @testable import Messaging

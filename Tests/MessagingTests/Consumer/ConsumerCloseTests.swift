@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import Foundation
 import Messaging
+import MessagingTestKit
 import Testing
 
 @Suite(.dedicatedThread) struct ConsumerCloseTests {

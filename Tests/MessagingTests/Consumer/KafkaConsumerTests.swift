@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import Foundation
+import MessagingTestKit
 import Testing
 
 @testable import Messaging

@@ -2,6 +2,7 @@
 
 import CLibrdkafka
 import Contracts
+import MessagingTestKit
 import Testing
 
 @testable import Messaging

@@ -3,6 +3,7 @@
 import Contracts
 import Glibc
 import Messaging
+import MessagingTestKit
 import Metrics
 import MetricsTestKit
 import Testing

@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import MessagingTestKit
 import Testing
 
 /// A sender and some members of one group that share their progress, all driven by one thread.

@@ -4,7 +4,7 @@ import Contracts
 import Testing
 import WireJSON
 
-@testable import CLI
+@testable import Chaos
 
 /// What a run of `identitybus chaos` sends.
 @Suite struct ChaosStoriesTests {

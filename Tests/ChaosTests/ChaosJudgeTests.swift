@@ -5,7 +5,7 @@ import Foundation
 import Testing
 import WireJSON
 
-@testable import CLI
+@testable import Chaos
 
 /// `identitybus chaos` must find whatever went wrong: each test plants one thing in a history that is right.
 @Suite struct ChaosJudgeTests {

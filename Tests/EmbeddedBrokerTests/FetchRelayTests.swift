@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import Messaging
+import MessagingTestKit
 import Testing
 
 /// What stands before librdkafka's test broker.

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Logging
+package import Logging
 import Synchronization
 
 /// Keeps log lines for a test to look at.
-final class LogRecorder: Sendable {
-    struct Line: Sendable {
-        let level: Logger.Level
-        let text: String
-        let metadata: Logger.Metadata
+package final class LogRecorder: Sendable {
+    package struct Line: Sendable {
+        package let level: Logger.Level
+        package let text: String
+        package let metadata: Logger.Metadata
     }
 
     private let storage = Mutex<[Line]>([])
 
-    var lines: [Line] { storage.withLock { $0 } }
+    package init() {}
 
-    var logger: Logger {
+    package var lines: [Line] { storage.withLock { $0 } }
+
+    package var logger: Logger {
         Logger(label: "messaging-tests") { _ in Handler(recorder: self) }
     }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
-import Messaging
-import Testing
+package import Contracts
+package import Messaging
+package import Testing
 
 /// How long the tests wait for something that does come, on a machine that may be very busy. Only what hangs takes as long.
-let patience: Duration = .seconds(180)
+package let patience: Duration = .seconds(180)
 
 /// Repeats `step` until `condition` holds; a failed requirement when that takes too long.
-func wait(
+package func wait(
     until condition: @autoclosure () throws -> Bool,
     sourceLocation: SourceLocation = #_sourceLocation,
     step: () throws -> Void
@@ -22,7 +22,7 @@ func wait(
 
 extension KafkaConsumer {
     /// Polls until that many records have come.
-    func collect(_ count: Int) throws -> [KafkaRecord] {
+    package func collect(_ count: Int) throws -> [KafkaRecord] {
         var records: [KafkaRecord] = []
         try wait(until: records.count >= count) {
             records += try poll(maxRecords: 500, timeout: .milliseconds(100))
@@ -32,7 +32,7 @@ extension KafkaConsumer {
 
     /// Polls until that many partitions are assigned; returns what was read meanwhile.
     @discardableResult
-    func join(_ partitions: Int) throws -> [KafkaRecord] {
+    package func join(_ partitions: Int) throws -> [KafkaRecord] {
         var records: [KafkaRecord] = []
         try wait(until: assignment.count == partitions) {
             records += try poll(maxRecords: 500, timeout: .milliseconds(100))
@@ -44,7 +44,7 @@ extension KafkaConsumer {
 extension KafkaProducer {
     /// Sends the records, numbered from 0, and waits for all reports.
     @discardableResult
-    func deliver(_ records: [Record]) throws -> [DeliveryReport] {
+    package func deliver(_ records: [Record]) throws -> [DeliveryReport] {
         for (token, record) in records.enumerated() { try send(record, token: token) }
         var reports: [DeliveryReport] = []
         try wait(until: reports.count == records.count) { reports += poll(timeout: .milliseconds(100)) }
@@ -53,6 +53,6 @@ extension KafkaProducer {
 }
 
 /// The time that `body` takes.
-func time(_ body: () throws -> Void) rethrows -> Duration {
+package func time(_ body: () throws -> Void) rethrows -> Duration {
     try ContinuousClock().measure { try body() }
 }

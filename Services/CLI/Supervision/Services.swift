@@ -3,18 +3,18 @@
 // Written by scripts/generate from Package.swift.
 
 import Link
-import Runtime
+package import Runtime
 import Sync
 import User
 import Verification
 
 /// The services with a store of their own. What `up` starts, `send` can write and `explain` reads follows from this
 /// list, and so do the tests that are about all services.
-let services: [any CommandService.Type] = [
+package let services: [any CommandService.Type] = [
     LinkService.self,
     UserService.self,
     SyncService.self,
     VerificationService.self,
 ]
 
-let serviceNames = services.map { $0.name }
+package let serviceNames = services.map { $0.name }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLibrdkafka
-public import Contracts
-public import Logging
+package import Contracts
+package import Logging
+package import Messaging
 
 /// A Kafka broker inside this process: librdkafka's mock cluster, behind a ``FetchRelay`` on a port of the loopback
 /// interface.
@@ -12,9 +13,9 @@ public import Logging
 /// that a client asks about (with 4 partitions): create the real ones before the first client starts.
 ///
 /// Confined to one thread.
-public final class EmbeddedBroker {
+package final class EmbeddedBroker {
     /// `host:port` pairs for `KAFKA_BOOTSTRAP_SERVERS`.
-    public let bootstrapServers: String
+    package let bootstrapServers: String
 
     /// The broker's own client has nobody to connect to, and would say so at a lower level.
     private static let settings = ["statistics.interval.ms": "0", "log_level": "4"]
@@ -30,7 +31,7 @@ public final class EmbeddedBroker {
     ///
     /// - Parameter brokers: more than one makes nothing faster; it is for tests of moving leaders.
     /// - Throws: when no socket can be had, or a topic cannot be created.
-    public init(
+    package init(
         topics: [TopicSpec] = [],
         brokers: Int = 1,
         logger: Logger = Logger(label: "identitybus.kafka.embedded")
@@ -41,17 +42,20 @@ public final class EmbeddedBroker {
             handle = try ClientHandle(
                 role: .producer, configuration: configuration, callbacks: ClientCallbacks(logger: logger))
         } catch {
-            throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, message: error.description)
+            throw KafkaError(code: RD_KAFKA_RESP_ERR__INVALID_ARG.rawValue, message: error.description)
         }
         guard let cluster = rd_kafka_mock_cluster_new(handle.pointer, Int32(clamping: brokers)),
             let servers = rd_kafka_mock_cluster_bootstraps(cluster)
-        else { throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, message: "the embedded broker could not start") }
+        else {
+            throw KafkaError(code: RD_KAFKA_RESP_ERR__FAIL.rawValue, message: "the embedded broker could not start")
+        }
         do {
             relay = try FetchRelay(to: Self.ports(of: String(cString: servers)))
         } catch {
             rd_kafka_mock_cluster_destroy(cluster)
             handle.destroy(timeout: .seconds(2))
-            throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, message: "the embedded broker could not start: \(error)")
+            throw KafkaError(
+                code: RD_KAFKA_RESP_ERR__FAIL.rawValue, message: "the embedded broker could not start: \(error)")
         }
         self.cluster = cluster
         self.brokers = brokers
@@ -68,15 +72,19 @@ public final class EmbeddedBroker {
     /// Creates a topic. Replication factor and settings mean nothing here.
     ///
     /// - Throws: `TOPIC_ALREADY_EXISTS`, also when a client's question has created it before.
-    public func createTopic(_ spec: TopicSpec) throws(KafkaError) {
-        guard let cluster else { throw KafkaError(RD_KAFKA_RESP_ERR__STATE, message: "the embedded broker is closed") }
+    package func createTopic(_ spec: TopicSpec) throws(KafkaError) {
+        guard let cluster else {
+            throw KafkaError(code: RD_KAFKA_RESP_ERR__STATE.rawValue, message: "the embedded broker is closed")
+        }
         let code = rd_kafka_mock_topic_create(cluster, spec.name, Int32(clamping: spec.partitions), Int32(brokers))
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, message: "topic \(spec.name)") }
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw KafkaError(code: code.rawValue, message: "topic \(spec.name)")
+        }
         partitions[spec.name] = spec.partitions
     }
 
     /// Ends the broker: its connections break and its messages are gone. Only the first call does anything.
-    public func close() {
+    package func close() {
         guard let cluster else { return }
         self.cluster = nil
         relay.close()
@@ -87,7 +95,7 @@ public final class EmbeddedBroker {
     // MARK: - Faults, for tests
 
     /// The requests that can be made to fail.
-    public enum Request: Int16, Sendable, CaseIterable {
+    package enum Request: Int16, Sendable, CaseIterable {
         case produce = 0
         case fetch = 1
         case listOffsets = 2
@@ -105,32 +113,32 @@ public final class EmbeddedBroker {
     /// Answers the next requests of that kind with these errors, one each, from whichever client and to whichever topic
     /// they come; then all is normal again. ``KafkaError/Code/transport`` breaks the connection instead. Nothing of a
     /// failed request is done, but what comes behind a failed `produce` is appended.
-    public func failNext(_ request: Request, with codes: [Int32]) {
+    package func failNext(_ request: Request, with codes: [Int32]) {
         guard let cluster else { return }
         let codes = codes.map { rd_kafka_resp_err_t(rawValue: $0) }
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, codes.count, codes)
     }
 
     /// Takes back the errors that were not used yet.
-    public func clearFailures(_ request: Request) {
+    package func clearFailures(_ request: Request) {
         if let cluster { rd_kafka_mock_clear_request_errors(cluster, request.rawValue) }
     }
 
     /// Takes a broker off the network or brings it back. Its messages stay.
-    public func setBroker(_ id: Int32 = 1, up: Bool) {
+    package func setBroker(_ id: Int32 = 1, up: Bool) {
         guard let cluster else { return }
         _ = up ? rd_kafka_mock_broker_set_up(cluster, id) : rd_kafka_mock_broker_set_down(cluster, id)
         if !up { relay.disconnect(Int(id) - 1) }
     }
 
     /// Delays every answer of a broker.
-    public func setRoundTrip(_ time: Duration, broker id: Int32 = 1) {
+    package func setRoundTrip(_ time: Duration, broker id: Int32 = 1) {
         if let cluster { _ = rd_kafka_mock_broker_set_rtt(cluster, id, time.kafkaMilliseconds) }
     }
 
     /// Moves a partition to another leader, or takes its leader away with `nil`: nothing is written to it or read from
     /// it until it has one, and clients wait for that. A new leader has all that the old one had.
-    public func setLeader(_ partition: TopicPartition, broker id: Int32?) {
+    package func setLeader(_ partition: TopicPartition, broker id: Int32?) {
         guard let cluster else { return }
         _ = rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, id ?? -1)
     }
@@ -138,7 +146,7 @@ public final class EmbeddedBroker {
     /// Makes every request for the topic's metadata answer with that error; 0 ends it. A client that knows the topic
     /// already goes on until it asks again (`topic.metadata.refresh.interval.ms`). A producer takes any error but
     /// `UNKNOWN_TOPIC_OR_PART` and `TOPIC_EXCEPTION` for the loss of the leaders, and waits.
-    public func setTopicError(_ topic: String, code: Int32) {
+    package func setTopicError(_ topic: String, code: Int32) {
         if let cluster { rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code)) }
     }
 
@@ -146,7 +154,7 @@ public final class EmbeddedBroker {
     /// `UNKNOWN_TOPIC_OR_PART`, whether it knows the topic already or not. What a rolling restart of a cluster looks like
     /// for a moment. (A missing right: ``failNext(_:with:)`` with `TOPIC_AUTHORIZATION_FAILED` for one `produce`; the
     /// client then refuses the topic by itself until its next look at the metadata.)
-    public func hide(_ topic: String) {
+    package func hide(_ topic: String) {
         setTopicError(topic, code: KafkaError.Code.unknownTopicOrPartition)
         // A client asks again for the metadata of a topic that it knows when its partitions have no leader.
         setLeaders(of: topic, broker: nil)
@@ -154,7 +162,7 @@ public final class EmbeddedBroker {
 
     /// Ends ``hide(_:)``. A client notices at its next look at the metadata; a producer that was refused looks
     /// only every `topic.metadata.refresh.interval.ms`. The partitions are led by the first broker then.
-    public func show(_ topic: String) {
+    package func show(_ topic: String) {
         setTopicError(topic, code: 0)
         setLeaders(of: topic, broker: 1)
     }

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+package import Contracts
+package import EmbeddedBroker
 import Glibc
 import Logging
-import Messaging
+package import Messaging
 
 /// A broker for one test: the one of `KAFKA_BOOTSTRAP_SERVERS` if that is set, or else an embedded one of its own.
 /// Topics and groups have names that no other run uses.
-final class TestBroker {
-    static let external: String? = getenv("KAFKA_BOOTSTRAP_SERVERS").map { String(cString: $0) }
-    static var isEmbedded: Bool { external == nil }
+package final class TestBroker {
+    package static let external: String? = getenv("KAFKA_BOOTSTRAP_SERVERS").map { String(cString: $0) }
+    package static var isEmbedded: Bool { external == nil }
 
-    let bootstrapServers: String
-    let logs = LogRecorder()
+    package let bootstrapServers: String
+    package let logs = LogRecorder()
     private let embedded: EmbeddedBroker?
     private let prefix = "t\(UInt64.random(in: 0 ..< .max))."
 
     /// - Parameter topics: short names and their numbers of partitions.
-    init(_ topics: KeyValuePairs<String, Int>) throws {
+    package init(_ topics: KeyValuePairs<String, Int>) throws {
         let prefix = prefix
         let specs = topics.map { TopicSpec(name: prefix + $0.key, partitions: $0.value) }
         if let external = Self.external {
@@ -34,18 +35,19 @@ final class TestBroker {
     }
 
     /// The embedded broker, for tests that need its faults.
-    func faults() throws -> EmbeddedBroker {
+    package func faults() throws -> EmbeddedBroker {
         guard let embedded else { throw Unavailable() }
         return embedded
     }
 
-    func topic(_ name: String) -> String { prefix + name }
+    package func topic(_ name: String) -> String { prefix + name }
 
-    func partition(_ name: String, _ number: Int32) -> TopicPartition {
+    package func partition(_ name: String, _ number: Int32) -> TopicPartition {
         TopicPartition(topic: topic(name), partition: number)
     }
 
-    func configuration(consumer: [String: String] = [:], producer: [String: String] = [:]) -> KafkaConfiguration {
+    package func configuration(consumer: [String: String] = [:], producer: [String: String] = [:]) -> KafkaConfiguration
+    {
         let quick = [
             "session.timeout.ms": Self.isEmbedded ? "3500" : "6000",
             "heartbeat.interval.ms": "200",
@@ -60,16 +62,16 @@ final class TestBroker {
 
     /// For the only member that its group ever has: it is not thrown out for silence, however busy the machine is. The
     /// embedded broker lets whoever joins after another one wait for nearly as long.
-    static let steady = ["session.timeout.ms": "60000"]
+    package static let steady = ["session.timeout.ms": "60000"]
 
     /// Where a partition begins and ends, asked by a client of its own.
-    func bounds(of partition: TopicPartition) throws -> (low: Int64, high: Int64)? {
+    package func bounds(of partition: TopicPartition) throws -> (low: Int64, high: Int64)? {
         let admin = try KafkaAdmin(configuration: configuration(), logger: logs.logger)
         defer { admin.close(timeout: .seconds(5)) }
         return try admin.bounds(of: [partition], timeout: .seconds(20))[partition]
     }
 
-    func producer(
+    package func producer(
         _ settings: [String: String] = [:], maximumBlock: Duration = .seconds(30), wakeUp: WakeUp? = nil
     ) throws -> KafkaProducer {
         try KafkaProducer(
@@ -77,7 +79,7 @@ final class TestBroker {
             wakeUp: wakeUp)
     }
 
-    func consumer(
+    package func consumer(
         _ topics: [String], handler: any RebalanceHandler, group: String = "group", settings: [String: String] = [:],
         reportsEnds: Bool = false, wakeUp: WakeUp? = nil
     ) throws -> KafkaConsumer {
@@ -89,14 +91,16 @@ final class TestBroker {
     }
 
     /// How many warnings contain these words, in their text or in a value.
-    func warnings(_ words: String) -> Int {
+    package func warnings(_ words: String) -> Int {
         logs.lines.count { line in
             line.level >= .warning
                 && (line.text.contains(words) || line.metadata.values.contains { "\($0)".contains(words) })
         }
     }
 
-    func close() { embedded?.close() }
+    package func close() { embedded?.close() }
 
-    struct Unavailable: Error {}
+    package struct Unavailable: Error {
+        package init() {}
+    }
 }

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Messaging
+@testable import EmbeddedBroker
 
 @Suite struct KafkaFrameTests {
     @Test(arguments: [0, 3, 4, 5, 7, 9, 11] as [Int16]) func aFetchTellsItsTopicsAndNoLongerWaits(version: Int16) throws

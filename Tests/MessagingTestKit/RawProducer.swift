@@ -4,9 +4,9 @@ import CLibrdkafka
 import Contracts
 
 /// Produces messages as no client of ours would.
-enum RawProducer {
+package enum RawProducer {
     /// Without an acknowledgement, by one connection, each when the one before it is sent and `next` has returned.
-    static func produceUnacknowledged(
+    package static func produceUnacknowledged(
         topic: String, values: [[UInt8]], servers: String, next: ([UInt8]) throws -> Void
     ) throws {
         let conf = rd_kafka_conf_new()
@@ -25,7 +25,7 @@ enum RawProducer {
     }
 
     /// With a header name that is not UTF-8.
-    static func produce(topic: String, headerName: [UInt8], headerValue: [UInt8], servers: String) throws {
+    package static func produce(topic: String, headerName: [UInt8], headerValue: [UInt8], servers: String) throws {
         let conf = rd_kafka_conf_new()
         rd_kafka_conf_set(conf, "bootstrap.servers", servers, nil, 0)
         guard let client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, nil, 0) else { throw TestBroker.Unavailable() }

@@ -3,6 +3,7 @@
 internal import Dispatch
 internal import Foundation
 import Glibc
+internal import Messaging
 import Synchronization
 
 /// Stands between clients and librdkafka's test brokers, because these answer a fetch that finds nothing only when its wait

@@ -5,9 +5,9 @@ import Glibc
 import Runtime
 
 /// A service as a child process: started, watched, started again when it dies, stopped. Used by one thread.
-final class ChildService {
-    let name: String
-    let logPath: String
+package final class ChildService {
+    package let name: String
+    package let logPath: String
     private let program: String
     private let environment: [String: String]
     private let reports: [String: String]
@@ -16,17 +16,17 @@ final class ChildService {
     private var startedAt = ContinuousClock.now
     private var backoff = Backoff(from: .milliseconds(200), upTo: .seconds(10))
     private var addresses: [String: String] = [:]
-    private(set) var isReady = false
+    package private(set) var isReady = false
 
     /// The variable that names the file into which a child writes where its health is served.
-    static let healthReport = "IDENTITYBUS_HEALTH_FILE"
+    package static let healthReport = "IDENTITYBUS_HEALTH_FILE"
 
     /// - Parameters:
     ///   - name: for people.
     ///   - service: whose program it runs; the one of that name, when absent.
     ///   - reports: files into which the child writes an address once it has bound it, by the variable that names them
     ///     to it. Nobody chooses a port beforehand: another program could take it meanwhile.
-    init(
+    package init(
         name: String, service: String? = nil, environment: [String: String], reports: [String: String],
         logDirectory: String
     ) {
@@ -37,22 +37,22 @@ final class ChildService {
         logPath = "\(logDirectory)/\(name).log"
     }
 
-    var processID: Int32 { process?.processIdentifier ?? 0 }
+    package var processID: Int32 { process?.processIdentifier ?? 0 }
 
-    var isRunning: Bool { process?.isRunning == true }
+    package var isRunning: Bool { process?.isRunning == true }
 
     /// The address that the running process has reported, such as `http://127.0.0.1:40123`.
-    func address(_ report: String = healthReport) -> String? { addresses[report] }
+    package func address(_ report: String = healthReport) -> String? { addresses[report] }
 
     /// Sends it a signal, if it runs.
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         if let process, process.isRunning { kill(process.processIdentifier, number) }
     }
 
     /// Starts the process when it is not running, after a pause that grows while it keeps dying.
     /// - Parameter ended: is told why it ended.
     /// - Throws: when it cannot be started at all, or ended because of its configuration.
-    func tend(ended: (String) -> Void) throws {
+    package func tend(ended: (String) -> Void) throws {
         if let process {
             if process.isRunning {
                 if !isReady {
@@ -74,7 +74,7 @@ final class ChildService {
     }
 
     /// Asks the process to end, waits for it, and ends it by force when it takes over 20 seconds.
-    func stop() {
+    package func stop() {
         if let process, process.isRunning {
             process.terminate()
             let deadline = ContinuousClock.now + .seconds(20)
@@ -135,10 +135,10 @@ final class ChildService {
 }
 
 /// Asks a service on this machine whether it is ready. Blocking sockets: this is all the HTTP the tool needs.
-enum HealthProbe {
+package enum HealthProbe {
     /// Whether `GET /readyz` answers 200 within a second.
     /// - Parameter address: as a child reports it, `http://host:port` with a numeric host.
-    static func isReady(_ address: String?) -> Bool {
+    package static func isReady(_ address: String?) -> Bool {
         guard let address, let descriptor = connection(to: address) else { return false }
         defer { close(descriptor) }
         let request = Array("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)

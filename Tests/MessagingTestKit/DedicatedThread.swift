@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import Testing
+package import Testing
 
 /// Runs each test on a thread of its own, where it may block: the clients of this library are confined to one thread
 /// and wait there, which must not use up the few threads that all tests share. Task-locals, and with them the name of
 /// the failing test, stay as they are.
-struct DedicatedThread: TestTrait, SuiteTrait, TestScoping {
-    var isRecursive: Bool { true }
+package struct DedicatedThread: TestTrait, SuiteTrait, TestScoping {
+    package var isRecursive: Bool { true }
 
-    func provideScope(
+    package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         try await withTaskExecutorPreference(ThreadExecutor(), operation: function)
@@ -18,7 +18,7 @@ struct DedicatedThread: TestTrait, SuiteTrait, TestScoping {
 
 extension Trait where Self == DedicatedThread {
     /// The test blocks.
-    static var dedicatedThread: Self { Self() }
+    package static var dedicatedThread: Self { Self() }
 }
 
 private final class ThreadExecutor: TaskExecutor {
