@@ -123,11 +123,11 @@ import WireJSON
         let admin = try KafkaAdmin(configuration: broker.configuration, logger: .quiet)
         let cluster = try admin.clusterID(timeout: .seconds(60)) ?? ""
         admin.close(timeout: .seconds(1))
-        for number in 1...(deaths + Int(Ownership.doubtfulClaims)) {
+        for number in 1...(deaths + Int(Position.doubtfulClaims)) {
             try withStore { transaction in
                 let request = PartitionClaimRequest(topic: Fixture.topic, partition: 0, highWatermark: nil)
                 let claims = try Storage.Progress.claim([request], clusterID: cluster, owner: "dead", in: transaction)
-                guard number > Ownership.doubtfulClaims, let claim = claims.first else { return }
+                guard number > Position.doubtfulClaims, let claim = claims.first else { return }
                 _ = try Storage.Progress.markSuspect(
                     topic: Fixture.topic, partition: 0, epoch: claim.epoch, offset: 0, in: transaction)
             }

@@ -71,7 +71,7 @@ bit w_incarnation[2];
 byte answer[2];   /* 1: committed, 2: fenced */
 
 /* A replica. */
-bit owns[2];      /* has the partition in its Ownership */
+bit owns[2];      /* has the partition among its Partitions */
 bit waits[2];     /* for the answer to a commit */
 bit unclaimed[2]; /* must claim again before it decides */
 bit new_connection[2];
@@ -159,7 +159,7 @@ inline rejoin(r) {
 #define told_end(r) (is_replaced(r) -> smaller(log_end, next[r] - 1) : log_end)
 
 /*
- * Progress.claim and Ownership.add. `held` is the epoch of a renewal, 0 for none; when the answer is lost (`told` is 0),
+ * Progress.claim and Partitions.claimed. `held` is the epoch of a renewal, 0 for none; when the answer is lost (`told` is 0),
  * the store has changed and the replica does not know.
  */
 inline claim(r, held, told) {
@@ -194,7 +194,7 @@ inline claim(r, held, told) {
     fi
 }
 
-/* Ownership.add, with Publisher.handed. */
+/* Partitions.claimed, with Publisher.handed. */
 inline added(r) {
     owns[r] = 1; unclaimed[r] = 0; new_connection[r] = 0;
     epoch[r] = s_epoch; next[r] = s_next; incarnation[r] = s_incarnation; published[r] = s_published;
@@ -226,7 +226,7 @@ inline added(r) {
 
 /* ---- ServiceLoop+Publishing ---- */
 
-/* Delivery reports: Publisher.poll, LaneProgress.advance, Ownership.published. */
+/* Delivery reports: Publisher.poll, LaneProgress.advance, Partitions.published. */
 inline reported(r, at) {
     if
     :: owns[r] && incarnation[r] == at ->
@@ -288,7 +288,7 @@ end:
     :: d_step { idle(r) && (unclaimed[r] || new_connection[r] || displaced[r]) -> claim(r, epoch[r], 1) }
     :: d_step { idle(r) && (unclaimed[r] || new_connection[r] || displaced[r]) && may_fail -> failed; claim(r, epoch[r], 0) }
 
-    /* poll, noteDisplaced, Ownership.check */
+    /* poll, noteDisplaced, Position.check */
     :: d_step { idle(r) && vanished[r] -> vanished[r] = 0; displaced[r] = (displaced[r] -> displaced[r] : VANISHED) }
     :: d_step {
         idle(r) && !vanished[r] && !displaced[r] && (position(r) < log_low || position(r) > log_end) ->
@@ -315,7 +315,7 @@ end:
 #endif
             skip }
 
-    /* Its answer: Ownership.decided and publish, or fenced. */
+    /* Its answer: Partitions.decided and publish, or fenced. */
     :: d_step {
         waits[r] && answer[r] == 1 ->
             waits[r] = 0; answer[r] = 0; next[r] = w_to[r];

@@ -27,8 +27,8 @@ extension ServiceLoop {
         }
         if now - lastCommit >= .seconds(30) {
             lastCommit = now
-            consumers.commit(ownership.uncommitted, wait: false)
-            ownership.committed()
+            consumers.commit(partitions.uncommitted, wait: false)
+            partitions.committed()
         }
         if wasComplete { try checkCompleteness(consumers, now) }
         // In a replay, what came of it once stands in the topics, and is read in its turn.
@@ -42,7 +42,7 @@ extension ServiceLoop {
             lastReload = now
             reloadApps()
         }
-        if deciderNumber == 0, !ownership.isEmpty { nameDecider() }
+        if deciderNumber == 0, !partitions.isEmpty { nameDecider() }
         if now - lastPrune >= .seconds(5) {
             lastPrune = now
             lookAtStore()
@@ -71,7 +71,7 @@ extension ServiceLoop {
     private var isKeeper: Bool { keeper != nil }
 
     private var keeper: HeldPartition? {
-        ownership[TopicPartition(topic: topics.commands(Service.name), partition: 0)]?.claim.held
+        partitions.position(TopicPartition(topic: topics.commands(Service.name), partition: 0))?.claim.held
     }
 
     /// The apps file has changed: what is decided from now on is decided by it. Replicas that see the change at the same
@@ -95,7 +95,10 @@ extension ServiceLoop {
         guard !configuration.database.isShared, consumers.problem == nil else { return }
         if isComplete {
             partialSince = nil
-            wasComplete = true
+            if !wasComplete {
+                wasComplete = true
+                for place in partitions.all.keys.sorted() { tell(.alone(room: room(place)), place, consumers) }
+            }
             return
         }
         let since = partialSince ?? now
@@ -115,6 +118,9 @@ extension ServiceLoop {
                 + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
     }
 
+    /// Whether no replica with a store of its own can read along.
+    var isAlone: Bool { configuration.database.isShared || wasComplete }
+
     /// Whether everything that the service reads is assigned to this replica, and what was ever another's is in its store.
     var isComplete: Bool {
         guard let consumers, wasComplete || partialSince == nil || hasBegun else { return false }
@@ -123,16 +129,16 @@ extension ServiceLoop {
 
     /// Writes down how far publishing came. What cannot be written now is written later.
     func saveProgress() {
-        let unsaved = ownership.unsaved
+        let unsaved = partitions.unsaved
         guard !unsaved.isEmpty else { return }
         do {
-            let published = ownership.unremoved(unsaved.map(\.place))
+            let published = partitions.unremoved(unsaved.map(\.place))
             try database.transaction {
                 try Storage.Progress.markPublished(unsaved, in: $0)
                 try Outbox.remove(published, in: $0)
             }
-            ownership.saved(unsaved)
-            ownership.removed(published)
+            partitions.saved(unsaved)
+            partitions.removed(published)
             databaseWorks()
         } catch {
             note(error)
@@ -198,7 +204,7 @@ extension ServiceLoop {
         do {
             if hasOldSagas {
                 // What a saga's own log knows to be old. An idle log makes nothing old.
-                let horizon = (ownership.partitions.values.map(\.logTime).max() ?? -1) - retention
+                let horizon = (partitions.positions.map(\.logTime).max() ?? -1) - retention
                 let count = try database.transaction { try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
                 hasOldSagas = count >= limit
                 hasMoreToPrune = hasOldSagas
@@ -231,7 +237,7 @@ extension ServiceLoop {
     /// Whoever has nothing to write notices all the same that the store is away, that it is an earlier copy by now, whose
     /// claims and offsets are other ones, or that a later version has migrated it.
     private func lookAtStore() {
-        guard !ownership.isEmpty else { return }
+        guard !partitions.isEmpty else { return }
         do {
             try database.transaction { try migrator.check(in: $0) }
             databaseWorks()

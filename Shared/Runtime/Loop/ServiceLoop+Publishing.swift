@@ -10,40 +10,41 @@ extension ServiceLoop {
     /// Rows of the outbox that are handed over at a time.
     private static var slice: Int { 500 }
 
-    var hasOwedToHandOver: Bool {
-        ownership.owing.contains { partition in
-            ownership[partition]?.owed.first.map {
-                !publisher.isFull(ownership.lane(partition, $0.incarnation))
-            } ?? false
+    var hasOwedToHandOver: Bool { owing.contains { !publisher.isFull($0.lane) } }
+
+    /// What goes next, of each partition that owes something.
+    private var owing: [(owed: Partition.Owed, lane: Lane)] {
+        partitions.places(\.isBacklog).compactMap { place in
+            guard case .backlog(let owed)? = partitions[place]?.state, let first = owed.first else { return nil }
+            return (first, partitions.lane(place, first.incarnation))
         }
     }
 
     /// Hands over what was decided before and perhaps not published, a slice of each partition: every message has its
     /// first id and content. Only then are new records of the partition decided.
-    func workOffOwed() {
-        for partition in ownership.owing {
-            guard let owed = ownership[partition]?.owed.first else { continue }
-            let lane = ownership.lane(partition, owed.incarnation)
-            guard !publisher.isFull(lane) else { continue }
+    func workOffOwed(_ consumers: Consumers) {
+        for (owed, lane) in owing where !publisher.isFull(lane) {
             do {
-                try handOver(owed, in: lane)
+                try handOver(owed, in: lane, consumers)
             } catch {
                 note(error)
-                health.partitions("what \(partition) owes cannot be published: \(error)")
-                if !(error is StorageError) { logger.critical("\(error)", metadata: ["partition": "\(partition)"]) }
+                health.partitions("what \(lane.partition) owes cannot be published: \(error)")
+                if !(error is StorageError) {
+                    logger.critical("\(error)", metadata: ["partition": "\(lane.partition)"])
+                }
                 clock.sleep(.milliseconds(200))
                 return
             }
         }
     }
 
-    private func handOver(_ owed: Ownership.Owed, in lane: Lane) throws {
+    private func handOver(_ owed: Partition.Owed, in lane: Lane, _ consumers: Consumers) throws {
         let partition = lane.partition
-        guard let owned = ownership[partition] else { return }
+        guard let position = partitions.position(partition) else { return }
         let rows = try database.transaction { transaction in
             // What a store that went back no longer has would count as handed over.
             try Storage.Progress.check(
-                partition, epoch: owned.claim.epoch, expectedOffset: owned.storedOffset, in: transaction)
+                partition, epoch: position.claim.epoch, expectedOffset: position.storedOffset, in: transaction)
             return try Outbox.unpublished(
                 LogID(partition, incarnation: lane.incarnation), after: owed.after, limit: Self.slice, in: transaction)
         }
@@ -55,11 +56,13 @@ extension ServiceLoop {
         let isAll = rows.count < Self.slice
         var through = rows.last?.position.offset ?? owed.after
         if isAll {
-            if owned.claim.incarnation == lane.incarnation { through = max(through, owned.nextOffset - 1) }
+            if position.claim.incarnation == lane.incarnation { through = max(through, position.nextOffset - 1) }
             // The end stands behind what this process handed over before and what is not delivered yet.
             publisher.publish([], in: lane, through: through)
         }
-        ownership.handedOver(partition, lane.incarnation, through: through, isAll: isAll)
+        tell(
+            .handedOver(incarnation: lane.incarnation, through: through, isAll: isAll, room: room(partition)),
+            partition, consumers)
     }
 
     /// Waits for deliveries, for a while.
@@ -73,40 +76,57 @@ extension ServiceLoop {
 
     // MARK: Partitions that wait
 
-    /// Keeps a record for later and has its partition paused.
-    func hold(_ record: KafkaRecord) {
-        held[record.topicPartition, default: []].append(record)
+    /// Pauses partitions whose lanes are full, and goes on with those that have room again.
+    func lookAtLanes(_ consumers: Consumers) {
+        for place in partitions.places({ $0 == .live }) where room(place) == .none { tell(.filled, place, consumers) }
+        for place in partitions.places({ $0 == .full }) where room(place) == .enough {
+            tell(.drained, place, consumers)
+            if mustRejoin { return }
+        }
     }
 
-    /// Pauses partitions whose records have to wait, and goes on with those that waited and need not any more.
-    func goOn(_ consumers: Consumers) {
-        let full = ownership.partitions.keys.filter { partition in
-            ownership.lane(partition).map(publisher.isFull) ?? false
+    /// What the partition's lane still takes.
+    func room(_ partition: TopicPartition) -> Partition.Room {
+        partitions.lane(partition).map(room) ?? .enough
+    }
+
+    func room(_ lane: Lane) -> Partition.Room {
+        publisher.isFull(lane) ? .none : publisher.hasRoom(lane) ? .enough : .little
+    }
+
+    /// Nobody knows any more whether the partitions' claims hold.
+    func doubt(_ places: some Sequence<TopicPartition>) {
+        guard let consumers else { return }
+        for place in places { tell(.doubted, place, consumers) }
+    }
+
+    /// Tells the partition what happened, and does what follows.
+    func tell(_ event: Partition.Event, _ partition: TopicPartition, _ consumers: Consumers) {
+        perform(partitions.handle(event, at: partition), partition, consumers)
+    }
+
+    func perform(_ actions: [Partition.Action], _ partition: TopicPartition, _ consumers: Consumers) {
+        for action in actions where !mustRejoin {
+            switch action {
+            case .decide(let records): decide(records)
+            case .restart(let offset): command { () throws(KafkaError) in try consumers.restart([partition: offset]) }
+            case .pause: command { () throws(KafkaError) in try consumers.pause([partition]) }
+            case .resume: command { () throws(KafkaError) in try consumers.resume([partition]) }
+            }
         }
-        let waiting = Set(held.keys).union(full).subtracting(paused)
-        if !waiting.isEmpty, tell({ () throws(KafkaError) in try consumers.pause(waiting.sorted()) }) {
-            paused.formUnion(waiting)
-        }
-        guard !paused.isEmpty, !mustRejoin else { return }
-        let free = paused.filter { partition in
-            isLive(partition) && (ownership.lane(partition).map(publisher.hasRoom) ?? false)
-        }
-        guard !free.isEmpty else { return }
-        for partition in free.sorted() {
-            if let records = held.removeValue(forKey: partition) { decide(records) }
-        }
-        if tell({ () throws(KafkaError) in try consumers.resume(free.sorted()) }) { paused.subtract(free) }
+    }
+
+    func pause(_ places: [TopicPartition], _ consumers: Consumers) {
+        if !places.isEmpty { command { () throws(KafkaError) in try consumers.pause(places) } }
     }
 
     /// Tells the consumers what to read. When they do not have the partitions any more, the groups are joined anew.
-    func tell(_ work: () throws(KafkaError) -> Void) -> Bool {
+    func command(_ work: () throws(KafkaError) -> Void) {
         do {
             try work()
-            return true
         } catch {
             logger.warning("a consumer does not obey; joining again", metadata: ["error": "\(error)"])
             mustRejoin = true
-            return false
         }
     }
 }

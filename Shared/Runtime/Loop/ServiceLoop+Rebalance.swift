@@ -11,49 +11,49 @@ import Storage
 extension ServiceLoop: RebalanceHandler {
     /// Claims the partitions and says where to read on. What cannot be claimed now is claimed by the loop
     /// (``claimAgain(_:)``), and read from there on.
-    package func partitionsAssigned(_ partitions: [TopicPartition]) -> [TopicPartition: Int64] {
-        var starts: [TopicPartition: Int64] = [:]
+    package func partitionsAssigned(_ places: [TopicPartition]) -> [TopicPartition: Int64] {
+        partitions.assign(places, isAlone: isAlone)
+        // What cannot be claimed now is read from where its claim says.
+        var starts = Dictionary(places.map { ($0, KafkaOffset.end) }) { first, _ in first }
         do {
-            let requests = partitions.sorted().map { PartitionClaimRequest(topic: $0.topic, partition: $0.partition) }
+            let requests = places.sorted().map { PartitionClaimRequest(topic: $0.topic, partition: $0.partition) }
             for claim in try claim(requests) {
-                let partition = add(claim)
-                starts[partition] = ownership.start(of: partition)
+                let (place, actions) = take(claim)
+                for case .restart(let offset) in actions { starts[place] = offset }
             }
-            logger.info("partitions assigned", metadata: ["partitions": "\(list(partitions))"])
+            logger.info("partitions assigned", metadata: ["partitions": "\(list(places))"])
         } catch {
             logger.warning(
                 "the partitions cannot be claimed yet",
-                metadata: ["partitions": "\(list(partitions))", "error": "\(error)"])
-            unclaimed.formUnion(partitions)
-            for partition in partitions { starts[partition] = KafkaOffset.end }
+                metadata: ["partitions": "\(list(places))", "error": "\(error)"])
         }
         return starts
     }
 
     /// What is not delivered by then is still on its way, and the next owner publishes it again: with the same ids.
-    package func partitionsRevoked(_ partitions: [TopicPartition]) {
-        awaitDeliveries(of: partitions)
+    package func partitionsRevoked(_ places: [TopicPartition]) {
+        awaitDeliveries(of: places)
         saveProgress()
-        let held = partitions.compactMap { ownership[$0]?.claim.held }
+        let held = places.compactMap { partitions.position($0)?.claim.held }
         do {
             try database.transaction { try Storage.Progress.release(held, in: $0) }
         } catch {
             logger.debug("the partitions were not released", metadata: ["error": "\(error)"])
         }
-        forget(partitions)
-        logger.info("partitions revoked", metadata: ["partitions": "\(list(partitions))"])
+        forget(places)
+        logger.info("partitions revoked", metadata: ["partitions": "\(list(places))"])
     }
 
-    package func partitionsLost(_ partitions: [TopicPartition]) {
-        forget(partitions)
-        logger.warning("partitions lost", metadata: ["partitions": "\(list(partitions))"])
+    package func partitionsLost(_ places: [TopicPartition]) {
+        forget(places)
+        logger.warning("partitions lost", metadata: ["partitions": "\(list(places))"])
     }
 
     /// How long the whole group waits at most so that nothing is published twice.
     private static var handoverLimit: Duration { .milliseconds(500) }
 
-    private func awaitDeliveries(of partitions: [TopicPartition]) {
-        let lanes = partitions.compactMap { ownership.lane($0) }
+    private func awaitDeliveries(of places: [TopicPartition]) {
+        let lanes = places.compactMap { partitions.lane($0) }
         let deadline = clock.now() + Self.handoverLimit
         note(publisher.poll(timeout: .zero))
         // Whoever stops has waited for longer, and whoever was fenced cannot say how far it came.
@@ -62,17 +62,11 @@ extension ServiceLoop: RebalanceHandler {
         }
     }
 
-    func forget(_ partitions: [TopicPartition]) {
-        consumers?.forget(partitions)
-        for partition in partitions {
-            if let lane = ownership.lane(partition) { publisher.forget(lane) }
-            held[partition] = nil
-            displaced[partition] = nil
-        }
-        paused.subtract(partitions)
-        unclaimed.subtract(partitions)
-        ownership.remove(partitions)
-        if ownership.isEmpty { isDecidingFailing = false }
+    func forget(_ places: [TopicPartition]) {
+        consumers?.forget(places)
+        for lane in places.compactMap(partitions.lane) { publisher.forget(lane) }
+        partitions.remove(places)
+        if partitions.isEmpty { isDecidingFailing = false }
     }
 
     // MARK: Claims
@@ -109,36 +103,38 @@ extension ServiceLoop: RebalanceHandler {
         }
     }
 
-    private func add(_ claim: PartitionClaim, isSeen: Bool = false) -> TopicPartition {
-        let partition = TopicPartition(topic: claim.topic, partition: claim.partition)
+    /// - Returns: what follows from the claim.
+    private func take(
+        _ claim: PartitionClaim, isSeen: Bool = false
+    ) -> (place: TopicPartition, actions: [Partition.Action]) {
+        let place = TopicPartition(topic: claim.topic, partition: claim.partition)
         if case .setAside(let previous, _) = claim.start {
             logger.notice(
                 "the log was replaced by another one; reading it from its beginning",
-                metadata: ["partition": "\(partition)", "set_aside": "\(previous)"])
+                metadata: ["partition": "\(place)", "set_aside": "\(previous)"])
         }
         if let gap = claim.gap {
-            metrics.missed(gap.count, partition)
+            metrics.missed(gap.count, place)
             logger.error(
                 "records were removed from the log before they were read",
                 metadata: [
-                    "partition": "\(partition)", "first_offset": "\(gap.lowerBound)", "count": "\(gap.count)",
+                    "partition": "\(place)", "first_offset": "\(gap.lowerBound)", "count": "\(gap.count)",
                 ])
         }
-        if ownership.isEmpty { claimedConnection = database.connectionNumber }
-        ownership.add(claim, isSeen: isSeen || claim.gap != nil) { publisher.handed($0, publishedThrough: $1) }
-        held[partition] = nil
-        unclaimed.remove(partition)
-        displaced[partition] = nil
-        return partition
+        if !partitions.positions.contains(where: { _ in true }) { claimedConnection = database.connectionNumber }
+        let actions = partitions.claimed(
+            claim, isSeen: isSeen || claim.gap != nil,
+            handed: { publisher.handed($0, publishedThrough: $1) }, room: room)
+        return (place, actions)
     }
 
     /// Claims what could not be claimed before, what has no place to read from, and all that is owned when the database
     /// connection is a new one: the store behind it may be an earlier copy, or lack the last commits. Reading goes on
     /// where the store says.
     func claimAgain(_ consumers: Consumers) {
-        if !(ownership.isEmpty && unclaimed.isEmpty), database.connectionNumber != claimedConnection {
+        if !partitions.isEmpty, database.connectionNumber != claimedConnection {
             logger.notice("there is a new database connection; claiming all partitions again")
-            unclaimed.formUnion(ownership.partitions.keys)
+            doubt(partitions.all.keys)
             do {
                 // A copy that was put back may be older than the last migration.
                 try migrator.run(on: database)
@@ -148,28 +144,33 @@ extension ServiceLoop: RebalanceHandler {
             }
             claimedConnection = database.connectionNumber
         }
+        let places = partitions.places(\.awaitsClaim)
         let bounds = lookAtLogs()
-        guard !unclaimed.isEmpty || !displaced.isEmpty else { return health.partitions(nil) }
-        let requests = unclaimed.union(displaced.keys).sorted().compactMap { request($0, bounds) }
+        guard !places.isEmpty else { return health.partitions(nil) }
+        let requests = places.compactMap { request($0, bounds) }
         guard !requests.isEmpty else { return }
         do {
             let connection = claimedConnection
             var starts: [TopicPartition: Int64] = [:]
+            var resumed: [TopicPartition] = []
             for claim in try claim(requests) {
                 let place = TopicPartition(topic: claim.topic, partition: claim.partition)
                 // The record before the next one may have been removed by now, which is no gap.
                 let isGone = bounds[place].map { $0.low >= claim.nextOffset ?? 0 } ?? false
-                let partition = add(claim, isSeen: isGone)
-                starts[partition] = ownership.start(of: partition)
+                for action in take(claim, isSeen: isGone).actions {
+                    switch action {
+                    case .restart(let offset): starts[place] = offset
+                    case .resume: resumed.append(place)
+                    case .pause, .decide: break  // A claim leads to neither.
+                    }
+                }
             }
             claimedConnection = connection
-            let resumed = paused.intersection(starts.keys).sorted()
-            let isTold = tell { () throws(KafkaError) in
+            command { () throws(KafkaError) in
                 try consumers.restart(starts)
-                try consumers.resume(resumed)
+                try consumers.resume(resumed.sorted())
             }
-            guard isTold else { return }
-            paused.subtract(resumed)
+            if mustRejoin { return }
             databaseWorks()
             logger.info("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
         } catch {
@@ -180,8 +181,9 @@ extension ServiceLoop: RebalanceHandler {
 
     /// Where the displaced logs begin and end. The other partitions do not wait for one that has not said so yet.
     private func lookAtLogs() -> [TopicPartition: BrokerWatch.Bounds] {
-        let bounds = watch.bounds(of: Set(displaced.keys))
-        let silent = displaced.keys.filter { bounds[$0] == nil }
+        let displaced = partitions.places(\.isDisplaced)
+        let bounds = watch.bounds(of: Set(displaced))
+        let silent = displaced.filter { bounds[$0] == nil }
         if !silent.isEmpty { health.partitions("\(list(silent)) have not reported yet where they begin and end") }
         return bounds
     }
@@ -191,37 +193,34 @@ extension ServiceLoop: RebalanceHandler {
     private func request(
         _ partition: TopicPartition, _ bounds: [TopicPartition: BrokerWatch.Bounds]
     ) -> PartitionClaimRequest? {
-        let owned = ownership[partition]
-        guard let displacement = displaced[partition] else {
+        let position = partitions.position(partition)
+        guard case .displaced(let displacement)? = partitions[partition]?.state else {
             return PartitionClaimRequest(
-                topic: partition.topic, partition: partition.partition, heldEpoch: owned?.claim.epoch)
+                topic: partition.topic, partition: partition.partition, heldEpoch: position?.claim.epoch)
         }
         guard var (low, high) = bounds[partition] else { return nil }
-        if let owned, let position = ownership.start(of: partition) {
+        if let position {
             let isReplaced =
                 switch displacement {
                 case .replaced: true
-                case .outOfRange: low <= position
+                case .outOfRange: low <= position.start
                 case .vanished: false
                 }
-            if isReplaced { (low, high) = (0, min(high, owned.nextOffset - 1)) }
+            if isReplaced { (low, high) = (0, min(high, position.nextOffset - 1)) }
         }
         return PartitionClaimRequest(
             topic: partition.topic, partition: partition.partition, lowWatermark: low, highWatermark: high,
-            heldEpoch: owned?.claim.epoch)
+            heldEpoch: position?.claim.epoch)
     }
 
-    /// Takes in what the consumers and the records say about the logs.
-    func noteDisplaced(_ consumers: Consumers, _ records: [KafkaRecord]) {
-        for partition in consumers.takeOutOfRange() where ownership[partition] != nil {
-            displaced[partition] = .outOfRange
-        }
+    /// Takes in what the consumers say about the logs.
+    func noteDisplaced(_ consumers: Consumers) {
+        for place in consumers.takeOutOfRange() { tell(.displaced(.outOfRange), place, consumers) }
         for topic in consumers.takeVanished() {
-            for partition in ownership.partitions.keys where partition.topic == topic && displaced[partition] == nil {
-                displaced[partition] = .vanished
+            for place in partitions.all.keys where place.topic == topic {
+                tell(.displaced(.vanished), place, consumers)
             }
         }
-        for partition in ownership.check(records) { displaced[partition] = .replaced }
     }
 
     private func wait(_ problem: String) {

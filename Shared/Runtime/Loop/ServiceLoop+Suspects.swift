@@ -11,7 +11,9 @@ extension ServiceLoop {
 
     /// Where processes ended before, the records at which one did are tried one by one, behind the others.
     func decideCarefully(_ records: [KafkaRecord]) {
-        let isSuspicious = { (record: KafkaRecord) in self.ownership[record.topicPartition]?.isSuspicious == true }
+        let isSuspicious = { (record: KafkaRecord) in
+            self.partitions.position(record.topicPartition)?.isSuspicious == true
+        }
         let suspicious = records.filter(isSuspicious)
         runInDoubt(records.filter { !isSuspicious($0) })
         suspicious.forEach(tryAlone)
@@ -21,19 +23,19 @@ extension ServiceLoop {
     /// one tries its records one by one. That is slow, so a mere count of claims does not ask for it: replicas that are
     /// stopped while they join claim as well.
     private func runInDoubt(_ records: [KafkaRecord]) {
-        guard ownership.partitions.values.contains(where: \.isDoubtful) else { return run(records) }
+        guard partitions.positions.contains(where: \.isDoubtful) else { return run(records) }
         guard takeTurn() else { return }
         defer { trial.giveBack() }
         var doubted: [(record: KafkaRecord, epoch: Int64)] = []
         var seen: Set<TopicPartition> = []
-        for record in records where ownership.wants(record) && !seen.contains(record.topicPartition) {
+        for record in records where partitions.wants(record) && !seen.contains(record.topicPartition) {
             seen.insert(record.topicPartition)
-            guard let partition = ownership[record.topicPartition], partition.isDoubtful else { continue }
-            guard mark(record, partition.claim.epoch) != nil else { continue }
-            doubted.append((record, partition.claim.epoch))
+            guard let position = partitions.position(record.topicPartition), position.isDoubtful else { continue }
+            guard mark(record, position.claim.epoch) != nil else { continue }
+            doubted.append((record, position.claim.epoch))
         }
         run(records)
-        for (record, epoch) in doubted where ownership.wants(record) { takeMarkBack(record, epoch) }
+        for (record, epoch) in doubted where partitions.wants(record) { takeMarkBack(record, epoch) }
     }
 
     /// Waits until no other loop of the process tries what may end it.
@@ -64,14 +66,16 @@ extension ServiceLoop {
     private func tryAlone(_ record: KafkaRecord) {
         guard takeTurn() else { return }
         defer { trial.giveBack() }
-        guard ownership.wants(record), let epoch = ownership[record.topicPartition]?.claim.epoch else { return }
+        guard partitions.wants(record), let epoch = partitions.position(record.topicPartition)?.claim.epoch else {
+            return
+        }
         guard let attempts = mark(record, epoch) else { return }
         if attempts > Self.maxDeadlyAttempts {
             deadLetter(record, "the process ended \(attempts - 1) times while it tried this record", attempts: attempts)
         } else {
             run([record])
         }
-        if ownership.wants(record) { takeMarkBack(record, epoch) }
+        if partitions.wants(record) { takeMarkBack(record, epoch) }
     }
 
     /// The attempt ended without an answer and without ending the process: it says nothing about the record.

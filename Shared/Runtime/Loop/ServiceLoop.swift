@@ -30,28 +30,11 @@ package final class ServiceLoop<Service: CommandService> {
     var secrets: DerivedSecrets
     let publisher: Publisher
     var reader: InboundReader<Service>
-    var ownership: Ownership
+    var partitions: Partitions
     /// The Kafka cluster that the groups were joined in.
     var cluster: String
     /// Set when the groups must be joined anew: this replica was fenced, or cannot know what it owns.
     var mustRejoin = false
-    /// Partitions that are assigned and have to be claimed, for the first time or again.
-    var unclaimed: Set<TopicPartition> = []
-    /// Partitions that have to be claimed again because their log is not what it was.
-    var displaced: [TopicPartition: Displacement] = [:]
-
-    /// What became of a log.
-    enum Displacement {
-        /// Its topic was missing for a moment.
-        case vanished
-        /// It does not have the offset to read next.
-        case outOfRange
-        /// It has another record at the place of the last one decided.
-        case replaced
-    }
-    /// Records that came while nothing new of their partition may be decided. Their partitions are paused.
-    var held: [TopicPartition: [KafkaRecord]] = [:]
-    var paused: Set<TopicPartition> = []
     /// How long to wait when the database fails again although it answered; starts anew with a decided batch.
     var databasePause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
     /// The last batch could not be decided for the database's sake. That it answers something else says nothing then.
@@ -89,7 +72,7 @@ package final class ServiceLoop<Service: CommandService> {
     package init(service: Service, start: LoopStart) throws {
         self.service = service
         configuration = start.configuration
-        ownership = Ownership(batchSize: start.configuration.batchSize)
+        partitions = Partitions(batchSize: start.configuration.batchSize)
         health = start.health
         signals = start.signals
         logger = start.logger
@@ -154,8 +137,8 @@ package final class ServiceLoop<Service: CommandService> {
     /// One turn. A turn in which nothing is to be done ends with a wait.
     private func turn(_ consumers: Consumers) throws {
         claimAgain(consumers)
-        workOffOwed()
-        goOn(consumers)
+        workOffOwed(consumers)
+        lookAtLanes(consumers)
         let records = poll(consumers)
         if !records.isEmpty { decide(records) }
         note(publisher.poll(timeout: .zero))
@@ -187,13 +170,11 @@ package final class ServiceLoop<Service: CommandService> {
         if signals.isStopping { drain(for: configuration.drainTimeout) }
         saveProgress()
         if signals.isStopping {
-            consumers.commit(ownership.uncommitted, wait: true)
-            ownership.committed()
+            consumers.commit(partitions.uncommitted, wait: true)
+            partitions.committed()
         }
         if !consumers.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
-        forget(Array(ownership.partitions.keys))
-        // What was assigned and never claimed is somebody else's now.
-        (unclaimed, displaced, held, paused) = ([], [:], [:], [])
+        forget(Array(partitions.all.keys))
         if mustRejoin { sleep(milliseconds: 100...1000) }
     }
 
@@ -201,12 +182,10 @@ package final class ServiceLoop<Service: CommandService> {
         do {
             let records = try consumers.poll(
                 limit: configuration.batchSize, timeout: pollTimeout, mayReplay: { mayReplay })
-            noteDisplaced(consumers, records)
-            let wanted = records.filter { ownership.wants($0) && displaced[$0.topicPartition] == nil }
-            let waiting = Set(ownership.partitions.keys.filter { !isLive($0) })
-            guard !waiting.isEmpty else { return wanted }
-            for record in wanted where waiting.contains(record.topicPartition) { hold(record) }
-            return wanted.filter { !waiting.contains($0.topicPartition) }
+            noteDisplaced(consumers)
+            let taken = partitions.take(records)
+            pause(taken.paused, consumers)
+            return taken.decided
         } catch {
             logger.error("a consumer failed for good; joining again", metadata: ["error": "\(error)"])
             health.group("\(error)")
@@ -215,18 +194,9 @@ package final class ServiceLoop<Service: CommandService> {
         }
     }
 
-    /// Whether records of a partition may be decided now: nothing is owed of it, its lane has room, and no replica with
-    /// another store reads along.
-    func isLive(_ partition: TopicPartition) -> Bool {
-        guard let owned = ownership[partition], owned.owed.isEmpty, !unclaimed.contains(partition),
-            displaced[partition] == nil, let lane = ownership.lane(partition), !publisher.isFull(lane)
-        else { return false }
-        return configuration.database.isShared || wasComplete || isComplete
-    }
-
     /// No record of a replay overtakes one that has to wait.
     private var mayReplay: Bool {
-        unclaimed.isEmpty && displaced.isEmpty && held.isEmpty && ownership.partitions.keys.allSatisfy(isLive)
+        partitions.all.values.allSatisfy { $0.state == .live && $0.held.isEmpty }
     }
 
     /// Short while deliveries are awaited, so that they are noted soon; none while there is something owed to hand over.
@@ -241,7 +211,7 @@ package final class ServiceLoop<Service: CommandService> {
     /// Decides records until each is concluded, this replica is told that it no longer owns them, or it is stopped.
     /// Nothing is skipped: what is not concluded stands in the log, and the progress table still points to it.
     func decide(_ records: [KafkaRecord]) {
-        let needsCare = ownership.partitions.values.contains { $0.isSuspicious || $0.isDoubtful }
+        let needsCare = partitions.positions.contains { $0.isSuspicious || $0.isDoubtful }
         if needsCare { decideCarefully(records) } else { run(records) }
     }
 
@@ -253,7 +223,7 @@ package final class ServiceLoop<Service: CommandService> {
         var conflicts = 0
         while true {
             health.turned()
-            let mine = records.filter { ownership.wants($0) && !unclaimed.contains($0.topicPartition) }
+            let mine = records.filter(partitions.mayDecide)
             guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
             do {
                 try commit(mine, mine.map(read))
@@ -266,7 +236,7 @@ package final class ServiceLoop<Service: CommandService> {
                 sleep(milliseconds: 0...(1 << min(conflicts, 6)))
             } catch let error as StorageError where error.kind == .unavailable {
                 // Whether a commit happened is not known: the next claim finds out, and says where to read on.
-                unclaimed.formUnion(mine.map(\.topicPartition))
+                doubt(Set(mine.map(\.topicPartition)))
                 return waitForDatabase(error)
             } catch let error as StorageError where error.isFenced {
                 return rejoin(because: error)
@@ -281,9 +251,9 @@ package final class ServiceLoop<Service: CommandService> {
     /// decided there.
     private func read(_ record: KafkaRecord) -> Inbound<Service.Command> {
         let isTooOldToTell =
-            ownership[record.topicPartition].map { owned in
-                owned.claim.incarnation > 0 && record.timestampMs >= 0
-                    && record.timestampMs < owned.claim.forgottenBefore
+            partitions.position(record.topicPartition).map { position in
+                position.claim.incarnation > 0 && record.timestampMs >= 0
+                    && record.timestampMs < position.claim.forgottenBefore
             } ?? false
         let time = configuration.pastTimes.time(of: record, now: clock.time())
         return reader.read(record, now: time, isTooOldToTell: isTooOldToTell)
@@ -303,19 +273,19 @@ package final class ServiceLoop<Service: CommandService> {
         let started = clock.now()
         let now = clock.time()
         let decider = batchDecider(at: now)
-        let updates = ownership.updates(for: records, now: now.milliseconds)
-        let published = ownership.unremoved(updates.map(\.place))
+        let updates = partitions.updates(for: records, now: now.milliseconds)
+        let published = partitions.unremoved(updates.map(\.place))
         let entries = try database.transaction { transaction in
             try Progress.advance(updates, in: transaction)
             let entries = try decider.decide(batch, in: transaction, now: now)
             try Outbox.remove(published, in: transaction)
             return entries
         }
-        ownership.removed(published)
+        partitions.removed(published)
         databasePause.reset()
         isDecidingFailing = false
         health.database(nil)
-        ownership.decided(updates)
+        partitions.decided(updates)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
     }
@@ -323,7 +293,7 @@ package final class ServiceLoop<Service: CommandService> {
     func batchDecider(at now: Timestamp) -> BatchDecider<Service> {
         BatchDecider(
             service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: ownership.incarnations, number: deciderNumber, retention: configuration.journalRetention,
+            incarnations: partitions.incarnations, number: deciderNumber, retention: configuration.journalRetention,
             pastTimes: configuration.pastTimes)
     }
 
@@ -338,15 +308,15 @@ package final class ServiceLoop<Service: CommandService> {
         }
         for update in updates {
             let partition = TopicPartition(topic: update.topic, partition: update.partition)
-            guard let lane = ownership.lane(partition) else { continue }
+            guard let lane = partitions.lane(partition) else { continue }
             publisher.publish(messages[partition] ?? [], in: lane, through: update.nextOffset - 1)
         }
     }
 
     /// Takes in how far publishing has come.
     func note(_ through: [Lane: Int64]) {
-        for (lane, offset, isAll) in ownership.published(through) {
-            guard let epoch = ownership[lane.partition]?.claim.epoch else { continue }
+        for (lane, offset, isAll) in partitions.published(through) {
+            guard let epoch = partitions.position(lane.partition)?.claim.epoch else { continue }
             do {
                 try database.transaction {
                     try Storage.Progress.markSetAsidePublished(
