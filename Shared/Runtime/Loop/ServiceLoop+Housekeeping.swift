@@ -11,43 +11,40 @@ import Storage
 extension ServiceLoop {
     func housekeep(_ consumers: Consumers) throws {
         let now = clock.now()
-        if hasMoreToPrune { prune() }
+        if housekeeping.sweeper.hasMore { sweep() }
         // A newcomer must not miss the moment in which it shares the topics; an idle service is to cost nothing.
-        if !wasComplete { try checkCompleteness(consumers, now) }
-        guard now - lastHousekeeping >= .seconds(1) else { return }
-        lastHousekeeping = now
+        if !isAlone { try lookForOthers(consumers, now) }
+        guard housekeeping.round.ticks(now) else { return }
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
         health.group(consumers.problem)
         saveProgress()
-        if let joined = watch.cluster, joined != cluster {
-            logger.warning(
-                "this is another Kafka cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
-            mustRejoin = true
-        }
-        if now - lastCommit >= .seconds(30) {
-            lastCommit = now
+        lookAtCluster()
+        if housekeeping.commit.ticks(now) {
             consumers.commit(partitions.uncommitted, wait: false)
             partitions.committed()
         }
-        if wasComplete { try checkCompleteness(consumers, now) }
+        if isAlone { try lookForOthers(consumers, now) }
         // In a replay, what came of it once stands in the topics, and is read in its turn.
-        if isKeeper, !consumers.isReplaying {
+        if keeper != nil, !consumers.isReplaying {
             sendDue()
             endDryRuns()
         } else {
-            endedDryRuns = []
+            housekeeping.lateDryRuns.forget()
         }
-        if now - lastReload >= .seconds(2) {
-            lastReload = now
-            reloadApps()
-        }
-        if deciderNumber == 0, !partitions.isEmpty { nameDecider() }
-        if now - lastPrune >= .seconds(5) {
-            lastPrune = now
+        if housekeeping.reload.ticks(now) { reloadApps() }
+        if store.decider == 0, !partitions.isEmpty { nameDecider() }
+        if housekeeping.store.ticks(now) {
             lookAtStore()
-            prune()
+            sweep()
         }
+    }
+
+    private func lookAtCluster() {
+        guard let joined = watch.cluster, joined != cluster else { return }
+        logger.warning(
+            "this is another Kafka cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+        membership.leave()
     }
 
     /// Takes up a changed apps file.
@@ -63,13 +60,11 @@ extension ServiceLoop {
         let appTopics = configuration.replyTopicSpecs(of: apps.apps)
         writer.appReplyTopics = Set(appTopics.map(\.name))
         watch.want(appTopics: appTopics)
-        deciderNumber = 0
+        store.decider = 0
         return true
     }
 
     /// One replica does what is to be done once: the owner of the first partition of the commands topic.
-    private var isKeeper: Bool { keeper != nil }
-
     private var keeper: HeldPartition? {
         partitions.position(TopicPartition(topic: topics.commands(Service.name), partition: 0))?.claim.held
     }
@@ -78,7 +73,7 @@ extension ServiceLoop {
     /// time take turns; until then, and while the database is away, nobody is named.
     private func nameDecider() {
         do {
-            deciderNumber = try database.transaction { try Deciders.number(of: decider, in: $0) }
+            store.decider = try database.transaction { try Deciders.number(of: decider, in: $0) }
         } catch {
             note(error)
         }
@@ -87,44 +82,31 @@ extension ServiceLoop {
     /// What stands beside each decision in the inbox: the settings and the release that decided.
     var decider: Decider { Decider(apps: apps.digest, code: Release.version) }
 
-    /// Two replicas with a SQLite file each would keep two truths. Whoever has not got all partitions decides nothing
-    /// that it has just been given, and leaves: the newcomer soon, so that the other one has them back. If that one goes
-    /// meanwhile, the newcomer leaves all the same: it has not got what was decided. Who has decided before may have been
-    /// killed, and shares with itself until that session has ended.
-    private func checkCompleteness(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
-        guard !configuration.database.isShared, consumers.problem == nil else { return }
-        if isComplete {
-            partialSince = nil
-            if !wasComplete {
-                wasComplete = true
-                for place in partitions.all.keys.sorted() { tell(.alone(room: room(place)), place, consumers) }
+    /// Whether no replica with a store of its own can read along.
+    var isAlone: Bool { housekeeping.soleReader?.mayDecide ?? true }
+
+    /// - Throws: `ConfigurationProblem` when another replica with a SQLite file reads the same topics.
+    private func lookForOthers(_ consumers: Consumers, _ now: ContinuousClock.Instant) throws {
+        guard consumers.problem == nil, housekeeping.soleReader != nil else { return }
+        let wasAlone = isAlone
+        let hasAll = consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
+        var mustEnd = false
+        do {
+            let looked = try housekeeping.soleReader?.look(hasAll: hasAll, now: now) {
+                try database.transaction { try Storage.Progress.hasBegun(in: $0) }
             }
-            return
+            mustEnd = looked ?? false
+        } catch {
+            return note(error)
         }
-        let since = partialSince ?? now
-        partialSince = since
-        if !hasBegun {
-            do {
-                hasBegun = try database.transaction { try Storage.Progress.hasBegun(in: $0) }
-            } catch {
-                return note(error)
-            }
+        if !wasAlone, isAlone {
+            for place in partitions.all.keys.sorted() { tell(.alone(room: room(place)), place, consumers) }
         }
-        let dead = hasBegun ? configuration.kafka.sessionTimeout * 2 : .seconds(3)
-        guard now - since > (wasComplete ? .seconds(40) : dead) else { return }
+        guard mustEnd else { return }
         throw ConfigurationProblem(
             "DATABASE_URL",
             "is not set, and another replica of the \(Service.name) service reads the same topics. With SQLite there can be "
                 + "one; give all of them the URL of one PostgreSQL database, or stop the other one")
-    }
-
-    /// Whether no replica with a store of its own can read along.
-    var isAlone: Bool { configuration.database.isShared || wasComplete }
-
-    /// Whether everything that the service reads is assigned to this replica, and what was ever another's is in its store.
-    var isComplete: Bool {
-        guard let consumers, wasComplete || partialSince == nil || hasBegun else { return false }
-        return consumers.all.allSatisfy { consumers.assigned($0.topic) >= watch.partitions(of: $0.topic) ?? 1 }
     }
 
     /// Writes down how far publishing came. What cannot be written now is written later.
@@ -169,67 +151,29 @@ extension ServiceLoop {
         }
     }
 
-    /// Answers dry runs that have waited for too long. A reply stands in the store until it is delivered: who owns the
-    /// first partition after a crash sends it once more.
     private func endDryRuns() {
         guard publisher.problem == nil, publisher.unbound < configuration.batchSize else { return }
-        let now = clock.time()
-        let delivered = publisher.unbound == 0 ? endedDryRuns : []
+        let (now, limit) = (clock.time(), configuration.batchSize)
+        let decider = batchDecider(at: now)
         do {
-            let ended = try database.transaction { transaction in
-                for id in delivered.sorted() { try DryRuns.remove(app: id.app, id: id.id, in: transaction) }
-                try batchDecider(at: now)
-                    .endOverdueDryRuns(limit: configuration.batchSize, in: transaction, now: now)
-                return try DryRuns.ended(limit: configuration.batchSize, in: transaction)
-            }
-            endedDryRuns.subtract(delivered)
-            for row in ended where endedDryRuns.insert(Scoped(app: row.app, id: row.id)).inserted {
-                publisher.publish(try vault.open(row.message).map(writer.signedAgain))
-            }
+            let replies = try housekeeping.lateDryRuns.step(
+                isDelivered: publisher.unbound == 0, limit: limit, on: database
+            ) { try decider.endOverdueDryRuns(limit: limit, in: $0, now: now) }
+            for reply in replies { publisher.publish(try vault.open(reply).map(writer.signedAgain)) }
         } catch {
             note(error)
         }
     }
 
-    /// Small steps between batches, by one replica: the inbox's oldest generation is looked through, then emptied, then
-    /// the sagas go whose commands it knew.
-    private func prune() {
-        hasMoreToPrune = false
-        guard let keeper else {
-            sweep = nil
-            return
-        }
-        let limit = 2 * configuration.batchSize
-        let retention = configuration.journalRetention.inMilliseconds
+    private func sweep() {
         do {
-            if hasOldSagas {
-                // What a saga's own log knows to be old. An idle log makes nothing old.
-                let horizon = (partitions.positions.map(\.logTime).max() ?? -1) - retention
-                let count = try database.transaction { try Sagas.prune(olderThan: horizon, limit: limit, in: $0) }
-                hasOldSagas = count >= limit
-                hasMoreToPrune = hasOldSagas
-            } else if var running = sweep {
-                if running.isDone {
-                    try database.exclusiveTransaction { try Inbox.turn(running, keeper: keeper, in: $0) }
-                    logger.info("a generation of the inbox is forgotten, the next one begins")
-                    sweep = nil
-                    hasOldSagas = true
-                } else {
-                    try database.transaction { try Inbox.carryOver(&running, keeper: keeper, limit: limit, in: $0) }
-                    sweep = running
-                }
-                hasMoreToPrune = true
-            } else {
-                sweep = try database.transaction {
-                    try Inbox.beginSweep(keeper: keeper, retention: retention, in: $0)
-                }
-                hasMoreToPrune = sweep != nil
-            }
-            databaseWorks()
+            let isForgotten = try housekeeping.sweeper.step(
+                keeper: keeper, logTime: partitions.positions.map(\.logTime).max() ?? -1,
+                retention: configuration.journalRetention.inMilliseconds, limit: 2 * configuration.batchSize,
+                on: database)
+            if isForgotten { logger.info("a generation of the inbox is forgotten, the next one begins") }
+            if keeper != nil { databaseWorks() }
         } catch {
-            // Somebody reads the table that is to be emptied: what was looked through need not be looked through again.
-            if (error as? StorageError)?.isLockTimeout != true { sweep = nil }
-            hasMoreToPrune = false
             note(error)
         }
     }
@@ -249,7 +193,7 @@ extension ServiceLoop {
     /// An error of the work that goes on beside deciding: the next turn tries again.
     func note(_ error: any Error) {
         if error is SchemaMismatch || error is AppsFile.Problem {
-            mismatch = error
+            membership = .unfit(error)
             return
         }
         guard let error = error as? StorageError else {
@@ -266,13 +210,13 @@ extension ServiceLoop {
 
     /// Something was written or looked up.
     func databaseWorks() {
-        if !isDecidingFailing { health.database(nil) }
+        if !store.isDecidingFailing { health.database(nil) }
     }
 
     func rejoin(because error: StorageError) {
         metrics.fenced()
         logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
-        mustRejoin = true
+        membership.leave()
         // A migration ends all claims.
         lookAtStore()
     }

@@ -81,7 +81,7 @@ extension ServiceLoop {
         for place in partitions.places({ $0 == .live }) where room(place) == .none { tell(.filled, place, consumers) }
         for place in partitions.places({ $0 == .full }) where room(place) == .enough {
             tell(.drained, place, consumers)
-            if mustRejoin { return }
+            if membership.isLeaving { return }
         }
     }
 
@@ -106,7 +106,7 @@ extension ServiceLoop {
     }
 
     func perform(_ actions: [Partition.Action], _ partition: TopicPartition, _ consumers: Consumers) {
-        for action in actions where !mustRejoin {
+        for action in actions where !membership.isLeaving {
             switch action {
             case .decide(let records): decide(records)
             case .restart(let offset): command { () throws(KafkaError) in try consumers.restart([partition: offset]) }
@@ -126,7 +126,7 @@ extension ServiceLoop {
             try work()
         } catch {
             logger.warning("a consumer does not obey; joining again", metadata: ["error": "\(error)"])
-            mustRejoin = true
+            membership.leave()
         }
     }
 }

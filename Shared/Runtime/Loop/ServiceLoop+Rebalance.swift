@@ -57,7 +57,9 @@ extension ServiceLoop: RebalanceHandler {
         let deadline = clock.now() + Self.handoverLimit
         note(publisher.poll(timeout: .zero))
         // Whoever stops has waited for longer, and whoever was fenced cannot say how far it came.
-        while lanes.contains(where: publisher.isDelivering), clock.now() < deadline, !signals.isStopping, !mustRejoin {
+        while lanes.contains(where: publisher.isDelivering), clock.now() < deadline, !signals.isStopping,
+            !membership.isLeaving
+        {
             note(publisher.poll(timeout: .milliseconds(5)))
         }
     }
@@ -66,7 +68,7 @@ extension ServiceLoop: RebalanceHandler {
         consumers?.forget(places)
         for lane in places.compactMap(partitions.lane) { publisher.forget(lane) }
         partitions.remove(places)
-        if partitions.isEmpty { isDecidingFailing = false }
+        if partitions.isEmpty { store.isIdle() }
     }
 
     // MARK: Claims
@@ -85,8 +87,8 @@ extension ServiceLoop: RebalanceHandler {
                         try Salt.read(in: $0), try Deciders.number(of: decider, in: $0)
                     )
                 }
-                deciderNumber = number
-                secrets = DerivedSecrets(configuration.keys, salt: salt)
+                store.decider = number
+                store.secrets = DerivedSecrets(configuration.keys, salt: salt)
                 return claims
             } catch let error as StorageError where error.kind == .conflict && tries < 10 {
                 tries += 1
@@ -94,10 +96,10 @@ extension ServiceLoop: RebalanceHandler {
             } catch let problem as AppsFile.Problem {
                 // Perhaps the file is another one by now, as it is for the replica that changed the store.
                 guard !reloadApps() else { continue }
-                mismatch = problem
+                membership = .unfit(problem)
                 throw problem
             } catch let error as SchemaMismatch {
-                mismatch = error
+                membership = .unfit(error)
                 throw error
             }
         }
@@ -121,7 +123,7 @@ extension ServiceLoop: RebalanceHandler {
                     "partition": "\(place)", "first_offset": "\(gap.lowerBound)", "count": "\(gap.count)",
                 ])
         }
-        if !partitions.positions.contains(where: { _ in true }) { claimedConnection = database.connectionNumber }
+        if !partitions.positions.contains(where: { _ in true }) { store.claimedConnection = database.connectionNumber }
         let actions = partitions.claimed(
             claim, isSeen: isSeen || claim.gap != nil,
             handed: { publisher.handed($0, publishedThrough: $1) }, room: room)
@@ -132,7 +134,7 @@ extension ServiceLoop: RebalanceHandler {
     /// connection is a new one: the store behind it may be an earlier copy, or lack the last commits. Reading goes on
     /// where the store says.
     func claimAgain(_ consumers: Consumers) {
-        if !partitions.isEmpty, database.connectionNumber != claimedConnection {
+        if !partitions.isEmpty, database.connectionNumber != store.claimedConnection {
             logger.notice("there is a new database connection; claiming all partitions again")
             doubt(partitions.all.keys)
             do {
@@ -142,7 +144,7 @@ extension ServiceLoop: RebalanceHandler {
                 note(error)
                 return wait("the store cannot be migrated: \(error)")
             }
-            claimedConnection = database.connectionNumber
+            store.claimedConnection = database.connectionNumber
         }
         let places = partitions.places(\.awaitsClaim)
         let bounds = lookAtLogs()
@@ -150,7 +152,7 @@ extension ServiceLoop: RebalanceHandler {
         let requests = places.compactMap { request($0, bounds) }
         guard !requests.isEmpty else { return }
         do {
-            let connection = claimedConnection
+            let connection = store.claimedConnection
             var starts: [TopicPartition: Int64] = [:]
             var resumed: [TopicPartition] = []
             for claim in try claim(requests) {
@@ -165,12 +167,12 @@ extension ServiceLoop: RebalanceHandler {
                     }
                 }
             }
-            claimedConnection = connection
+            store.claimedConnection = connection
             command { () throws(KafkaError) in
                 try consumers.restart(starts)
                 try consumers.resume(resumed.sorted())
             }
-            if mustRejoin { return }
+            if membership.isLeaving { return }
             databaseWorks()
             logger.info("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
         } catch {

@@ -26,47 +26,16 @@ package final class ServiceLoop<Service: CommandService> {
     var clock: LoopClock
     var writer: MessageWriter
     let vault: OutboxVault
-    /// With the salt of the store that the partitions were claimed in.
-    var secrets: DerivedSecrets
     let publisher: Publisher
     var reader: InboundReader<Service>
     var partitions: Partitions
     /// The Kafka cluster that the groups were joined in.
     var cluster: String
-    /// Set when the groups must be joined anew: this replica was fenced, or cannot know what it owns.
-    var mustRejoin = false
-    /// How long to wait when the database fails again although it answered; starts anew with a decided batch.
-    var databasePause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
-    /// The last batch could not be decided for the database's sake. That it answers something else says nothing then.
-    var isDecidingFailing = false
-    /// The database connection that everything owned was claimed on.
-    var claimedConnection = 0
+    var membership = Membership.outside
+    var store: StoreConnection
     let migrator = Service.migrator
-    /// The store is no longer one that this replica may work on: a later version has migrated it, or another replica holds
-    /// it to another apps file. This one has to go.
-    var mismatch: (any Error)?
-
+    var housekeeping: Housekeeping
     private(set) var consumers: Consumers?
-    /// Whether the groups were joined and not left since.
-    private var isMember = false
-    var lastHousekeeping: ContinuousClock.Instant
-    var lastReload: ContinuousClock.Instant
-    var lastPrune: ContinuousClock.Instant
-    var lastCommit: ContinuousClock.Instant
-    var hasMoreToPrune = false
-    /// The oldest generation of the inbox on its way out.
-    var sweep: InboxSweep?
-    /// A generation has gone, and perhaps sagas whose commands it knew have not.
-    var hasOldSagas = false
-    /// The dry runs that waited for too long and whose replies were handed over.
-    var endedDryRuns: Set<Scoped<String>> = []
-    /// The number of the apps file and the version by which is decided, see ``Deciders``.
-    var deciderNumber: Int64 = 0
-    /// Since when this SQLite replica has had less than all partitions.
-    var partialSince: ContinuousClock.Instant?
-    var wasComplete = false
-    /// Whether this replica has decided in its store before, which it looks up when it shares the topics.
-    var hasBegun = false
 
     /// - Precondition: storage is migrated and the topics exist (`LoopStart`).
     package init(service: Service, start: LoopStart) throws {
@@ -85,14 +54,13 @@ package final class ServiceLoop<Service: CommandService> {
         seams = start.seams
         trial = start.trial
         clock = start.seams.clock
-        let now = start.seams.clock.now()
-        (lastHousekeeping, lastReload, lastPrune, lastCommit) = (now, now, now, now)
+        housekeeping = Housekeeping(start.configuration, now: start.seams.clock.now())
         cluster = start.watch.cluster ?? ""
         var writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
         writer.appReplyTopics = Set(configuration.replyTopicSpecs(of: start.apps.apps).map(\.name))
         self.writer = writer
         vault = OutboxVault(configuration.keys)
-        secrets = DerivedSecrets(configuration.keys)
+        store = StoreConnection(secrets: DerivedSecrets(configuration.keys))
         let hooks = Publisher.Hooks(
             makeProducer: start.seams.makeProducer,
             substitute: { [writer, clock] in writer.undeliverable($0, $1, now: clock.time()) },
@@ -114,21 +82,17 @@ package final class ServiceLoop<Service: CommandService> {
     /// - Returns: whether there is more to do.
     /// - Throws: as ``run()``.
     package func step() throws -> Bool {
-        if isMember, signals.isStopping || mustRejoin || mismatch != nil, let consumers {
-            isMember = false
+        if membership.isLeaving || signals.isStopping, let consumers {
             leave(consumers)
         }
-        if let mismatch { throw mismatch }
+        if case .unfit(let problem) = membership { throw problem }
         guard !signals.isStopping else {
             publisher.close(timeout: .zero)
             database.close()
             consumers = nil
             return false
         }
-        if !isMember {
-            try join()
-            isMember = true
-        }
+        if case .outside = membership { try join() }
         health.turned()
         if let consumers { try turn(consumers) }
         return true
@@ -146,7 +110,6 @@ package final class ServiceLoop<Service: CommandService> {
     }
 
     private func join() throws {
-        mustRejoin = false
         cluster = watch.cluster ?? cluster
         let consumers =
             self.consumers
@@ -155,6 +118,7 @@ package final class ServiceLoop<Service: CommandService> {
                 make: { [self, seams] in try seams.makeConsumer($0, self) }, wait: seams.waitForRecords, now: clock.now)
         self.consumers = consumers
         try consumers.join()
+        membership = .member
     }
 
     private var sources: [Consumers.Source] {
@@ -175,7 +139,13 @@ package final class ServiceLoop<Service: CommandService> {
         }
         if !consumers.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
         forget(Array(partitions.all.keys))
-        if mustRejoin { sleep(milliseconds: 100...1000) }
+        switch membership {
+        case .outside, .unfit: break
+        case .member: membership = .outside
+        case .leaving:
+            sleep(milliseconds: 100...1000)
+            membership = .outside
+        }
     }
 
     private func poll(_ consumers: Consumers) -> [KafkaRecord] {
@@ -189,7 +159,7 @@ package final class ServiceLoop<Service: CommandService> {
         } catch {
             logger.error("a consumer failed for good; joining again", metadata: ["error": "\(error)"])
             health.group("\(error)")
-            mustRejoin = true
+            membership.leave()
             return []
         }
     }
@@ -224,7 +194,7 @@ package final class ServiceLoop<Service: CommandService> {
         while true {
             health.turned()
             let mine = records.filter(partitions.mayDecide)
-            guard !mine.isEmpty, !signals.isStopping, !mustRejoin else { return }
+            guard !mine.isEmpty, !signals.isStopping, !membership.isLeaving else { return }
             do {
                 try commit(mine, mine.map(read))
                 return
@@ -282,8 +252,7 @@ package final class ServiceLoop<Service: CommandService> {
             return entries
         }
         partitions.removed(published)
-        databasePause.reset()
-        isDecidingFailing = false
+        store.committed()
         health.database(nil)
         partitions.decided(updates)
         publish(entries, updates)
@@ -292,9 +261,9 @@ package final class ServiceLoop<Service: CommandService> {
 
     func batchDecider(at now: Timestamp) -> BatchDecider<Service> {
         BatchDecider(
-            service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: secrets, cluster: cluster,
-            incarnations: partitions.incarnations, number: deciderNumber, retention: configuration.journalRetention,
-            pastTimes: configuration.pastTimes)
+            service: service, reader: reader, writer: writer.at(now), vault: vault, secrets: store.secrets,
+            cluster: cluster, incarnations: partitions.incarnations, number: store.decider,
+            retention: configuration.journalRetention, pastTimes: configuration.pastTimes)
     }
 
     private func publish(_ entries: [Entry], _ updates: [ProgressUpdate]) {
@@ -332,7 +301,7 @@ package final class ServiceLoop<Service: CommandService> {
     /// Runs storage work until it is done.
     /// - Returns: `nil` when this replica was fenced or stopped instead.
     func persist<Value>(_ work: () throws -> Value) -> Value? {
-        while !signals.isStopping, !mustRejoin {
+        while !signals.isStopping, !membership.isLeaving {
             health.turned()
             do {
                 return try work()
@@ -355,12 +324,11 @@ package final class ServiceLoop<Service: CommandService> {
     /// meanwhile. A database that answers and does not write is as good as none. Being thrown out of the group for it is
     /// harmless: the epoch says so. Whether a commit happened is told by the claim that follows a new connection.
     func waitForDatabase(_ error: StorageError) {
-        isDecidingFailing = true
         metrics.waited()
         logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
         health.database(error.description)
         health.turned()
-        clock.sleep(databasePause.nextSpread(using: &clock.random))
+        clock.sleep(store.failed(using: &clock.random))
     }
 }
 

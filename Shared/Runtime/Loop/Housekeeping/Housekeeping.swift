@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Messaging
+
+/// What is done now and then, between batches: each with its time, and what it remembers from one time to the next.
+struct Housekeeping {
+    /// What is cheap, and nearly always comes to nothing.
+    var round: Ticker
+    /// The groups are told how far this replica has come.
+    var commit: Ticker
+    /// The apps file is looked at.
+    var reload: Ticker
+    /// The store is looked at, and what is old in it.
+    var store: Ticker
+    var sweeper = Sweeper()
+    var lateDryRuns = LateDryRuns()
+    /// `nil` where replicas share the store, and so the topics.
+    var soleReader: SoleReader?
+
+    init(_ configuration: ServiceConfiguration, now: ContinuousClock.Instant) {
+        round = Ticker(every: .seconds(1), from: now)
+        commit = Ticker(every: .seconds(30), from: now)
+        reload = Ticker(every: .seconds(2), from: now)
+        store = Ticker(every: .seconds(5), from: now)
+        if !configuration.database.isShared {
+            soleReader = SoleReader(sessionTimeout: configuration.kafka.sessionTimeout)
+        }
+    }
+}

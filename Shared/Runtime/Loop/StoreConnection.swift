@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+
+/// What the loop has from its store, and how the store behaves.
+struct StoreConnection {
+    /// The database connection that everything owned was claimed on.
+    var claimedConnection = 0
+    /// With the salt of the store that the partitions were claimed in.
+    var secrets: DerivedSecrets
+    /// The number of the apps file and the version by which is decided, see ``Deciders``; 0 while it is to be looked up.
+    var decider: Int64 = 0
+    /// Whether the last batch could not be decided for the database's sake. That it answers something else says nothing then.
+    private(set) var isDecidingFailing = false
+    /// How long to wait when the database fails again although it answered.
+    private var pause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
+
+    init(secrets: DerivedSecrets) { self.secrets = secrets }
+
+    /// A batch is decided: the next pause is the shortest again.
+    mutating func committed() {
+        pause.reset()
+        isDecidingFailing = false
+    }
+
+    /// Nothing is to be decided.
+    mutating func isIdle() { isDecidingFailing = false }
+
+    /// - Returns: how long to wait, longer each time.
+    mutating func failed(using random: inout any RandomNumberGenerator) -> Duration {
+        isDecidingFailing = true
+        return pause.nextSpread(using: &random)
+    }
+}
