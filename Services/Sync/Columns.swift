@@ -133,6 +133,7 @@ extension Erasure: SQLKeyedRecord {
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
+        try columns.json("persons", &persons)
     }
 }
 

@@ -162,9 +162,12 @@ struct Draft: IdentityIndex {
 
     // MARK: Identities
 
-    mutating func add(_ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason) {
+    /// - Parameter since: when it became the profile's; now, unless it is said.
+    mutating func add(
+        _ identity: Identity, to mpid: MPID, _ reason: IdentitiesChanged.Reason, at since: Int64? = nil
+    ) {
         guard var profile = profile(mpid) else { return }
-        profile.add(identity, at: moment)
+        profile.add(identity, at: since ?? moment)
         put(profile)
         let key = key(identity)
         var entry = entry(key) ?? IdentityEntry(key: key)

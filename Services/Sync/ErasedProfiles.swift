@@ -16,6 +16,8 @@ struct ErasedProfiles {
     var others: Set<MPID> = []
     /// Those of the link service who go with them. Whoever was linked later stays (S115).
     var users: [UserID] = []
+    /// Marked with them by links that were read late, and theirs no longer: their marks go (S95).
+    var spared: [Profile] = []
 }
 
 extension SyncDecider {
@@ -31,7 +33,7 @@ extension SyncDecider {
             throw Self.namesNobody(identity.type)
         }
         let draft = Draft(state, context, .erase)
-        let meant = Resolver(settings: settings, index: draft).meant(by: command.named)
+        let meant = Resolver(settings: settings, index: draft).meant(by: command.named).filter { !isLater($0) }
         let others = Set(command.named.flatMap(draft.holders)).subtracting(meant.map(\.mpid))
         let holders = IdentityHolders(count: meant.count, heldByOthers: others.count)
         guard !meant.isEmpty else { throw Rejection(.notFoundError).carrying(holders) }
@@ -52,19 +54,30 @@ extension SyncDecider {
         profile.mark.flatMap { $0.linkedAt <= moment ? $0.userID : nil }
     }
 
+    /// Whether the profile has been nothing but that of somebody who was linked after the erasure was asked for.
+    private func isLater(_ profile: Profile) -> Bool {
+        guard let mark = profile.mark, mark.linkedAt > moment else { return false }
+        return isNamed(profile, after: moment)
+    }
+
+    /// Whether the profile got the customer id of its mark later than that: whoever it was before, it was not the mark's user.
+    func isNamed(_ profile: Profile, after end: Int64) -> Bool {
+        guard let mark = profile.mark else { return false }
+        return profile.namedAt(Identity(.customerID, IdentityValue(mark.externalID.text)), settings)
+            .map { $0 > end } == true
+    }
+
     private var moment: Int64 { context.moment.milliseconds }
 
     /// The profiles of a person that the link service erased: those marked with the user, and those with the person's
     /// customer id. The external id was free from the erasure on: a profile that got it later is another person's, and one that
     /// had it before is not, though the next person's link was read first and marked it (S95).
     func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
-        let marked = state.profiles.values.filter {
-            $0.key.app == app && command.userId != nil && $0.mark?.userID == command.userId
-        }
         let users = command.userId.map { [$0] } ?? []
         let end = command.erasedAt?.milliseconds ?? moment
+        let (marked, spared) = marked(with: users, upTo: end)
         guard let externalID = command.externalId else {
-            return ErasedProfiles(moment: end, profiles: marked, users: users)
+            return ErasedProfiles(moment: end, profiles: marked, users: users, spared: spared)
         }
         let customerID = Identity(.customerID, IdentityValue(externalID.text))
         let draft = Draft(state, context, .forget)
@@ -77,7 +90,15 @@ extension SyncDecider {
         let profiles = marked + left.filter { !mpids.contains($0.mpid) }
         return ErasedProfiles(
             moment: end, profiles: profiles, identities: [customerID],
-            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)), users: users)
+            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)), users: users, spared: spared)
+    }
+
+    /// The profiles that links marked with these users. Somebody who came later may have one: that link was read late (S95).
+    func marked(with users: [UserID], upTo end: Int64) -> (gone: [Profile], spared: [Profile]) {
+        let marked = state.profiles.values.filter { profile in
+            profile.key.app == app && profile.mark.map { users.contains($0.userID) } == true
+        }
+        return (marked.filter { !isNamed($0, after: end) }, marked.filter { isNamed($0, after: end) })
     }
 
     // MARK: Aliases

@@ -12,14 +12,24 @@ public struct Erasure: Sendable, Hashable {
     public var certificate: ErasureCertificate
     /// The ids of the commands that were forwarded and are not answered.
     public var waiting: [CommandID]
+    /// Whom the link service was asked to forget and has not, by the id of the command: whoever erases the profile again
+    /// asks for them again, for the profile no longer tells who they are (S55).
+    var persons: [String: ForgetPerson]
     /// One of the others could not do its part.
     public var hasFailed = false
 
-    public init(command: CommandKey, certificate: ErasureCertificate, waiting: [CommandID]) {
+    public init(
+        command: CommandKey, certificate: ErasureCertificate, waiting: [CommandID],
+        persons: [String: ForgetPerson] = [:]
+    ) {
         self.command = command
         self.certificate = certificate
         self.waiting = waiting
+        self.persons = persons
     }
+
+    /// Whether it ended without the link service's part.
+    var isStuck: Bool { waiting.isEmpty }
 }
 
 /// A user of the link service.
@@ -50,14 +60,27 @@ extension SyncDecider {
     func erase(_ command: EraseProfile) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
         let named = try named(command)
-        if let certificate = certificate(ofErased: named), certificate.completedAt != nil {
-            return Decision(.succeeded(certificate))
+        if let certificate = certificate(ofErased: named) {
+            if certificate.completedAt != nil { return Decision(.succeeded(certificate)) }
+            return try eraseAgain(named)
         }
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return try begin(
             named, .erase, persons: named.profiles.flatMap { self.persons($0, of: named, persons) },
             users: persons == .none ? [] : named.users)
+    }
+
+    /// Whoever has not been forgotten elsewhere is asked for again, by whichever command it was (S55).
+    private func eraseAgain(_ named: ErasedProfiles) throws(Rejection) -> Decision {
+        let before = state.erasures.values.filter { erasure in
+            erasure.command.app == app
+                && named.profiles.contains { erasure.certificate.subject.mpids.contains($0.mpid) }
+        }.sorted { $0.command < $1.command }
+        let persons = before.flatMap { $0.persons.sorted { $0.key < $1.key }.map(\.value) }
+        var decision = try begin(named, .erase, persons: persons, users: [])
+        decision.changes += before.filter(\.isStuck).map { .erasureDone($0.command) }
+        return decision
     }
 
     /// The link service asks for it, so it needs not be asked to do its part (S95).
@@ -84,7 +107,9 @@ extension SyncDecider {
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
     /// ends both (S69).
     private var stillWaiting: Decision? {
-        state.erasures[context.command].map { Decision(.pending(nil), changes: [.erasure($0)]) }
+        state.erasures[context.command].flatMap { erasure in
+            erasure.isStuck ? nil : Decision(.pending(nil), changes: [.erasure(erasure)])
+        }
     }
 
     /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
@@ -124,7 +149,9 @@ extension SyncDecider {
             of: named, cause, wiped.counts, others: named.others.subtracting(wiped.mpids).count,
             .init(userIds: users, mpids: wiped.mpids))
         let erasure = Erasure(
-            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id))
+            command: context.command, certificate: certificate, waiting: decision.forwards.map(\.id),
+            persons: Dictionary(
+                zip(decision.forwards.dropFirst().map(\.id.text), persons), uniquingKeysWith: { first, _ in first }))
         decision.changes.append(.erasure(erasure))
         decision.changes += kept(certificate)
         return decision
@@ -156,6 +183,10 @@ extension SyncDecider {
         }
         for profile in gone { draft.tell(ProfileErased(mpid: profile.mpid, cause: cause)) }
         let devices = leaveDevices(of: mpids, &draft)
+        for var profile in named.spared.compactMap({ draft.profile($0.mpid) }) {
+            profile.mark = nil
+            draft.put(profile)
+        }
         try moveLaterLinks(from: gone, but: named.users, &draft)
         var decision = draft.decision(.noted)
         decision.changes += aliases.map { .aliasDone($0.key) }
@@ -238,7 +269,12 @@ extension SyncDecider {
             })
         else { return Decision(.noted) }
         erasure.waiting.removeAll { $0 == answer.forwardID }
-        if let part = answer.part { erasure.certificate.add(part) } else { erasure.hasFailed = true }
+        if let part = answer.part {
+            erasure.certificate.add(part)
+            erasure.persons[answer.forwardID.text] = nil
+        } else {
+            erasure.hasFailed = true
+        }
         var decision = try eraseLeft(of: answer.part?.subject.userIds ?? [], &erasure)
         guard erasure.waiting.isEmpty else {
             decision.changes += [.erasure(erasure)] + kept(erasure.certificate)
@@ -249,7 +285,8 @@ extension SyncDecider {
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
             : .succeeded(erasure.certificate)
-        decision.changes += [.erasureDone(erasure.command)] + kept(erasure.certificate)
+        decision.changes += [erasure.persons.isEmpty ? .erasureDone(erasure.command) : .erasure(erasure)]
+        decision.changes += kept(erasure.certificate)
         decision.settlements = [Settlement(erasure.command, outcome)]
         return decision
     }
@@ -257,24 +294,21 @@ extension SyncDecider {
     /// Whom the link service found by a customer id is erased here too: no link of theirs marks anybody any more (S58), and what
     /// one that was read in the meantime has marked goes (S116).
     private func eraseLeft(of users: [UserID], _ erasure: inout Erasure) throws(Rejection) -> Decision {
-        let left = state.profiles.values.filter { profile in
-            profile.key.app == app && profile.mark.map { users.contains($0.userID) } == true
-        }
-        var decision = Decision(.noted)
-        if !left.isEmpty {
-            let moment = erasure.certificate.erasedAt.milliseconds
-            let wiped = try wipe(ErasedProfiles(moment: moment, profiles: left, users: users), .erase)
-            decision = wiped.decision
-            decision.forwards = [
-                Forward(id: context.forwardID(0), command: ForgetSessions(mpids: wiped.mpids))
-            ]
-            erasure.waiting += decision.forwards.map(\.id)
-            var part = erasure.certificate
-            (part.subject, part.done) = (.init(mpids: wiped.mpids), .init(sync: wiped.counts))
-            (part.heldByOthers, part.remains) = (0, [])
-            erasure.certificate.add(part)
-        }
-        decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
+        let moment = erasure.certificate.erasedAt.milliseconds
+        let (left, spared) = marked(with: users, upTo: moment)
+        let forgotten = users.map { SyncState.Change.forgotten(LinkedUser(app: app, id: $0)) }
+        if left.isEmpty, spared.isEmpty { return Decision(.noted, changes: forgotten) }
+        let wiped = try wipe(
+            ErasedProfiles(moment: moment, profiles: left, users: users, spared: spared), .erase)
+        var decision = wiped.decision
+        decision.changes += forgotten
+        guard !left.isEmpty else { return decision }
+        decision.forwards = [Forward(id: context.forwardID(0), command: ForgetSessions(mpids: wiped.mpids))]
+        erasure.waiting += decision.forwards.map(\.id)
+        var part = erasure.certificate
+        (part.subject, part.done) = (.init(mpids: wiped.mpids), .init(sync: wiped.counts))
+        (part.heldByOthers, part.remains) = (0, [])
+        erasure.certificate.add(part)
         return decision
     }
 }

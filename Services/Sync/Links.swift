@@ -40,7 +40,7 @@ extension Draft {
             marked = oldest
         } else {
             let mpid = create(for: mark, context).mpid
-            attach([identity], to: mpid)
+            add(identity, to: mpid, .attached, at: mark.linkedAt)
             guard let created = profile(mpid) else { throw Rejection(.internalError) }
             marked = created
         }

@@ -70,6 +70,11 @@ public struct SyncService: CommandService {
                 row.certificate.subject.mpids.map { Profile.Key(app: row.key.app, id: $0) }
             })
         state.load(try store.certificates(together.subtracting(state.certificates.keys)))
+        // What is not complete may be asked for again (S55).
+        let open = state.certificates.values.filter { $0.certificate.completedAt == nil }
+        state.load(
+            try store.erasures(
+                begunBy: Set(open.map { Scoped(app: $0.key.app, id: $0.certificate.requestId) })))
         state.load(erased: try store.erased(among: wanted.users))
         var profiles = wanted.profiles
         for alias in state.aliases.values {
@@ -140,6 +145,11 @@ public struct SyncService: CommandService {
                 }
             }
         }
+        // The MPID of its own that the link would give may be an erased profile's by now.
+        let own = state.profiles.values.compactMap { profile in
+            profile.mark.map { Profile.Key(app: profile.app, id: $0.ownMPID) }
+        }
+        state.load(try store.profiles(Set(own).subtracting(state.profiles.keys)))
         let missing = Set(keys.filter { state.identities[$0] == nil })
         state.load(try store.identities(missing), of: missing)
         let holders = missing.flatMap { key in

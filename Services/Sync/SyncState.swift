@@ -237,6 +237,9 @@ public struct SyncStore {
                 "ALTER TABLE aliases ADD COLUMN is_vouched BIGINT NOT NULL DEFAULT 1",
                 "CREATE TABLE move_floors (app TEXT NOT NULL PRIMARY KEY, move BIGINT NOT NULL)",
             ]),
+        Migration(
+            number: 111, name: "whom the link service has yet to forget",
+            statements: ["ALTER TABLE erasures ADD COLUMN persons TEXT NOT NULL DEFAULT '{}'"]),
     ]
 
     let transaction: any SQLTransaction
@@ -291,6 +294,11 @@ public struct SyncStore {
 
     func erasures(_ commands: Set<CommandKey>) throws -> [Erasure] {
         try Erasure.table.find(commands, in: transaction)
+    }
+
+    /// By the commands that began them, which two sources may have given one id.
+    func erasures(begunBy requests: Set<Scoped<CommandID>>) throws -> [Erasure] {
+        try Erasure.table.find("app = $1 AND command_id = $2", requests, in: transaction)
     }
 
     func erasures(waitingFor forwards: Set<Scoped<CommandID>>) throws -> [Erasure] {

@@ -257,6 +257,11 @@ extension SyncSettings {
                 "\(place): fromLinks needs customerid as a login identity, or nobody finds the profiles that links make"
             )
         }
+        if settings.fromLinks, !settings.uniqueIdentities.contains(.customerID) {  // S117
+            throw AppsFile.Problem(
+                "\(place): fromLinks needs customerid in uniqueIdentities, or a profile could be that of two linked users"
+            )
+        }
         if settings.strategy == .bestMatch, !settings.loginIdentities.isEmpty {
             throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")
         }

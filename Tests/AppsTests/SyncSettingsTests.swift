@@ -64,11 +64,12 @@ import Testing
         ("{strategy: userIdThenEmail, joinByLowerRank: true}", ["joinByLowerRank"]),
         ("{strategy: bestMatch, fromLinks: true}", ["fromLinks", "customerid"]),
         ("{strategy: link, loginIdentities: [email], fromLinks: true}", ["fromLinks", "customerid"]),
+        ("{strategy: link, uniqueIdentities: [email], fromLinks: true}", ["fromLinks", "uniqueIdentities"]),
         ("{strategy: link, caseInsensitiveIdentities: [customerid]}", ["case-sensitive"]),
         ("{limits: {values: 1}}", ["limits", "values", "valuesPerType"]),
         ("{limits: {valuesPerType: 0}}", ["valuesPerType", "1 to 100000"]),
         ("{throttle: {deviceBurst: -1}}", ["deviceBurst", "0 to 1000000"]), ("{limits: many}", ["sync.limits"]),
-        // S79, S80.
+        // S79, S80, S117.
     ]) func everyMistakeIsOneClearLine(_ section: String, _ names: [String]) throws {
         let problem = try #require(throws: AppsFile.Problem.self) { try read(section) }
         for name in names + ["sync"] { #expect(problem.description.contains(name), "\(problem)") }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import Supervision
 import Testing
 import WireJSON
-
-import Supervision
 
 /// What people see of records that others wrote.
 @Suite struct RecordLineTests {

@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 import WireJSON
 
@@ -224,6 +225,72 @@ import WireJSON
             #expect(world.run(.erase(EraseProfile(mpid: new))) == .pending)
             #expect(persons(world).map(\.userId) == ["user-2"])
         }
+    }
+
+    /// S115: asked for again, late too, it means nobody who came since; by the MPID it means whoever has it.
+    @Test func anErasureThatIsRepeatedLateMeansNobodyWhoCameSince() throws {
+        let world = world()
+        let old = try #require(world.login(["customerid": "anna"])?.mpid)
+        let moment = world.now
+        world.run(link("user-2", "anna", at: moment + 1))
+        func late(_ command: EraseProfile) -> Answer {
+            world.lateness = world.now + 1000 - moment
+            defer { world.lateness = 0 }
+            return world.run(.erase(command))
+        }
+        let named = EraseProfile(identities: ["customerid": "anna"])
+        #expect(late(named) == .pending)
+        #expect(late(named) == .rejected(.notFoundError) && gone(world) == [old])
+        #expect(holders(world) == #"{"count":0,"heldByOthers":1}"#)
+        let new = try #require(world.login(["customerid": "anna"])?.mpid)
+        #expect(late(EraseProfile(mpid: new)) == .pending)
+        #expect(gone(world) == [old, new] && persons(world).allSatisfy { $0.userId == nil })
+    }
+
+    /// The same with a store, where an erased profile may have the MPID that the link would give.
+    @Test(arguments: SQLEngine.allCases) func aLaterUserIsErasedLateAgainAndAgain(_ engine: SQLEngine) throws {
+        let store = try SyncTestStore(engine)
+        let world = world()
+        func run(_ command: SyncCommand) throws -> SyncDecider.Decision {
+            world.count += 1
+            return try store.run([RandomCommands.Step(command: command, context: world.context)])[0]
+        }
+        func marked() throws -> [MPID] {
+            try store.database.transaction { transaction in
+                try transaction.query("SELECT mpid FROM profiles WHERE user_id = 'user-1'")
+                    .map { try #require(MPID($0.integer(0))) }
+            }
+        }
+        _ = try run(link("user-1", "anna", at: world.now + 1))
+        world.lateness = 1000
+        var seen: Set<MPID> = []
+        for _ in 0..<4 {
+            let mpids = try marked()
+            #expect(mpids.count == 1 && seen.isDisjoint(with: mpids))
+            seen.formUnion(mpids)
+            #expect(Answer(try run(.erase(EraseProfile(mpid: mpids[0]))).outcome) == .pending)
+        }
+    }
+
+    /// S95, S116: a link of whom the erasure means was read late, and has marked the profile of whoever logged in since.
+    @Test(arguments: [true, false]) func aLateLinkEndsNobodyWhoLoggedInSince(_ isAsked: Bool) throws {
+        let world = world(.conversion, .enforce)
+        let linkedAt = world.now
+        let old = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(.erase(EraseProfile(mpid: old)))
+        let (forwards, erasedAt) = (try #require(world.last).forwards, Timestamp(milliseconds: world.now))
+        let new = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: linkedAt))
+        #expect(world.profile(new)?.mark?.userID == "user-1")
+        if isAsked {
+            world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "anna", erasedAt: erasedAt)))
+        } else {
+            world.run(
+                .answered(
+                    ForwardAnswer(forwardID: forwards[1].id, isPending: false, part: .part(users: ["user-1"]))))
+        }
+        #expect(gone(world) == [old] && world.profile(new)?.mark == nil)
+        #expect(world.login(["customerid": "anna"])?.mpid == new)
     }
 
     /// S115: since when the person is linked counts, not when an install of theirs was; and the last link counts, in whatever

@@ -116,9 +116,38 @@ import WireJSON
         let gone = Gone(users: ["user-1"], mpids: [mpid], done: done, others: 0, isComplete: isDone)
         #expect(Answer(settled.outcome) == (isDone ? .certificate(gone) : .rejected(.serverError)))
         #expect(world.run(query) == .certificate(gone), "kept")
-        #expect(world.state.erasures.isEmpty && answer(ids[0], false, .part()).isEmpty)
-        // What is over is not asked for again; what failed is.
+        #expect(world.state.erasures.isEmpty == isDone && answer(ids[0], false, .part()).isEmpty)
+        // What is over is not asked for again; what failed is, of the same person (S55).
         #expect(world.run(.erase(EraseProfile(mpid: mpid))) == (isDone ? .certificate(gone) : .pending))
+        #expect(isDone || forwards(world).contains(asked.forwards.map { AnyHashable($0.command) }[1]))
+        for forward in world.last?.forwards ?? [] {
+            _ = answer(forward.id, false, forward.command is ForgetPerson ? links : .part())
+        }
+        #expect(world.state.erasures.isEmpty)
+        guard case .certificate(let whole) = world.run(query) else { return #expect(Bool(false)) }
+        #expect(whole.isComplete && whole.done.link == links.done.link)
+    }
+
+    /// S55, S97: an erasure that comes again while the first one waits is not over before the others have done their part.
+    @Test func whoAsksAgainWaitsForTheOthersToo() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna"))
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
+        let first = try #require(world.last).forwards
+        #expect(world.run(.erase(EraseProfile(mpid: mpid))) == .pending)
+        let second = try #require(world.last).forwards
+        #expect(second.map { AnyHashable($0.command) } == first.map { AnyHashable($0.command) })
+        func answer(_ forward: Forward) -> Bool {
+            world.run(.answered(ForwardAnswer(forwardID: forward.id, isPending: false, part: .part())))
+            guard case .certificate(let gone) = world.run(.getErasure(GetProfileErasure(mpid: mpid))) else {
+                return false
+            }
+            return gone.isComplete
+        }
+        #expect([second[0], first[0], second[1]].map(answer) == [false, false, true])
+        _ = answer(first[1])
+        #expect(world.state.erasures.isEmpty)
     }
 
     /// A value that others share is theirs, and stays.

@@ -170,6 +170,8 @@ extension NaiveSyncModel {
         if owners.isEmpty {
             people.append(Person(mpid: newMPID, first: now, last: now))
             give(id, to: newMPID, .attached)
+            // The customer of a link is one since the link.
+            if let since { change(newMPID) { $0.named[customer.text] = since } }
         }
         change(owners.first?.mpid ?? newMPID) {
             if $0.customer == customer, let old = $0.linked, let since, old >= since { return }

@@ -11,9 +11,13 @@ extension NaiveSyncModel {
     /// An erasure that waits for the others.
     struct Erasing: Hashable {
         var gone: Gone
+        /// As of when somebody is gone.
+        var end: Int64
         /// Who has not answered, by the ids of the commands that were sent to them.
         var open: Set<CommandID>
         var hasFailed = false
+        /// Which persons the link service still has, by the command that asks for them.
+        var persons: [CommandID: AnyHashable] = [:]
     }
 
     /// The final answer to a command that waited.
@@ -26,14 +30,15 @@ extension NaiveSyncModel {
     mutating func erase(
         _ command: EraseProfile, newMPID: MPID, _ context: DecisionContext
     ) throws(Refusal) -> Gone? {
-        if erasing[context.command] != nil { return nil }
+        if erasing[context.command]?.open.isEmpty == false { return nil }
         let isForAll = command.everyHolder == true
         if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
         let ids = IdentityType.allCases.compactMap { type in
             command.identities[type.rawValue].map { Identity(type, IdentityValue($0)) }
         }
         if ids.contains(where: { isNobodys($0.value.text) }) { throw Refusal(reason: .validationError) }
-        let found = command.mpid == nil ? meant(ids) : [person(command.mpid)].compactMap { $0 }
+        // Whoever came since the erasure was asked for is not who it was asked for.
+        let found = command.mpid == nil ? meant(ids).filter { !isHeir($0) } : [person(command.mpid)].compactMap { $0 }
         if found.isEmpty { throw Refusal(reason: .notFoundError) }
         if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
         if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
@@ -41,10 +46,30 @@ extension NaiveSyncModel {
         // Whom a link named later than the erasure was asked for is another person.
         let meant = found.filter { ($0.linked ?? 0) <= given }.compactMap(\.user)
         askOthers(found, which, meant)
+        if let mpid = command.mpid, certificates[mpid] != nil {
+            // A ghost says nothing of persons: those that are still to go are asked for.
+            let open = erasing.filter { $0.value.gone.mpids.contains(mpid) }.sorted { $0.key < $1.key }
+            for (key, one) in open {
+                deeds.asked += one.persons.sorted { $0.key < $1.key }.map(\.value)
+                if one.open.isEmpty { erasing[key] = nil }
+            }
+        }
         let users = which == .none ? [] : meant
-        erase(found, named: ids, users: users, meant: meant, isWhole: true, newMPID: newMPID, context)
+        erase(found, named: ids, users: users, meant: meant, isWhole: true, end: given, newMPID: newMPID, context)
         gone.formUnion(users)
         return nil
+    }
+
+    /// Linked since, and not known as the customer before.
+    private func isHeir(_ person: Person) -> Bool {
+        guard let linked = person.linked, linked > given else { return false }
+        return isNamed(person, after: given)
+    }
+
+    /// Whether the person was somebody else, or nobody, at that time: the customer's name came later.
+    private func isNamed(_ person: Person, after end: Int64) -> Bool {
+        guard let customer = person.customer else { return false }
+        return person.named[customer.text].map { $0 > end } == true
     }
 
     /// S90: whom all identities find that find anybody; and where there is no such person, whoever is found by one.
@@ -71,7 +96,7 @@ extension NaiveSyncModel {
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
         let end = command.erasedAt?.milliseconds ?? given
         let found = people.filter { person in
-            if let user = person.user, user == command.userId { return true }
+            if let user = person.user, user == command.userId { return !isNamed(person, after: end) }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             // Since before it was free; who is marked as another customer is nobody's heir.
             let isOld = person.ids.contains { id in
@@ -82,9 +107,17 @@ extension NaiveSyncModel {
         let users = command.userId.map { [$0] } ?? []
         askOthers(found, .none, users)
         erase(
-            found, named: customer.map { [$0] } ?? [], users: users, meant: users, isWhole: false, newMPID: newMPID,
-            context)
+            found, named: customer.map { [$0] } ?? [], users: users, meant: users, isWhole: false, end: end,
+            newMPID: newMPID, context)
         gone.formUnion(users)
+        forgetMarks(users)
+    }
+
+    /// Whose user is gone, and who was not that user, is nobody's user.
+    private mutating func forgetMarks(_ users: [UserID]) {
+        for person in people where person.user.map(users.contains) == true {
+            change(person.mpid) { ($0.user, $0.customer, $0.linked, $0.own) = (nil, nil, nil, nil) }
+        }
     }
 
     /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
@@ -102,8 +135,8 @@ extension NaiveSyncModel {
     }
 
     private mutating func erase(
-        _ found: [Person], named ids: [Identity], users: [UserID], meant: [UserID], isWhole: Bool, newMPID: MPID,
-        _ context: DecisionContext
+        _ found: [Person], named ids: [Identity], users: [UserID], meant: [UserID], isWhole: Bool, end: Int64,
+        newMPID: MPID, _ context: DecisionContext
     ) {
         let goers = (found + companions(of: found, meant)).map(\.mpid)
         let others = people.filter { person in
@@ -116,12 +149,16 @@ extension NaiveSyncModel {
             users: Set(users), mpids: mpids, done: .init(sync: done, verification: .init()), others: others.count)
         if isWhole { gone.done.answerForAll() }
         // What an erasure that failed had done before counts.
+        var end = end
         if found.count == 1, found[0].isErased, let old = certificates[found[0].mpid] {
+            end = ends[found[0].mpid] ?? end
             gone = old.joined(gone)
             if isWhole { gone.done.answerForAll() }
         }
-        erasing[context.command] = Erasing(gone: gone, open: Set(ids))
-        for mpid in gone.mpids { certificates[mpid] = gone }
+        erasing[context.command] = Erasing(
+            gone: gone, end: end, open: Set(ids),
+            persons: Dictionary(uniqueKeysWithValues: zip(ids, deeds.asked).dropFirst()))
+        for mpid in gone.mpids { (certificates[mpid], ends[mpid]) = (gone, end) }
     }
 
     /// - Returns: who is gone, companions included, and what was theirs.
@@ -211,9 +248,13 @@ extension NaiveSyncModel {
         erasing.open.remove(answer.forwardID)
         if let part = answer.part {
             erasing.gone = erasing.gone.joined(Gone(part))
+            erasing.persons[answer.forwardID] = nil
             // S116: who is named, and was linked in the meantime, goes too.
             let users = part.subject.userIds
-            let left = people.filter { person in person.user.map(users.contains) == true }
+            let end = erasing.end
+            let left = people.filter { person in
+                person.user.map(users.contains) == true && !isNamed(person, after: end)
+            }
             if !left.isEmpty {
                 let (mpids, done) = wipe(left, users, newMPID: newMPID, context)
                 erasing.gone = erasing.gone.joined(Gone(mpids: mpids, done: .init(sync: done), others: 0))
@@ -221,13 +262,14 @@ extension NaiveSyncModel {
                 deeds.asked = [AnyHashable(ForgetSessions(mpids: mpids))]
             }
             gone.formUnion(users)
+            forgetMarks(users)
         } else {
             erasing.hasFailed = true
         }
         let isOver = erasing.open.isEmpty
         erasing.gone.isComplete = isOver && !erasing.hasFailed
-        for mpid in erasing.gone.mpids { certificates[mpid] = erasing.gone }
-        self.erasing[command] = isOver ? nil : erasing
+        for mpid in erasing.gone.mpids { (certificates[mpid], ends[mpid]) = (erasing.gone, erasing.end) }
+        self.erasing[command] = isOver && erasing.persons.isEmpty ? nil : erasing
         guard isOver else { return }
         deeds.settled = [
             Settled(command: command, answer: erasing.hasFailed ? .rejected(.serverError) : .certificate(erasing.gone))

@@ -73,6 +73,8 @@ struct NaiveSyncModel {
     var common: Set<Identity> = []
     /// Erasures that wait for the others, by the command that began them.
     var erasing: [CommandKey: Erasing] = [:]
+    /// As of when whoever is erased is gone.
+    var ends: [MPID: Int64] = [:]
     /// What is kept of each erased profile.
     var certificates: [MPID: Gone] = [:]
     /// Users of the link service that were erased.

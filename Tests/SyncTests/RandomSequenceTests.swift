@@ -213,8 +213,11 @@ import Testing
             (
                 erasure.command,
                 NaiveSyncModel.Erasing(
-                    gone: Gone(erasure.certificate), open: Set(erasure.waiting),
-                    hasFailed: erasure.hasFailed)
+                    gone: Gone(erasure.certificate), end: erasure.certificate.erasedAt.milliseconds,
+                    open: Set(erasure.waiting),
+                    hasFailed: erasure.hasFailed,
+                    persons: Dictionary(
+                        uniqueKeysWithValues: erasure.persons.map { (CommandID($0.key), AnyHashable($0.value)) }))
             )
         }
         try #require(Dictionary(uniqueKeysWithValues: erasures) == model.erasing, trace)
