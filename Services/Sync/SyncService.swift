@@ -58,42 +58,9 @@ public struct SyncService: CommandService {
         state.load(try store.floors(Set(unused.map(\.app)).union(wanted.erasing.keys)))
         let identities = wanted.identities.union(remembered(commands, state))
         state.load(try store.identities(identities), of: identities)
-        state.load(try store.erasures(wanted.erasures))
-        state.load(try store.erasures(waitingFor: wanted.answers))
-        let ended = state.erasures.values.flatMap { erasure in
-            erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
-        }
-        state.load(try store.certificates(wanted.certificates.union(ended)))
-        // Whoever went with an erased profile has the same certificate, which is written again for all of them (S97).
-        let together = Set(
-            state.certificates.values.flatMap { row in
-                row.certificate.subject.mpids.map { Profile.Key(app: row.key.app, id: $0) }
-            })
-        state.load(try store.certificates(together.subtracting(state.certificates.keys)))
-        // What is not complete may be asked for again (S55).
-        let open = state.certificates.values.filter { $0.certificate.completedAt == nil }
-        state.load(
-            try store.erasures(
-                begunBy: Set(open.map { Scoped(app: $0.key.app, id: $0.certificate.requestId) })))
+        try loadErasures(wanted, &state, store)
         state.load(erased: try store.erased(among: wanted.users))
-        var profiles = wanted.profiles
-        for alias in state.aliases.values {
-            profiles.insert(.init(app: alias.key.app, id: alias.source))
-        }
-        for entry in state.identities.values {
-            for holder in entry.holders { profiles.insert(.init(app: entry.key.app, id: holder)) }
-        }
-        for device in state.devices.values {
-            for mpid in [device.current, device.anonymous] {
-                if let mpid { profiles.insert(.init(app: device.key.app, id: mpid)) }
-            }
-        }
-        for case (.getUsers(let command), let context) in commands {
-            for user in state.device(context.app.id, command.deviceId).users {
-                profiles.insert(.init(app: context.app.id, id: user.mpid))
-            }
-        }
-        state.load(try store.profiles(profiles))
+        state.load(try store.profiles(reached(from: commands, wanted, state)))
         state.load(try store.profiles(of: wanted.erasedUsers))
         if wanted.hasErasure {
             state.load(try store.profiles(aliasSources(state)))
@@ -111,7 +78,59 @@ public struct SyncService: CommandService {
             }
             state.load(try store.profiles(Set(seen).subtracting(state.profiles.keys)))
         }
-        // An MPID is taken only when a command comes again that the inbox has forgotten.
+        try loadTaken(commands, &state, store)
+        return state
+    }
+
+    /// Erasures that a command may end or repeat, and what their certificates say.
+    private func loadErasures(_ wanted: Wanted, _ state: inout SyncState, _ store: SyncStore) throws {
+        state.load(try store.erasures(wanted.erasures))
+        state.load(try store.erasures(waitingFor: wanted.answers))
+        let ended = state.erasures.values.flatMap { erasure in
+            erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
+        }
+        state.load(try store.certificates(wanted.certificates.union(ended)))
+        // Whoever went with an erased profile has the same certificate, which is written again for all of them (S97).
+        let together = Set(
+            state.certificates.values.flatMap { row in
+                row.certificate.subject.mpids.map { Profile.Key(app: row.key.app, id: $0) }
+            })
+        state.load(try store.certificates(together.subtracting(state.certificates.keys)))
+        // What is not complete may be asked for again (S55).
+        let open = state.certificates.values.filter { $0.certificate.completedAt == nil }
+        state.load(
+            try store.erasures(
+                begunBy: Set(open.map { Scoped(app: $0.key.app, id: $0.certificate.requestId) })))
+    }
+
+    /// The profiles that the commands name, and those that what is loaded leads to.
+    private func reached(
+        from commands: [(SyncCommand, DecisionContext)], _ wanted: Wanted, _ state: SyncState
+    ) -> Set<Profile.Key> {
+        var profiles = wanted.profiles
+        for alias in state.aliases.values {
+            profiles.insert(.init(app: alias.key.app, id: alias.source))
+        }
+        for entry in state.identities.values {
+            for holder in entry.holders { profiles.insert(.init(app: entry.key.app, id: holder)) }
+        }
+        for device in state.devices.values {
+            for mpid in [device.current, device.anonymous] {
+                if let mpid { profiles.insert(.init(app: device.key.app, id: mpid)) }
+            }
+        }
+        for case (.getUsers(let command), let context) in commands {
+            for user in state.device(context.app.id, command.deviceId).users {
+                profiles.insert(.init(app: context.app.id, id: user.mpid))
+            }
+        }
+        return profiles
+    }
+
+    /// An MPID is taken only when a command comes again that the inbox has forgotten.
+    private func loadTaken(
+        _ commands: [(SyncCommand, DecisionContext)], _ state: inout SyncState, _ store: SyncStore
+    ) throws {
         for (command, context) in commands where command.mayCreateProfile {
             var counter = 0
             while state.profile(context.app.id, state.newMPID(context, counter)) != nil {
@@ -119,7 +138,6 @@ public struct SyncService: CommandService {
                 state.load(try store.profiles([.init(app: context.app.id, id: context.newMPID(counter))]))
             }
         }
-        return state
     }
 
     /// What devices are known by whose identities a service need not name (S88).

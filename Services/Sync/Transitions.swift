@@ -28,12 +28,8 @@ extension SyncDecider {
         try draft.throttle(identities)
         let before = device.current.flatMap { draft.profile($0) }
 
-        var choice =
-            (given.isEmpty ? keep(isLogout, device, draft) : nil) ?? choose(isLogout, identities, device, draft)
-        // S74.
-        if let match = choice.mpid.flatMap({ draft.profile($0) }), !mayTakeOver(match, naming: identities, on: device) {
-            choice = Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
-        }
+        let kept = given.isEmpty ? keep(isLogout, device, draft) : nil
+        let choice = vouched(kept ?? choose(isLogout, identities, device, draft), identities, device, draft)
         draft.touch(choice.losers)
         draft.touch(identities)
         let mpid = choice.mpid ?? draft.create(context, choice.rule).mpid
@@ -68,6 +64,16 @@ extension SyncDecider {
                     matchedIdentities: choice.mpid == nil ? [:] : profile.matched(counting, settings),
                     previousMismatch: request.previousMPID.map { $0 != before?.mpid }, context: request.context,
                     rule: rule)))
+    }
+
+    /// A new profile instead of one that the device may not take over (S74).
+    private func vouched(
+        _ choice: Choice, _ identities: [Identity], _ device: DeviceRecord, _ draft: Draft
+    ) -> Choice {
+        guard let match = choice.mpid.flatMap({ draft.profile($0) }),
+            !mayTakeOver(match, naming: identities, on: device)
+        else { return choice }
+        return Choice(rule: .createdBesideUnvouched, losers: choice.losers + [match])
     }
 
     /// S13.

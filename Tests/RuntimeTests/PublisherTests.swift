@@ -370,7 +370,7 @@ import Testing
     @Test func onlySoManyTopicsOfOutsidersAreInUseAtOnce() throws {
         let notes = Notes()
         let publisher = try publisher(notes)
-        let limit = Publisher.maxOutsidersTopics
+        let limit = OutsidersTopics.most
         for number in 0..<(2 * limit) {
             let reply = messages(0..<1, topic: "identity.replies.y-\(number)", role: .reply, isOutside: true)
             publisher.publish(reply, in: Self.lane, through: Int64(number))
@@ -391,18 +391,20 @@ import Testing
     @Test func aProducerThatKnowsManyTopicsIsReplaced() throws {
         let notes = Notes()
         let publisher = try publisher(notes)
-        let limit = Publisher.maxKnownOutsidersTopics
+        let limit = OutsidersTopics.mostKnown
         for number in 0...limit {
             publisher.publish(
                 messages(0..<1, topic: "identity.replies.y-\(number % 50)", role: .reply, isOutside: true)
                     + messages(number..<(number + 1)),
                 in: Self.lane, through: Int64(number))
             // As if each had been another one.
-            publisher.knownOutsidersTopics.insert("\(number)")
+            let isNew = publisher.outsiders.admit("\(number)")
+            publisher.outsiders.release("\(number)")
+            #expect(isNew)
             _ = publisher.poll(timeout: .zero)
         }
-        _ = settle(publisher, until: { publisher.pending == 0 && publisher.knownOutsidersTopics.count < limit })
-        #expect(publisher.pending == 0 && publisher.knownOutsidersTopics.count < limit)
+        _ = settle(publisher, until: { publisher.pending == 0 && !publisher.outsiders.areTooMany })
+        #expect(publisher.pending == 0 && !publisher.outsiders.areTooMany)
         #expect(notes.producers.load(ordering: .relaxed) == 2)
         #expect(texts(try broker.read(Self.events, limit + 1)) == (0...limit).map(String.init))
     }

@@ -10,6 +10,7 @@
 - Settings: every environment variable that the code reads has one row of a table, with its default and range. Variables,
   reasons, metrics and commands of `identitybus` that pages name are the code's, and the code's stand on a page.
 - Every service has its page, and the command line knows it.
+- Functions, files and types are small (check_limits.py).
 - Modules import only from floors below their own (CONTRIBUTING.md), and packages are used where dependencies.md says.
 
 Every rule of a service is cited by its code and by a test, every fact of a vendor by anything.
@@ -26,6 +27,7 @@ from urllib.parse import unquote
 
 sys.dont_write_bytecode = True
 
+import check_limits
 import check_names
 from pages import CODE, DOCS, ROOT, TESTS, fault, faults, files, is_test, page_lines, read, words
 
@@ -282,6 +284,7 @@ def main() -> int:
     found = imports()
     check_floors(found)
     check_packages(found)
+    check_limits.check_limits()
     print("\n".join(dict.fromkeys(faults)), end="\n" if faults else "")
     return 1 if faults else 0
 

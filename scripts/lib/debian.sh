@@ -2,7 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Sourced by the scripts: looks for what they need and installs what is missing and can be had as a Debian package.
-# Never asks a question and reads no standard input.
+# Never asks a question and reads no standard input. With --help a script says what stands at its beginning, and ends.
+
+case ${1:-} in
+    -h | --help)
+        sed -n '/^#!/d; /^# SPDX/d; /^#/!q; s/^# \{0,1\}//p' "$(dirname "${BASH_SOURCE[0]}")/../${0##*/}"
+        exit
+        ;;
+esac
 
 # What a build needs beside Swift.
 BUILD_PACKAGES=(librdkafka-dev libsqlite3-dev libpq-dev libzstd-dev pkg-config zlib1g-dev)

@@ -89,21 +89,23 @@ extension Publisher {
         if let failed = producer {
             logger.warning(
                 "the producer failed, making a new one",
-                metadata: ["error": "\(failure.map { "\($0)" } ?? "unknown")", "pause": "\(restarts.pause)"])
+                metadata: [
+                    "error": "\(failure.error.map { "\($0)" } ?? "unknown")", "pause": "\(failure.pauses.pause)",
+                ])
             failed.close(timeout: .zero)
             single?.close(timeout: .zero)
             producer = nil
             single = nil
-            restartAt = now + restarts.next()
+            failure.restartAt = now + failure.pauses.next()
         }
-        if let restartAt, now < restartAt { return }
+        if let restartAt = failure.restartAt, now < restartAt { return }
         do {
             producer = try hooks.makeProducer(.ordered)
-            failure = nil
-            knownOutsidersTopics = Set(outsidersTopics.keys)
+            failure.error = nil
+            outsiders.producerIsNew()
         } catch {
             logger.error("no new producer", metadata: ["error": "\(error)"])
-            restartAt = now + restarts.next()
+            failure.restartAt = now + failure.pauses.next()
             return
         }
         sendAgain()

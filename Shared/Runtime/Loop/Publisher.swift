@@ -4,65 +4,6 @@ import Contracts
 import Logging
 import Messaging
 
-/// The input whose decisions a message belongs to: one partition, in one incarnation of its log. Publishing makes
-/// progress lane by lane, so what is stuck in one holds up no other.
-struct Lane: Hashable, Sendable {
-    var partition: TopicPartition
-    var incarnation: Int64
-    /// Raised when the store went back behind what was handed over: what comes of that says nothing any more.
-    var generation = 0
-}
-
-/// How far publishing has come in one lane. A lane is a row of steps, each with the messages of one batch, and its
-/// progress is the last step that has nothing undelivered at or before it.
-struct LaneProgress {
-    final class Step {
-        let lane: Lane
-        /// The last offset that is concluded by this step.
-        let through: Int64
-        let since: ContinuousClock.Instant
-        var undelivered: Int
-        /// Of these, the ones that nobody may give up.
-        var undeliveredOurs: Int
-
-        init(lane: Lane, through: Int64, messages: [OutboxRecord], since: ContinuousClock.Instant) {
-            self.lane = lane
-            self.through = through
-            self.since = since
-            undelivered = messages.count
-            undeliveredOurs = messages.count { !$0.mayBeGivenUp }
-        }
-    }
-
-    private(set) var steps: [Step] = []
-    /// The last offset that was handed over, delivered or not.
-    private(set) var handedThrough: Int64
-    /// Messages handed over and not delivered.
-    var pending = 0
-
-    init(handedThrough: Int64) {
-        self.handedThrough = handedThrough
-    }
-
-    mutating func append(_ step: Step) {
-        steps.append(step)
-        handedThrough = max(handedThrough, step.through)
-        pending += step.undelivered
-    }
-
-    /// Takes the finished steps off the front.
-    /// - Returns: the offset through which everything is delivered, if it moved.
-    mutating func advance() -> Int64? {
-        let finished = steps.prefix { $0.undelivered == 0 }
-        guard let last = finished.last else { return nil }
-        steps.removeFirst(finished.count)
-        return last.through
-    }
-
-    /// Since when the oldest message waits that nobody may give up.
-    var waitingSince: ContinuousClock.Instant? { steps.first { $0.undeliveredOurs > 0 }?.since }
-}
-
 /// Publishes decided messages in order and tells for each ``Lane`` how far that has come. Confined to the loop's
 /// thread.
 ///
@@ -91,13 +32,6 @@ final class Publisher {
     /// Replies to outsiders' topics that may wait so; beyond, the oldest are given up at once. Otherwise anybody could
     /// fill a lane with replies to topics that do not exist.
     static let maxWaitingReplies = 1000
-    /// Topics of outsiders that replies are on their way to at once. A reply to one more is given up at once: the client asks
-    /// the brokers about each new topic, and what it knows of all of them delays what goes to any.
-    static let maxOutsidersTopics = 64
-    /// Topics of outsiders that one producer gets to know: it forgets none, so a new one takes its place then.
-    static let maxKnownOutsidersTopics = 1000
-    /// Messages that may wait in all lanes together before deciding pauses.
-    private static let maxPending = 60_000
     /// Messages that wait for longer than this are worth telling.
     private static let patience = Duration.seconds(10)
 
@@ -114,6 +48,14 @@ final class Publisher {
             self.message = message
             self.step = step
         }
+    }
+
+    /// What the producer failed with, and when it is made anew.
+    struct Failure {
+        /// `nil` while it works.
+        var error: KafkaError?
+        var restartAt: ContinuousClock.Instant?
+        var pauses = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
     }
 
     /// A topic that refuses: what waits for it, in order. The first one is tried now and then.
@@ -146,8 +88,7 @@ final class Publisher {
     let logger: Logger
     var producer: (any RecordProducer)?
     var single: (any RecordProducer)?
-    private var lanes: [Lane: LaneProgress] = [:]
-    private var moved: Set<Lane> = []
+    private var lanes = Lanes()
     var items: [Int: Item] = [:]
     private var nextToken = 1
     /// What the producer had no room for, in order. While there is any, everything new waits behind it.
@@ -157,13 +98,8 @@ final class Publisher {
     var nextGivingUp: ContinuousClock.Instant?
     /// The topic that accepted last after it had refused.
     var accepted: (topic: String, at: ContinuousClock.Instant)?
-    var failure: KafkaError?
-    var restartAt: ContinuousClock.Instant?
-    var restarts = Backoff(from: Publisher.firstPause, upTo: .seconds(30))
-    /// Replies on their way to each topic that an outsider named.
-    var outsidersTopics: [String: Int] = [:]
-    /// Topics of outsiders that the producer knows.
-    var knownOutsidersTopics: Set<String> = []
+    var failure = Failure()
+    var outsiders = OutsidersTopics()
 
     static let firstPause = Duration.milliseconds(100)
     static let longestRefusalPause = Duration.seconds(2)
@@ -185,8 +121,7 @@ final class Publisher {
     /// - Parameter through: the last offset that is concluded by it.
     func publish(_ messages: [OutboxRecord], in lane: Lane, through: Int64) {
         let step = LaneProgress.Step(lane: lane, through: through, messages: messages, since: hooks.now())
-        lanes[lane, default: LaneProgress(handedThrough: through)].append(step)
-        if messages.isEmpty { moved.insert(lane) }
+        lanes.append(step)
         for message in messages { add(message, step) }
     }
 
@@ -198,26 +133,20 @@ final class Publisher {
     /// The last offset of the lane that was handed over and is not known to be delivered, or `publishedThrough`, whichever
     /// is later: a partition that comes back to this process is not published again behind its own back.
     func handed(_ lane: Lane, publishedThrough: Int64) -> Int64 {
-        guard let progress = lanes[lane] else { return publishedThrough }
-        if progress.steps.isEmpty, progress.handedThrough < publishedThrough { lanes[lane] = nil }
-        return max(publishedThrough, progress.handedThrough)
+        lanes.handed(lane, publishedThrough: publishedThrough)
     }
 
     /// Nobody asks for the lane's progress any more. What is on its way is still delivered.
-    func forget(_ lane: Lane) {
-        if lanes[lane]?.steps.isEmpty == true { lanes[lane] = nil }
-    }
+    func forget(_ lane: Lane) { lanes.forget(lane) }
 
     /// Whether something of the lane is not delivered yet.
-    func isDelivering(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) > 0 }
+    func isDelivering(_ lane: Lane) -> Bool { lanes.pending(lane) > 0 }
 
     /// Whether a lane has so much to deliver that nothing should be added.
-    func isFull(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) >= laneLimit }
+    func isFull(_ lane: Lane) -> Bool { lanes.pending(lane) >= lanes.limit }
 
     /// Whether a lane that was full has room again.
-    func hasRoom(_ lane: Lane) -> Bool { (lanes[lane]?.pending ?? 0) <= laneLimit / 2 }
-
-    private var laneLimit: Int { max(500, min(5000, Self.maxPending / max(1, lanes.count))) }
+    func hasRoom(_ lane: Lane) -> Bool { lanes.pending(lane) <= lanes.limit / 2 }
 
     private func add(_ message: OutboxRecord, _ step: LaneProgress.Step?) {
         let item = Item(token: nextToken, since: hooks.now(), message: message, step: step)
@@ -225,7 +154,7 @@ final class Publisher {
         items[item.token] = item
         if step == nil { unbound += 1 }
         guard message.mayBeGivenUp else { return send(item) }
-        guard admit(message.topic) else { return giveUp(item, Self.tooManyTopics) }
+        guard outsiders.admit(message.topic) else { return giveUp(item, Self.tooManyTopics) }
         send(item)
     }
 
@@ -240,28 +169,26 @@ final class Publisher {
             hooks.pause(timeout)
         }
         if let single { for report in single.poll(timeout: .zero) { delivered(report) } }
-        if failure == nil, let error = producer?.fatalError ?? single?.fatalError { failure = error }
-        if failure != nil { restart() }
+        failure.error = failure.error ?? producer?.fatalError ?? single?.fatalError
+        if failure.error != nil { restart() }
         if isRenewing { renew() }
         if producer != nil, !isRenewing {
             sendUnsent()
             if !refusals.isEmpty { tryRefused() }
         }
-        return progress()
+        return lanes.advance()
     }
 
     /// What keeps messages that are ours from their topics; `nil` when nothing does.
     var problem: String? {
         let now = hooks.now()
-        if let failure, producer == nil { return "the producer failed and is made anew: \(failure)" }
+        if let error = failure.error, producer == nil { return "the producer failed and is made anew: \(error)" }
         let refused = refusals.filter { $0.value.items.contains { !$0.message.mayBeGivenUp } }
         if let (topic, refusal) = refused.min(by: { $0.key < $1.key }) {
             let seconds = (now - refusal.since).components.seconds
             return "topic \(topic) has refused messages for \(seconds) s: \(refusal.error)"
         }
-        guard let oldest = lanes.values.compactMap(\.waitingSince).min(), now - oldest > Self.patience else {
-            return nil
-        }
+        guard let oldest = lanes.waitingSince, now - oldest > Self.patience else { return nil }
         return "\(pending) messages wait for delivery, the oldest for \((now - oldest).components.seconds) s"
     }
 
@@ -272,34 +199,22 @@ final class Publisher {
         single = nil
     }
 
-    private func progress() -> [Lane: Int64] {
-        var through: [Lane: Int64] = [:]
-        for lane in moved {
-            if let offset = lanes[lane]?.advance() { through[lane] = offset }
-        }
-        moved = []
-        return through
-    }
-
     private func delivered(_ report: DeliveryReport) {
         guard let item = items[report.token] else { return }
         if let error = report.error { return failed(item, error) }
-        restarts.reset()
+        failure.pauses.reset()
         delivered(item)
         if !refusals.isEmpty { accepts(item) }
     }
 
     private func delivered(_ item: Item) {
         items[item.token] = nil
-        if item.message.mayBeGivenUp { release(item.message.topic) }
+        if item.message.mayBeGivenUp { outsiders.release(item.message.topic) }
         guard let step = item.step else {
             unbound -= 1
             return
         }
-        step.undelivered -= 1
-        if !item.message.mayBeGivenUp { step.undeliveredOurs -= 1 }
-        lanes[step.lane]?.pending -= 1
-        if step.undelivered == 0 { moved.insert(step.lane) }
+        lanes.delivered(step, isOurs: !item.message.mayBeGivenUp)
     }
 
     // MARK: Sending
@@ -309,7 +224,7 @@ final class Publisher {
             return refusal.insert(item)
         }
         // Without a producer it is sent when there is one.
-        guard producer != nil, failure == nil else { return }
+        guard producer != nil, failure.error == nil else { return }
         if unsent.isEmpty, !isRenewing { hand(item) } else { unsent.append(item) }
     }
 
@@ -348,7 +263,7 @@ final class Publisher {
         switch error.disposition {
         case .retry where !wasSent: unsent.append(item)
         // librdkafka tries without end; a message that it gives back is one that it cannot keep in order any more.
-        case .retry, .failed, .fatal: failure = failure ?? error
+        case .retry, .failed, .fatal: failure.error = failure.error ?? error
         case .refused: refuse(item, error)
         case .unacceptable: replace(item, error, wasSent: wasSent)
         }
@@ -371,7 +286,7 @@ final class Publisher {
     func put(_ substitute: OutboxRecord, inPlaceOf item: Item) {
         if item.message.mayBeGivenUp, !substitute.mayBeGivenUp {
             item.step?.undeliveredOurs += 1
-            release(item.message.topic)
+            outsiders.release(item.message.topic)
         }
         item.message = substitute
         item.isAlone = false
