@@ -26,7 +26,7 @@
 #define smaller(a, b) (((a) < (b)) -> (a) : (b))
 #define lane(r, i) (2 * (r) + (i))
 
-/* What became of a log (ServiceLoop.Displacement). */
+/* What became of a log (Partition.Displacement). */
 #define VANISHED 1
 #define OUT_OF_RANGE 2
 #define REPLACED 3
