@@ -44,7 +44,8 @@ struct UpCommand: ParsableCommand {
         // Also those that a killed `up` left behind: who finds them must not talk to what is gone.
         removeAddresses()
         defer {
-            children.forEach { $0.stop() }
+            // The gateway first: what it waits for is still answered.
+            children.reversed().forEach { $0.stop() }
             removeAddresses()
         }
         try write("\(address)\n", to: deployment.bootstrapFile)

@@ -11,6 +11,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from identitybus_testkit.broker import LINK_TOPICS
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.http import Client
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import INTERNAL_KEY, gateway_keys, leaks
 from identitybus_testkit.service import Service
@@ -508,6 +510,31 @@ def test_operations_up_keeps_its_secrets_to_itself(up: Up) -> None:
     assert not [name for name in names if b"INTERNAL_KEY" in name or b"DATABASE_URL" in name], names
     assert up.stop() == 0
     assert not (up.data / "bootstrap").exists()
+
+
+@pytest.mark.slow
+def test_operations_up_stops_the_gateway_first(up: Up) -> None:
+    """What it lets in is answered: the services are still there."""
+    up.start().wait_ready()
+    client = Client((up.data / "gateway").read_text().strip())
+
+    def create() -> list[int]:
+        """Until nobody is let in any more."""
+        statuses: list[int] = []
+        body = {"device": {"kind": "phone", "platform": "ios"}, "appSecret": apps.APP_SECRET, "linking": "none"}
+        while True:
+            try:
+                answer = client.post("/sdk/v1/users", {"installId": fresh("install"), **body}, "demo-sdk")
+            except ConnectionError:
+                return statuses
+            statuses.append(answer.status)
+
+    with ThreadPoolExecutor(8) as pool:
+        creations = [pool.submit(create) for _ in range(8)]
+        time.sleep(1)
+        assert up.stop() == 0
+    answers = [creation.result() for creation in creations]
+    assert all(answers) and {status for statuses in answers for status in statuses} == {200}, answers
 
 
 def test_operations_up_says_why_a_service_does_not_start(up: Up) -> None:
