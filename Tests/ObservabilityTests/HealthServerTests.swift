@@ -3,8 +3,11 @@
 import Dispatch
 import Foundation
 import Glibc
+import HummingbirdCore
 import Logging
 import Metrics
+import NIOCore
+import NIOPosix
 import ServiceLifecycle
 import Synchronization
 import TestKit
@@ -352,5 +355,43 @@ import Testing
         task.cancel()
         _ = await task.result
         #expect(HTTPProbe.connect(port: port) == nil)
+    }
+
+    /// It is closed, and NIO does not end the process.
+    @Test func aConnectionThatComesWhileTheServerEndsIsClosed() async throws {
+        let channels = ClientChannel(
+            http: HTTP1Channel(responder: { _, _, _ in }), connections: Connections(server: "test", limit: 10),
+            timeout: .seconds(60), words: { _ in ("", []) })
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let server = try await ServerBootstrap(group: group).childChannelInitializer { channel in
+            // As Hummingbird does when it accepts no more.
+            channels.setup(channel: channel, logger: .quiet).map { _ in }
+        }.bind(host: "127.0.0.1", port: 0).get()
+        #expect(await answer("", port: server.localAddress?.port ?? 0) == "")
+        try await group.shutdownGracefully()
+    }
+
+    /// Whenever they come.
+    @Test func cancellationEndsTheServerBesideConnections() async throws {
+        for _ in 0..<20 {
+            let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+            let server = HealthServer(
+                port: 0, health: { HealthReport() }, metrics: { "" }, logger: .quiet,
+                onBound: { continuation.yield($0) })
+            let task = Task { try await server.run() }
+            let port = try #require(await ports.first { _ in true })
+            let clients = DispatchGroup()
+            for _ in 0..<4 {
+                DispatchQueue.global().async(group: clients) {
+                    while let socket = HTTPProbe.connect(port: port) { close(socket) }
+                }
+            }
+            usleep(2000)
+            task.cancel()
+            _ = await task.result
+            await withCheckedContinuation { done in
+                clients.notify(queue: .global()) { done.resume() }
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ import NIOHTTPTypesHTTP1
 
 /// The connections of a server: HTTP/1.1 as Hummingbird speaks it, and ``ClientConnection`` in front of that.
 package struct ClientChannel: HTTPChannelHandler {
-    package typealias Value = HTTP1Channel.Value
+    package typealias Value = Accepted
     /// The body of an answer, and its `Content-Type`.
     package typealias Words = @Sendable (UnreadableRequest) -> (type: String, body: [UInt8])
 
@@ -23,10 +23,10 @@ package struct ClientChannel: HTTPChannelHandler {
 
     private static let acceptedAtOnce: UInt = 64
 
-    private let http: HTTP1Channel
-    private let connections: Connections
-    private let timeout: Duration
-    private let words: Words
+    let http: HTTP1Channel
+    let connections: Connections
+    let timeout: Duration
+    let words: Words
 
     /// - Parameters:
     ///   - timeout: how long a client may take to send a request's head, or its body, to read an answer, or stay connected
@@ -65,7 +65,7 @@ package struct ClientChannel: HTTPChannelHandler {
                     connections, timeout: TimeAmount(timeout), wire: wire, turns: try LoopTurns.of(channel.eventLoop),
                     words: words),
                 position: .before(try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)))
-            return value
+            return Accepted(value)
         }
     }
 
@@ -76,7 +76,26 @@ package struct ClientChannel: HTTPChannelHandler {
         try? await channel.setOption(.maxMessagesPerRead, value: acceptedAtOnce).get()
     }
 
-    package func handle(value: Value, logger: Logger) async { await http.handle(value: value, logger: logger) }
+    package func handle(value: Value, logger: Logger) async { await http.handle(value: value.http, logger: logger) }
+
+    /// A connection that the server has accepted. One that comes while the server ends is handled by nobody: then it is
+    /// closed.
+    package final class Accepted: ServerChildChannelValue {
+        fileprivate let http: HTTP1Channel.Value
+
+        package var channel: any Channel { http.channel }
+
+        fileprivate init(_ http: HTTP1Channel.Value) {
+            self.http = http
+            // NIO ends the process where this goes before the connection does, and nobody has handled it.
+            http.channel.closeFuture.whenComplete { _ in withExtendedLifetime(http) {} }
+        }
+
+        deinit {
+            let channel = channel
+            channel.eventLoop.execute { channel.close(promise: nil) }
+        }
+    }
 }
 
 /// Tells the client of a request that says `Expect: 100-continue` to send the body.
