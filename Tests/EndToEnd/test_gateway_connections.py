@@ -719,6 +719,58 @@ def test_an_address_has_its_part_of_the_connections(gateway_deployment: GatewayD
         assert gateway.stop() == 0
 
 
+def test_those_whose_bodies_drip_keep_nobody_out(gateway_deployment: GatewayDeployment, service: StandIn) -> None:
+    """Twice as many as there may be, of sixteen addresses of which each has its part; and each is another one before its
+    first second is over."""
+    count, lasting = 160, 0.8
+    gateway = gateway_deployment.gateway(GATEWAY_MAX_CONNECTIONS="80", GATEWAY_TRUSTED_PROXIES="none")
+    gateway.start().wait_ready()
+    assert isinstance(gateway, Gateway)
+    client = gateway.client
+    hogs: list[socket.socket] = []
+    stop = threading.Event()
+
+    def half() -> socket.socket:
+        source = (f"127.0.1.{1 + len(hogs) % 16}", 0)
+        connection = socket.create_connection((client.host, client.port), 20, source_address=source)
+        connection.sendall(head(100) + b"{")
+        return connection
+
+    def hog() -> None:
+        started = time.monotonic()
+        while not stop.wait(0.005):
+            while len(hogs) < (time.monotonic() - started) / lasting * count:
+                if len(hogs) >= count:
+                    hogs[-count].close()
+                hogs.append(half())
+
+    hogging = threading.Thread(target=hog)
+
+    def other() -> list[int]:
+        with socket.create_connection((client.host, client.port), 20, source_address=("127.0.0.2", 0)) as connection:
+            try:
+                connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: l\r\n\r\n")
+                return answers_of(connection.recv(65536))
+            except ConnectionError:
+                return []
+
+    try:
+        hogging.start()
+        until(lambda: len(hogs) >= count, 30, "all are there")
+        statuses = []
+        for _ in range(50):
+            statuses.append(other())
+            time.sleep(2 * lasting / 50)
+        # On a busy machine one may be the longest idle before it is looked at. Half of them were kept out.
+        assert statuses.count([404]) >= 45 and hogging.is_alive(), statuses
+    finally:
+        stop.set()
+        hogging.join()
+        for connection in hogs:
+            connection.close()
+        assert gateway.stop() == 0
+
+
 @pytest.mark.alone
 def test_another_client_waits_for_less_than_a_second_beside_4000_connections_of_one(
     gateway_deployment: GatewayDeployment, service: StandIn

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ClientConnectionTests {
     private static let silence = "/silence"
 
-    /// Answers what is asked, but for silence, and tells of it before.
+    /// Answers what is asked, but for silence, and tells of it before, and of each part of a body.
     private final class Answerer: ChannelInboundHandler {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart
@@ -26,7 +26,7 @@ import Testing
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             switch unwrapInboundIn(data) {
             case .head(let head): path = head.uri
-            case .body: break
+            case .body: asked("\(path) body")
             case .end:
                 asked(path)
                 guard path != ClientConnectionTests.silence else { return }
@@ -71,9 +71,13 @@ import Testing
 
     /// A connection that asks for these one behind the other.
     private static func ask(_ path: String, times: Int = 1, _ port: Int) -> Int32 {
+        say(String(repeating: "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n", count: times), port)
+    }
+
+    private static func say(_ text: String, _ port: Int) -> Int32 {
         let socket = HTTPProbe.connect(port: port) ?? -1
-        let bytes = Array(String(repeating: "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n", count: times).utf8)
-        _ = write(socket, bytes, bytes.count)
+        let bytes = Array(text.utf8)
+        _ = send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL))
         return socket
     }
 
@@ -130,5 +134,43 @@ import Testing
             sockets.withLock { if path == Self.silence { $0.append(Self.ask("/other", port)) } }
         }
         #expect(paths == [Self.silence, "/other"])
+    }
+
+    /// Though it has just come, and has had no answer yet.
+    @Test func whoseBodyDripsMakesRoom() async throws {
+        let sockets = Mutex<[Int32]>([])
+        defer { for socket in sockets.withLock({ $0 }) { close(socket) } }
+        let half = "POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"
+        let connections = Connections(server: "test", limit: 2)
+        let paths = try await order(when: { $0.contains("/other") }, connections) { port in
+            sockets.withLock { $0.append(Self.say(half, port)) }
+        } asked: { path, port in
+            guard path == "/half body" else { return }
+            sockets.withLock { $0.append($0.count < 2 ? Self.say(half, port) : Self.ask("/other", port)) }
+        }
+        #expect(paths == ["/half body", "/half body", "/other"])
+    }
+
+    /// What it has asked for goes with it.
+    @Test func whoHasGoneWaitsForNoTurn() async throws {
+        let sockets = Mutex<[Int32]>([])
+        defer { for socket in sockets.withLock({ $0 }) { close(socket) } }
+        let connections = Connections(server: "test", limit: 1)
+        let counts = Mutex<[Int]>([])
+        _ = try await order(when: { _ in counts.withLock { $0.count == 2 } }, connections) { port in
+            sockets.withLock { $0.append(Self.ask("/much", times: 40, port)) }
+        } asked: { _, _ in
+            guard counts.withLock(\.isEmpty), let loop = MultiThreadedEventLoopGroup.currentEventLoop else { return }
+            @Sendable func note() { counts.withLock { $0.append((try? LoopTurns.of(loop).count) ?? -1) } }
+            // Behind its answer, and before the loop looks again.
+            loop.execute {
+                loop.execute {
+                    note()
+                    _ = connections.enter(of: nil) {}
+                    loop.execute { note() }
+                }
+            }
+        }
+        #expect(counts.withLock { $0 } == [1, 0])
     }
 }

@@ -17,7 +17,8 @@ import Testing
     }
 
     /// Each number with how often the loop had looked when it was its turn, the last one being put off by the first.
-    private func turns(of count: Int) async throws -> [(number: Int, look: Int)] {
+    /// - Parameter gone: those that leave before.
+    private func turns(of count: Int, without gone: Range<Int> = 0..<0) async throws -> [(number: Int, look: Int)] {
         let looks = Looks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: looks)
         let loop = group.next()
@@ -28,10 +29,11 @@ import Testing
                 var all = [(number: -1, look: looks.count)]
                 func go(_ number: Int) {
                     all.append((number, looks.count))
-                    if number == 0 { turns.next { go(count) } }
-                    if all.count == count + 2 { done.succeed(all) }
+                    if number == gone.upperBound { _ = turns.next { go(count) } }
+                    if all.count == count - gone.count + 2 { done.succeed(all) }
                 }
-                for number in 0..<count { turns.next { go(number) } }
+                let places = (0..<count).map { number in turns.next { go(number) } }
+                for number in gone { turns.leave(places[number]) }
             } catch {
                 done.fail(error)
             }
@@ -52,6 +54,39 @@ import Testing
         #expect(all.map(\.number) == Array(-1...200))
         let atOnce = Dictionary(grouping: all, by: \.look).values.map(\.count)
         #expect(atOnce.allSatisfy { $0 <= LoopTurns.most } && atOnce.max() == LoopTurns.most, "\(atOnce)")
+    }
+
+    /// Those that are there go on as if they had been alone.
+    @Test func whoHasGoneTakesNobodysTurn() async throws {
+        let all = try await turns(of: 5000, without: 0..<4950)
+        #expect(all.map(\.number) == [-1] + (4950...5000))
+        #expect(Set(all.dropFirst().dropLast().map(\.look)).count == 1, "\(all)")
+    }
+
+    /// But after a look, and whatever requests wait.
+    @Test func whatCostsNothingGoesOnAtOnce() async throws {
+        let looks = Looks()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: looks)
+        let loop = group.next()
+        let done = loop.makePromise(of: [Int].self)
+        loop.execute {
+            do {
+                let turns = try LoopTurns.of(loop)
+                var all = [looks.count]
+                for _ in 0..<200 { _ = turns.next {} }
+                for _ in 0..<200 {
+                    turns.whenLooked {
+                        all.append(looks.count)
+                        if all.count == 201 { done.succeed(all) }
+                    }
+                }
+            } catch {
+                done.fail(error)
+            }
+        }
+        let all = try await done.futureResult.get()
+        try await group.shutdownGracefully()
+        #expect(all[0] < all[1] && Set(all.dropFirst()).count == 1, "\(all)")
     }
 
     @Test func aLoopHasOneOfThem() async throws {

@@ -49,7 +49,8 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private var held: CircularBuffer<Held> = []
-    private var isTurnAskedFor = false
+    /// The number with which it waits for its turn.
+    private var turn: Int?
     private var isReadAskedFor = false
 
     private var isReadingRequest = false
@@ -61,7 +62,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var unreadable: (why: UnreadableRequest, hasBody: Bool)?
     /// An answer is owed, and whether it has to say that the connection stays, which HTTP/1.0 asks for.
     private var owed: Bool?
-    /// What it is while its client says nothing. At first, nobody has looked yet whether it does.
+    /// What it is while its client has to say something. At first, nobody has looked yet whether it does.
     private var silence = Connections.Activity.unanswered
     private var isAnswered = false
     private var isStopping = false
@@ -87,13 +88,14 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
             channel.eventLoop.execute { channel.close(promise: nil) }
         }
         settle(context)
-        turns.next { [weak self] in
-            // Of what has been found in this turn, its own may come last.
-            context.eventLoop.assumeIsolated().execute { self?.isSilent(context, .new) }
+        let loop = context.eventLoop.assumeIsolated()
+        // Nothing that waits holds a connection that is closed by then.
+        let isSilent = { [weak self, weak context] (activity: Connections.Activity) in
+            if let context { self?.isSilent(context, activity) }
         }
-        arrival = context.eventLoop.assumeIsolated().scheduleTask(in: Self.arrivalTime) { [weak self] in
-            self?.isSilent(context, .idle)
-        }
+        // Of what has been found in this turn, its own may come last.
+        turns.whenLooked { loop.execute { isSilent(.new) } }
+        arrival = loop.scheduleTask(in: Self.arrivalTime) { isSilent(.idle) }
     }
 
     /// Its time to ask does not begin anew.
@@ -144,14 +146,13 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Goes on with what waits when it is this connection's turn.
     private func takeHeldInTurn(_ context: ChannelHandlerContext) {
-        guard !isTurnAskedFor, canTakeHeld(context) else { return }
-        isTurnAskedFor = true
-        turns.next { [weak self] in self?.takeHeld(context) }
+        guard turn == nil, canTakeHeld(context) else { return }
+        turn = turns.next { [weak self, weak context] in if let context { self?.takeHeld(context) } }
     }
 
     /// As far as the next request.
     private func takeHeld(_ context: ChannelHandlerContext) {
-        isTurnAskedFor = false
+        turn = nil
         guard place != nil, canTakeHeld(context) else { return }
         while let first = held.first, owed == nil || isReadingRequest {
             held.removeFirst()
@@ -310,7 +311,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private func activity(mustRead: Bool) -> Connections.Activity {
         if isOver || mustRead { return .idle }
         if !held.isEmpty { return .insistent }
-        if owed == nil || isReadingRequest && silence == .idle { return silence }
+        if owed == nil || isReadingRequest { return silence }
         return isAnswered ? .served : .unanswered
     }
 
@@ -318,6 +319,8 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         arrival?.cancel()
         timer?.cancel()
         timer = nil
+        if let turn { turns.leave(turn) }
+        turn = nil
         if let place { connections.leave(place) }
         place = nil
     }

@@ -20,7 +20,7 @@ package final class Connections: Sendable {
         case insistent
         /// It is answered, and has been before.
         case served
-        /// It has just come, and its client asks any moment.
+        /// It has just come, and its client asks any moment, or has begun to.
         case new
         /// It waits for its first answer, or nobody has looked yet at what it sent. It makes no room.
         case unanswered
@@ -38,35 +38,10 @@ package final class Connections: Sendable {
         }
     }
 
-    /// Connections in the order in which they began to do the same. Nothing is looked through: under a flood of connections
-    /// each new one asks for the first.
-    private struct Line {
-        private var places: [Int: Place] = [:]
-        /// Nobody stands before this number.
-        private var first = 0
-        private var next = 0
-
-        /// - Returns: the number in the line.
-        mutating func join(_ place: Place) -> Int {
-            if places.isEmpty { first = next }
-            places[next] = place
-            next += 1
-            return next - 1
-        }
-
-        mutating func leave(_ number: Int) { places[number] = nil }
-
-        /// Who does it for the longest. Each number is passed once.
-        mutating func longest() -> Place? {
-            if places.isEmpty { return nil }
-            while places[first] == nil { first += 1 }
-            return places[first]
-        }
-    }
-
-    /// Those that make room, a line for each activity.
+    /// Those that make room, a line for each activity: in the order in which they began to do the same. Under a flood of
+    /// connections each new one asks for the first.
     private struct Lines {
-        private var lines = Array(repeating: Line(), count: Activity.unanswered.rawValue)
+        private var lines = Array(repeating: Line<Place>(), count: Activity.unanswered.rawValue)
 
         mutating func join(_ place: Place, _ activity: Activity) -> Int { lines[activity.rawValue].join(place) }
 
@@ -74,7 +49,7 @@ package final class Connections: Sendable {
 
         mutating func first() -> Place? {
             for index in lines.indices {
-                if let place = lines[index].longest() { return place }
+                if let place = lines[index].longest()?.element { return place }
             }
             return nil
         }

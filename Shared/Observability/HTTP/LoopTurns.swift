@@ -16,15 +16,18 @@ final class LoopTurns: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// How many go on in one turn: the others' bytes are looked at again soon, however many wait here.
+    /// How many requests go on in one turn: the others' bytes are looked at again soon, however many wait here.
     static let most = 64
 
     private static let all = Mutex<[ObjectIdentifier: NIOLoopBound<LoopTurns>]>([:])
 
     private var context: ChannelHandlerContext?
-    private var waiting: CircularBuffer<() -> Void> = []
-    /// How many of them have waited since the byte was sent that is on its way; without one, 0.
-    private var due = 0
+    /// What costs next to nothing.
+    private var looks: [() -> Void] = []
+    /// What takes its time. Who has gone has left: otherwise it would stand before others, and hold what it had.
+    private var requests = Line<() -> Void>()
+    /// Which of them have waited since the byte was sent that is on its way, so many and up to this number; `nil` without one.
+    private var due: (looks: Int, requests: Int)?
 
     private init() {}
 
@@ -52,15 +55,27 @@ final class LoopTurns: ChannelInboundHandler {
 
     private static func forget(_ loop: any EventLoop) { all.withLock { $0[ObjectIdentifier(loop)] = nil } }
 
-    /// Puts something off. What comes first goes on first.
-    func next(_ work: @escaping () -> Void) {
-        waiting.append(work)
-        if due == 0 { ask() }
+    /// How many requests wait.
+    var count: Int { requests.count }
+
+    /// To be done when the loop has looked once, with all others of its kind.
+    func whenLooked(_ work: @escaping () -> Void) {
+        looks.append(work)
+        if due == nil { ask() }
     }
 
+    /// Puts a request off. What comes first goes on first, and ``most`` of them in a turn.
+    /// - Returns: the number with which it can leave before its turn.
+    func next(_ work: @escaping () -> Void) -> Int {
+        defer { if due == nil { ask() } }
+        return requests.join(work)
+    }
+
+    func leave(_ number: Int) { requests.leave(number) }
+
     private func ask() {
-        guard let context, !waiting.isEmpty else { return }
-        due = min(waiting.count, Self.most)
+        guard let context, !looks.isEmpty || requests.count > 0 else { return }
+        due = (looks.count, requests.next)
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0])), promise: nil)
     }
 
@@ -70,14 +85,22 @@ final class LoopTurns: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        for _ in 0..<due { waiting.removeFirst()() }
-        due = 0
+        guard let due else { return }
+        let looks = looks.prefix(due.looks)
+        self.looks.removeFirst(due.looks)
+        for look in looks { look() }
+        for _ in 0..<Self.most {
+            guard let (number, request) = requests.longest(), number < due.requests else { break }
+            requests.leave(number)
+            request()
+        }
+        self.due = nil
         ask()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         self.context = nil
-        waiting.removeAll()
+        (looks, requests) = ([], Line())
         Self.forget(context.eventLoop)
     }
 }
