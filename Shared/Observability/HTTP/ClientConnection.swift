@@ -32,14 +32,20 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private static let mostHeld = 256
 
     private let connections: Connections
-    private var timeout: TimeAmount
     private let wire: WireBytes
     private let turns: LoopTurns
     private let words: ClientChannel.Words
 
     private var place: Connections.Place?
-    private var timer: Scheduled<Void>?
-    private var arrival: Scheduled<Void>?
+    /// How long the client may take, and what ends that.
+    private struct Clock {
+        var timeout: TimeAmount
+        var timer: Scheduled<Void>?
+        /// It becomes like any other idle one then.
+        var arrival: Scheduled<Void>?
+    }
+
+    private var clock: Clock
 
     /// What waits for the answer before: requests, and the end of them.
     private enum Held {
@@ -53,13 +59,18 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var turn: Int?
     private var isReadAskedFor = false
 
-    private var isReadingRequest = false
-    /// A request that is the last one has been read.
-    private var isLast = false
-    /// The client waits for the word to send the body.
-    private var awaitsContinue = false
-    /// Why the last request cannot be read, and whether its answer has a body; until it is told.
-    private var unreadable: (why: UnreadableRequest, hasBody: Bool)?
+    /// The request that came last.
+    private struct Request {
+        var isReading = false
+        /// No other follows it.
+        var isLast = false
+        /// The client waits for the word to send the body.
+        var awaitsContinue = false
+        /// Why it cannot be read, and whether its answer has a body; until it is told.
+        var unreadable: (why: UnreadableRequest, hasBody: Bool)?
+    }
+
+    private var request = Request()
     /// An answer is owed, and whether it has to say that the connection stays, which HTTP/1.0 asks for.
     private var owed: Bool?
     /// What it is while its client has to say something. At first, nobody has looked yet whether it does.
@@ -75,7 +86,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         words: @escaping ClientChannel.Words
     ) {
         self.connections = connections
-        self.timeout = timeout
+        clock = Clock(timeout: timeout)
         self.wire = wire
         self.turns = turns
         self.words = words
@@ -95,7 +106,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
         // Of what has been found in this turn, its own may come last.
         turns.whenLooked { loop.execute { isSilent(.new) } }
-        arrival = loop.scheduleTask(in: Self.arrivalTime) { isSilent(.idle) }
+        clock.arrival = loop.scheduleTask(in: Self.arrivalTime) { isSilent(.idle) }
     }
 
     /// Its time to ask does not begin anew.
@@ -138,7 +149,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if !isReadAskedFor { context.read() }
     }
 
-    private var mustWait: Bool { !held.isEmpty || owed != nil && !isReadingRequest }
+    private var mustWait: Bool { !held.isEmpty || owed != nil && !request.isReading }
 
     private func canTakeHeld(_ context: ChannelHandlerContext) -> Bool {
         owed == nil && !held.isEmpty && context.channel.isWritable
@@ -154,7 +165,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private func takeHeld(_ context: ChannelHandlerContext) {
         turn = nil
         guard place != nil, canTakeHeld(context) else { return }
-        while let first = held.first, owed == nil || isReadingRequest {
+        while let first = held.first, owed == nil || request.isReading {
             held.removeFirst()
             switch first {
             case .part(let part): take(context, part)
@@ -172,25 +183,25 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func take(_ context: ChannelHandlerContext, _ part: HTTPServerRequestPart) {
         // What follows the last request is not read as one: it may be in another protocol.
-        if isLast, !isReadingRequest { return }
+        if request.isLast, !request.isReading { return }
         switch part {
         case .head(var head):
             if let why = Self.problem(of: head) { return refuse(context, why, hasBody: head.method != .HEAD) }
-            isReadingRequest = true
-            awaitsContinue = !head.expectations.isEmpty
+            request.isReading = true
+            request.awaitsContinue = !head.expectations.isEmpty
             if head.endsConnection {
-                isLast = true
+                request.isLast = true
                 // The one spelling that Hummingbird takes for it.
                 head.headers.replaceOrAdd(name: "Connection", value: "close")
             }
-            owed = head.version == .http1_0 && !isLast
+            owed = head.version == .http1_0 && !request.isLast
             settle(context)
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body:
-            awaitsContinue = false
+            request.awaitsContinue = false
             context.fireChannelRead(wrapInboundOut(part))
         case .end:
-            (isReadingRequest, awaitsContinue) = (false, false)
+            (request.isReading, request.awaitsContinue) = (false, false)
             settle(context)
             context.fireChannelRead(wrapInboundOut(part))
         }
@@ -203,16 +214,16 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Hummingbird answers a parser's error with 400 when it comes to it, in its order.
     private func refuse(_ context: ChannelHandlerContext, _ why: UnreadableRequest, hasBody: Bool) {
-        isLast = true
-        unreadable = (why, hasBody)
+        request.isLast = true
+        request.unreadable = (why, hasBody)
         context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
     }
 
     private func take(_ context: ChannelHandlerContext, _ error: any Error) {
-        if let error = error as? HTTPParserError, unreadable == nil {
-            isLast = true
-            isReadingRequest = false
-            unreadable = (error == .invalidMethod && wire.beginsWithAToken ? .method : .malformed, true)
+        if let error = error as? HTTPParserError, request.unreadable == nil {
+            request.isLast = true
+            request.isReading = false
+            request.unreadable = (error == .invalidMethod && wire.beginsWithAToken ? .method : .malformed, true)
         }
         context.fireErrorCaught(error)
     }
@@ -242,18 +253,19 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     ) {
         var head = original
         // Who was not told to send the body may yet send it, or not.
-        if isStopping || isLast || awaitsContinue {
+        if isStopping || request.isLast || request.awaitsContinue {
             head.headers.replaceOrAdd(name: "Connection", value: "close")
         } else if owed == true, !head.headers.contains(name: "Connection") {
             head.headers.add(name: "Connection", value: "keep-alive")
         }
-        if head.headers["Connection"].first == "close" { (isClosing, isLast) = (true, true) }
+        if head.headers["Connection"].first == "close" { (isClosing, request.isLast) = (true, true) }
         // Hummingbird's own 400 is the only one without a body.
-        guard let (why, hasBody) = unreadable, head.status == .badRequest, head.headers["Content-Length"] == ["0"]
+        guard let (why, hasBody) = request.unreadable, head.status == .badRequest,
+            head.headers["Content-Length"] == ["0"]
         else {
             return context.write(wrapOutboundOut(.head(head)), promise: promise)
         }
-        unreadable = nil
+        request.unreadable = nil
         let (type, body) = words(why)
         head.status = HTTPResponseStatus(statusCode: why.status)
         head.headers.replaceOrAdd(name: "Content-Type", value: type)
@@ -264,8 +276,8 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is BodyIsWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
-        if awaitsContinue {
-            awaitsContinue = false
+        if request.awaitsContinue {
+            request.awaitsContinue = false
             let head = HTTPResponseHead(version: .http1_1, status: .continue)
             context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
         }
@@ -286,8 +298,8 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
             return hold(context, .event(ChannelEvent.inputClosed))
         }
         if event is ChannelShouldQuiesceEvent {
-            (isStopping, isLast) = (true, true)
-            timeout = min(timeout, Self.farewell)
+            (isStopping, request.isLast) = (true, true)
+            clock.timeout = min(clock.timeout, Self.farewell)
             settle(context)
         }
         context.fireUserInboundEventTriggered(event)
@@ -295,15 +307,15 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// After everything that moves the connection on: whose turn it is begins anew.
     private func settle(_ context: ChannelHandlerContext) {
-        timer?.cancel()
-        timer = nil
+        clock.timer?.cancel()
+        clock.timer = nil
         guard let place else { return }
         let mustRead = !context.channel.isWritable
-        let isClientsTurn = isOver || mustRead || isReadingRequest || owed == nil
+        let isClientsTurn = isOver || mustRead || request.isReading || owed == nil
         connections.note(place, activity(mustRead: mustRead))
         guard isClientsTurn else { return }
         let channel = context.channel
-        timer = context.eventLoop.scheduleTask(in: isOver && !mustRead ? Self.linger : timeout) {
+        clock.timer = context.eventLoop.scheduleTask(in: isOver && !mustRead ? Self.linger : clock.timeout) {
             channel.close(promise: nil)
         }
     }
@@ -311,14 +323,14 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private func activity(mustRead: Bool) -> Connections.Activity {
         if isOver || mustRead { return .idle }
         if !held.isEmpty { return .insistent }
-        if owed == nil || isReadingRequest { return silence }
+        if owed == nil || request.isReading { return silence }
         return isAnswered ? .served : .unanswered
     }
 
     private func end() {
-        arrival?.cancel()
-        timer?.cancel()
-        timer = nil
+        clock.arrival?.cancel()
+        clock.timer?.cancel()
+        clock.timer = nil
         if let turn { turns.leave(turn) }
         turn = nil
         if let place { connections.leave(place) }
