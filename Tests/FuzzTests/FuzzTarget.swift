@@ -3,9 +3,9 @@
 /// The parsers of everything that comes from outside, each with what must hold whatever it is given. `scripts/fuzz` looks
 /// for bytes with which something does not; `CorpusTests` repeats those that were kept.
 enum FuzzTarget: String, CaseIterable, Sendable {
-    /// JSON documents, against the reader of before.
+    /// JSON documents.
     case json
-    /// Records as CloudEvents in both modes, against the reader of before.
+    /// Records as CloudEvents in both modes.
     case envelope
     /// The data of all commands, events and results.
     case messages

@@ -11,6 +11,9 @@ import WireJSON
         #"[1,-2,3.25,1e10,"é€😀","\u00e9\ud83d\ude00\n\\\"",{"a":{"b":[[],{}]}},false]"#,
         "  {\"k\" : [ 0 , -0 , 0.0 ] ,\n\t\"K\":\"\u{7F}/\", \"\":\"\"}\r\n",
         #"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"aa":8,"bb":9,"cc":10,"dd":11}"#,
+        #"{"a":-12,"s":"é\n","list":[{"kind":"phone","serial":5}],"raw":{"z":[1.50]},"number":1e2,"object":{"b":1,"a":-0}}"#,
+        #"{"k":[1,null,-128],"x":1e308,"a":{"a":{"a":[[[{}]]]}},"":"\u0000\/"}"#,
+        "{" + (0..<40).map { #""name\#($0)":\#($0)"# }.joined(separator: ",") + #","name7x":0}"#,
     ]
 
     /// 200 000 mutated documents: no crash, and whatever is accepted survives a round trip and means to

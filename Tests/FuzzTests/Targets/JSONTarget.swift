@@ -6,17 +6,6 @@ import WireJSON
 
 enum JSONTarget {
     static func run(_ bytes: [UInt8]) throws {
-        // Few levels are soon exceeded.
-        for maxDepth in [3, 32] {
-            let difference = ReferenceComparison.difference(json: bytes, maxDepth: maxDepth) { view, value in
-                func differ<T: Decodable & Equatable>(_ type: T.Type) -> String? {
-                    ReferenceComparison.difference(decoding: type, view, value)
-                }
-                return differ([String: Int64].self) ?? differ([String: [UInt8?]].self) ?? differ([[Double]].self)
-                    ?? differ([String: JSONValue?].self) ?? differ(EventAttributes.self) ?? differ(LogInUser.self)
-            }
-            if let difference { throw Broken(difference) }
-        }
         let value: JSONValue
         do throws(JSONParseError) {
             value = try JSONValue(parsing: bytes)
@@ -26,6 +15,31 @@ enum JSONTarget {
         }
         try written(value)
         try hold(try RawJSON(validating: bytes).bytes == bytes, "raw JSON is changed")
+        try decoded(try JSONView(parsing: bytes), value)
+        // Few levels are soon exceeded.
+        if let flat = try? JSONView(parsing: bytes, limits: JSONLimits(maxDepth: 3)) {
+            try hold(flat.value == value, "the limit of depth changes a value")
+        }
+    }
+
+    /// A type is read from a document as from its value. What it cannot be read from is refused in one line.
+    private static func decoded(_ view: JSONView, _ value: JSONValue) throws {
+        func decode<T: Decodable & Equatable>(_ type: T.Type, from view: JSONView) -> (value: T?, refusal: String) {
+            do { return (try WireJSONDecoder().decode(type, from: view), "") } catch {
+                return (nil, WireJSONError.explain(error))
+            }
+        }
+        func check<T: Decodable & Equatable>(_ type: T.Type) throws {
+            let (one, other) = (decode(type, from: view), decode(type, from: JSONView(value)))
+            try hold(one.value == other.value && one.refusal == other.refusal, "\(type) is read in two ways")
+            try hold(!one.refusal.hasControlCharacter, "refused with: \(one.refusal)")
+        }
+        try check([String: Int64].self)
+        try check([String: [UInt8?]].self)
+        try check([[Double]].self)
+        try check([String: JSONValue?].self)
+        try check(EventAttributes.self)
+        try check(LogInUser.self)
     }
 
     /// What is written is read again as the same, and one value has one canonical form.
