@@ -124,10 +124,9 @@ final class ReplyTail {
         var digest: String
         var isDryRun: Bool
 
-        /// Nothing follows the answer to a dry run, so that `pending` is the last word. Services from before replies named
-        /// the digest name none.
+        /// Nothing follows the answer to a dry run, so that `pending` is the last word.
         func isAnswered(by reply: ReceivedReply) -> Bool {
-            reply.commandId == commandID && reply.commandDigest ?? digest == digest
+            reply.commandId == commandID && reply.commandDigest == digest
                 && reply.isDryRun == isDryRun && (reply.status != .pending || isDryRun)
         }
     }

@@ -101,10 +101,7 @@ struct Credentials: Sendable {
         }
         guard let user = UserToken.verified(token, apps: apps, secrets: secrets, now: now, inGrace: inGrace)
         else { throw Self.refused }
-        guard user.isExpired(now: now) else { return try held(.user(user.userID), user.app) }
-        // Tokens of earlier versions name no creation.
-        guard let creation = user.creation else { throw Self.refused }
-        return try held(.expiredInstall(creation), user.app)
+        return try held(user.isExpired(now: now) ? .expiredInstall(user.creation) : .user(user.userID), user.app)
     }
 
     private func held(_ kind: Principal.Kind, _ id: AppID) throws(APIFailure) -> Credential {

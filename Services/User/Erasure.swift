@@ -37,10 +37,8 @@ extension UserDecider {
     /// somebody else came since, and so did who began later (U90).
     private func mayBeHers(_ install: Installation, _ command: ForgetUser) -> Bool {
         if let userID = install.facts.userID { return userID == command.userId }
-        guard case .creating(let creation) = install.state, let moment = creation.moment,
-            let erasedAt = command.erasedAt
-        else { return true }
-        return moment <= erasedAt
+        guard case .creating(let creation) = install.state, let erasedAt = command.erasedAt else { return true }
+        return creation.moment <= erasedAt
     }
 
     /// Why an install has no user any more.

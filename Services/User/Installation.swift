@@ -3,10 +3,10 @@
 public import Contracts
 
 /// An install as the user service knows it. One without a record is in the state `none`.
-public struct Installation: Sendable, Hashable {
+public struct Installation: Codable, Sendable, Hashable {
     /// Where the install stands, with all that is known there and nothing else. What each command is answered in each of
     /// them: docs/user.md "States", U50 to U67.
-    public enum State: Sendable, Hashable {
+    public enum State: Codable, Sendable, Hashable {
         /// A user is on its way.
         case creating(Creation)
         /// There is a user, and nothing goes on.
@@ -39,7 +39,7 @@ public struct Installation: Sendable, Hashable {
 public typealias InstallKey = Scoped<InstallID>
 
 /// How an install came to us: on which device, by which creation.
-public struct Registration: Sendable, Hashable {
+public struct Registration: Codable, Sendable, Hashable {
     /// The code that brought the user, or its link: who repeats that command with it gets the same answer (U8).
     public struct Redeemed: Codable, Sendable, Hashable {
         public enum Purpose: String, Codable, Sendable, Hashable { case create, link }
@@ -51,13 +51,13 @@ public struct Registration: Sendable, Hashable {
     var device: Device
     var sdkVersion: String?
     var appVersion: String?
-    /// Names the creation; install tokens are bound to it. Records of versions before install tokens have none.
-    var creation: String?
+    /// Names the creation; tokens are bound to it.
+    var creation: String
     var redeemed: Redeemed?
 }
 
 /// A user on an install, for the SDK to use: from the end of its creation to the beginning of a reset.
-public struct Account: Sendable, Hashable {
+public struct Account: Codable, Sendable, Hashable {
     var registration: Registration
     let version: Int64
     let status: InstallStatus
@@ -77,6 +77,33 @@ extension Account {
 // MARK: What all states answer
 
 extension Installation {
+    /// Where the install stands, in one word: for the database, and for people who look there.
+    enum Phase: String, Sendable, Hashable {
+        case creating
+        case awaitingLink = "awaiting-link"
+        case confirming, present, linking, electing, resetting
+    }
+
+    var phase: Phase {
+        switch state {
+        case .creating(let creation):
+            switch creation.step {
+            case .asking: creation.deadline == nil ? .creating : .awaitingLink
+            case .awaitingLinker: .awaitingLink
+            case .confirming: .confirming
+            }
+        case .present: .present
+        case .linking(_, let link):
+            switch link.step {
+            case .asking: .linking
+            case .awaitingLinker: .awaitingLink
+            case .confirming: .confirming
+            }
+        case .electing: .electing
+        case .resetting: .resetting
+        }
+    }
+
     /// What the link service said last.
     var facts: LinkFacts {
         switch state {
@@ -104,7 +131,7 @@ extension Installation {
         }
     }
 
-    /// The creation that brought what stands here, unless only a reset did, or a version before install tokens.
+    /// The creation that brought what stands here, unless only a reset did.
     var creation: String? {
         switch state {
         case .creating(let creation): creation.registration.creation

@@ -99,13 +99,15 @@ extension UserDecider {
 
     private func confirmation(of command: ConfirmLink) -> Confirmation {
         Confirmation(
-            commands: [Waiting(context.command)], externalIDs: Set(command.externalId.map { [$0] } ?? []),
+            commands: [Waiting(context.command)], externalIDs: command.externalId.map { [$0] } ?? [],
             forward: forwardID)
     }
 
     private func waitAlong(_ confirmation: inout Confirmation, _ command: ConfirmLink) throws(Rejection) {
         try waitAlong(&confirmation.commands)
-        if let externalID = command.externalId { confirmation.externalIDs.insert(externalID) }
+        if let externalID = command.externalId, !confirmation.externalIDs.contains(externalID) {
+            confirmation.externalIDs.append(externalID)
+        }
     }
 
     // MARK: What it comes to

@@ -20,7 +20,7 @@ public struct Waiting: Codable, Sendable, Hashable {
 }
 
 /// The `user.create` or `user.link` commands that wait: the one that began it, and those that repeat it.
-public struct Beginners: Sendable, Hashable {
+public struct Beginners: Codable, Sendable, Hashable {
     let first: Waiting
     var repeats: [Waiting] = []
 
@@ -30,17 +30,17 @@ public struct Beginners: Sendable, Hashable {
 }
 
 /// An authentication code that is reserved for what goes on at an install.
-public struct HeldCode: Sendable, Hashable {
+public struct HeldCode: Codable, Sendable, Hashable {
     var externalID: ExternalID
     var digest: CodeDigest
 }
 
 /// The linker is done, and the link service is asked whether it is so.
-public struct Confirmation: Sendable, Hashable {
+public struct Confirmation: Codable, Sendable, Hashable {
     /// The `user.confirm-link` commands that wait.
     var commands: [Waiting]
-    /// Whom the app's backend linked, as they say (U72).
-    var externalIDs: Set<ExternalID> = []
+    /// Whom the app's backend linked, as they say (U72); each once.
+    var externalIDs: [ExternalID] = []
     var resets: [Waiting] = []
     var forward: CommandID
 
@@ -51,8 +51,8 @@ public struct Confirmation: Sendable, Hashable {
 }
 
 /// A user is on its way to an install.
-public struct Creation: Sendable, Hashable {
-    public enum Step: Sendable, Hashable {
+public struct Creation: Codable, Sendable, Hashable {
+    public enum Step: Codable, Sendable, Hashable {
         case asking(Question)
         /// The link service knows the install; the app's linker has its turn.
         case awaitingLinker(deadline: Timestamp)
@@ -60,7 +60,7 @@ public struct Creation: Sendable, Hashable {
     }
 
     /// What the link service is asked.
-    public struct Question: Sendable, Hashable {
+    public struct Question: Codable, Sendable, Hashable {
         var want: Want
         var attempt = Attempt.first
         var forward: CommandID
@@ -68,13 +68,13 @@ public struct Creation: Sendable, Hashable {
         var expiry: Timestamp?
     }
 
-    public enum Want: Sendable, Hashable {
+    public enum Want: Codable, Sendable, Hashable {
         case user(by: Means, resets: [Waiting] = [])
         /// To know the install, so that the app's linker may begin. Its turn is counted from the beginning.
         case linkersTurn(deadline: Timestamp)
     }
 
-    public enum Means: Sendable, Hashable {
+    public enum Means: Codable, Sendable, Hashable {
         /// The user behind an authentication code.
         case code(HeldCode)
         /// A new user, linked to nobody (U22).
@@ -82,7 +82,7 @@ public struct Creation: Sendable, Hashable {
     }
 
     /// No creation starts from what an earlier life left on the install.
-    public enum Attempt: Sendable, Hashable {
+    public enum Attempt: Codable, Sendable, Hashable {
         case first
         /// What was left is being taken off.
         case detaching
@@ -91,8 +91,8 @@ public struct Creation: Sendable, Hashable {
     }
 
     var registration: Registration
-    /// Of the command that began it (``Moment``). Records of earlier versions have none.
-    var moment: Timestamp?
+    /// Of the command that began it (``Moment``).
+    var moment: Timestamp
     var facts = LinkFacts.nothing
     var commands: Beginners
     var step: Step
@@ -141,8 +141,8 @@ extension Creation.Want {
 }
 
 /// The link of a user that is on an install is on its way.
-public struct PendingLink: Sendable, Hashable {
-    public enum Step: Sendable, Hashable {
+public struct PendingLink: Codable, Sendable, Hashable {
+    public enum Step: Codable, Sendable, Hashable {
         /// The link service is asked to link the user to the external id behind a code.
         case asking(HeldCode, forward: CommandID, resets: [Waiting] = [])
         /// The app's linker has its turn.
@@ -181,7 +181,7 @@ public struct PendingLink: Sendable, Hashable {
 }
 
 /// A user is on an install and not active there; whoever has a code of its external id makes it so (U79).
-public struct Election: Sendable, Hashable {
+public struct Election: Codable, Sendable, Hashable {
     var commands: Beginners
     var code: HeldCode
     var forward: CommandID
@@ -190,8 +190,8 @@ public struct Election: Sendable, Hashable {
 }
 
 /// Whatever is on an install is being taken off.
-public struct Reset: Sendable, Hashable {
-    public enum Cause: Sendable, Hashable {
+public struct Reset: Codable, Sendable, Hashable {
+    public enum Cause: Codable, Sendable, Hashable {
         /// Somebody asked for it. The user is the one that was there then: a creation that is reset may have none yet.
         case command(Registration, userID: UserID?)
         /// Somebody asked for it, of an install that we know nothing of; the link service may.
@@ -221,7 +221,7 @@ public struct Reset: Sendable, Hashable {
 }
 
 /// A creation of which all who waited are told once the install is clean.
-public struct FailedCreation: Sendable, Hashable {
+public struct FailedCreation: Codable, Sendable, Hashable {
     var registration: Registration
     var commands: Beginners
     /// The `user.confirm-link` commands that wait.

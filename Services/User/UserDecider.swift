@@ -152,17 +152,14 @@ public struct UserDecider {
         return .pending(
             PendingUser(
                 installId: install.id, awaiting: isLinkersTurn ? .linker : .platform,
-                installToken: isLinkersTurn ? installToken(install.creation, install.id) : nil))
+                installToken: isLinkersTurn ? install.creation.map { installToken($0, install.id) } : nil))
     }
 
-    private func installToken(_ creation: String?, _ installID: InstallID) -> UserTokenResult? {
-        creation.map { creation in
-            let token = InstallToken(
-                app: app.id, installID: installID, creation: creation, issued: now, lifetime: app.sdk.tokenLifetime)
-            return UserTokenResult(
-                tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)),
-                expiryDate: token.expires)
-        }
+    private func installToken(_ creation: String, _ installID: InstallID) -> UserTokenResult {
+        let token = InstallToken(
+            app: app.id, installID: installID, creation: creation, issued: now, lifetime: app.sdk.tokenLifetime)
+        return UserTokenResult(
+            tokenId: token.signed(with: UserToken.key(of: app, secrets: context.secrets)), expiryDate: token.expires)
     }
 
     /// The sender waits, with the install as it is now.

@@ -16,14 +16,14 @@ public enum KeyPurpose: String, Sendable, CaseIterable {
     /// Signs the user tokens of apps that have no `tokenSecret`.
     case tokens
 
-    /// Never to be changed: what was signed or closed would no longer open. The last two are older than the others.
+    /// Never to be changed: what was signed or closed would no longer open.
     private var label: String {
         switch self {
         case .commands: "identitybus commands v1"
         case .events: "identitybus events v1"
         case .gateway: "identitybus gateway v1"
-        case .store: "identitybus journal v1"
-        case .tokens: "identitybus derived secrets v1"
+        case .store: "identitybus store v1"
+        case .tokens: "identitybus tokens v1"
         }
     }
 

@@ -11,14 +11,14 @@ public struct UserToken: Sendable, Hashable {
     public var userID: UserID
     public var installID: InstallID
     /// The creation that brought the user: all that the token names when it has expired (U78).
-    public var creation: String?
+    public var creation: String
     /// Whole seconds.
     public var issued: Timestamp
     public var expires: Timestamp
 
     /// - Parameter lifetime: in milliseconds; cut to whole seconds, as JWT counts them.
     public init(
-        app: AppID, userID: UserID, installID: InstallID, creation: String? = nil, issued: Timestamp, lifetime: Int64
+        app: AppID, userID: UserID, installID: InstallID, creation: String, issued: Timestamp, lifetime: Int64
     ) {
         self.app = app
         self.userID = userID
@@ -43,13 +43,11 @@ public struct UserToken: Sendable, Hashable {
 
     /// Deciding twice gives the same text.
     public func signed(with key: SymmetricKey) -> String {
-        var claims: JSONObject = ["aud": .string(app.text)]
-        if let creation { claims["creation"] = .string(creation) }
-        claims["exp"] = .seconds(expires)
-        claims["iat"] = .seconds(issued)
-        claims["install"] = .string(installID.text)
-        claims["sub"] = .string(userID.text)
-        return HS256.sign(.object(claims), key: key)
+        HS256.sign(
+            [
+                "aud": .string(app.text), "creation": .string(creation), "exp": .seconds(expires),
+                "iat": .seconds(issued), "install": .string(installID.text), "sub": .string(userID.text),
+            ], key: key)
     }
 
     /// Whether its time has passed.
@@ -63,11 +61,12 @@ public struct UserToken: Sendable, Hashable {
     ) -> UserToken? {
         guard let token = Common(text, header: header, apps, now, inGrace: inGrace),
             let userID = token.claims["sub"]?.stringValue.map({ UserID($0) }),
+            let creation = token.claims["creation"]?.stringValue,
             keys(of: token.app, secrets: secrets).contains(where: token.text.isSigned(with:))
         else { return nil }
         return UserToken(
-            app: token.app.id, userID: userID, installID: token.installID,
-            creation: token.claims["creation"]?.stringValue, issued: token.issued, lifetime: token.lifetime)
+            app: token.app.id, userID: userID, installID: token.installID, creation: creation, issued: token.issued,
+            lifetime: token.lifetime)
     }
 }
 

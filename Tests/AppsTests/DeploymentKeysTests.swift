@@ -20,8 +20,8 @@ import Testing
             (.commands, "6db13587909585703ea3d3c555fd6422a886090e6ee112bbd390b96758599ce2"),
             (.events, "8a29c3dab0822e11ff92981be5f288c34c26fcaa2c4c8eb91fbf5c6753ffac65"),
             (.gateway, "1671df7f716cffba09f004f174f262790d4c5b72533504ae4b0fda349c34c1ec"),
-            (.store, "e4ceb6297bc7dcc0f79ca87bb6667dfec504b482ab1ff645726cb58cba47c0a2"),
-            (.tokens, "817b77bdf297739cd5754d95c96f3aa3ef6bb10bef177d854f563abc181d15a7"),
+            (.store, "414add9ebe91a334d37e1eab58ef385d34cb869f6449eaa9291457631f56f432"),
+            (.tokens, "a0a17a8697f3e3ae1416345311ee1e93b5146407b21bf891e028fa859cf4ebcd"),
         ] as [(KeyPurpose, String)]) func derivation(_ purpose: KeyPurpose, _ expected: String)
     {
         #expect(hex(purpose.key(from: old)) == expected)

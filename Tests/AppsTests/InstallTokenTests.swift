@@ -53,7 +53,7 @@ import WireJSON
     @Test func neitherKindIsTakenForTheOther() async throws {
         let key = UserToken.key(of: app, secrets: secrets)
         let install = token().signed(with: key)
-        let user = UserToken(app: "demo", userID: "u1", installID: "i1", issued: now, lifetime: 60_000)
+        let user = UserToken(app: "demo", userID: "u1", installID: "i1", creation: "c1", issued: now, lifetime: 60_000)
             .signed(with: key)
         #expect(UserToken.verified(user, apps: apps, secrets: secrets, now: now) != nil)
         #expect(UserToken.verified(install, apps: apps, secrets: secrets, now: now) == nil)

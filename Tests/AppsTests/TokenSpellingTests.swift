@@ -24,8 +24,9 @@ import Testing
             let install = InstallID(String(repeating: "i", count: 1 + number % 3))
             return switch kind {
             case .user:
-                UserToken(app: app.id, userID: "u1", installID: install, issued: issued, lifetime: 60_000)
-                    .signed(with: key)
+                UserToken(
+                    app: app.id, userID: "u1", installID: install, creation: "c1", issued: issued, lifetime: 60_000
+                ).signed(with: key)
             case .install:
                 InstallToken(app: app.id, installID: install, creation: "c1", issued: issued, lifetime: 60_000)
                     .signed(with: key)

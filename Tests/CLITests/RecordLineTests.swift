@@ -18,14 +18,15 @@ import WireJSON
         (
             "identity.reply.v1",
             [
-                "commandId": "c1", "commandType": "identity.user.request-auth-code.v1", "status": "succeeded",
+                "commandId": "c1", "commandType": "identity.user.request-auth-code.v1", "commandDigest": "d",
+                "status": "succeeded",
                 "result": ["authenticationCode": "the-secret", "expiresAt": "soon"],
             ]
         ),
         (
             "identity.reply.v1",
             [
-                "commandId": "c1", "commandType": "identity.user.get.v1", "status": "succeeded",
+                "commandId": "c1", "commandType": "identity.user.get.v1", "commandDigest": "d", "status": "succeeded",
                 "result": ["userId": "u", "token": ["tokenId": "the-secret", "expiryDate": "soon"]],
             ]
         ),
@@ -69,7 +70,8 @@ import WireJSON
 
     @Test func aDryRunIsToldApart() throws {
         let data: JSONValue = [
-            "commandId": "c1", "commandType": "identity.link.request.v1", "status": "succeeded", "dryRun": true,
+            "commandId": "c1", "commandType": "identity.link.request.v1", "commandDigest": "d", "status": "succeeded",
+            "dryRun": true,
         ]
         #expect(RecordLine().text(try record("identity.reply.v1", data)).contains("dry run succeeded"))
     }

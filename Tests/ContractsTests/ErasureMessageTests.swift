@@ -44,18 +44,21 @@ extension GoldenTests {
         reply(
             "reply-sync-erase-profile-ambiguous",
             Reply(
-                commandId: "c1", commandType: EraseProfile.type, status: .rejected, reason: .ambiguousIdentity,
+                commandId: "c1", commandType: EraseProfile.type, commandDigest: digest, status: .rejected,
+                reason: .ambiguousIdentity,
                 message: ReasonCode.ambiguousIdentity.defaultMessage,
                 result: IdentityHolders(count: 2, heldByOthers: 1))),
         message("command-link-get-erasure", GetUserErasure(userId: "u1")),
         message("command-sync-get-erasure", GetProfileErasure(mpid: mpid(-7))),
         reply(
             "reply-link-erase-user-succeeded",
-            Reply(commandId: "c1", commandType: EraseUser.type, status: .succeeded, result: certificate)),
+            Reply(
+                commandId: "c1", commandType: EraseUser.type, commandDigest: digest, status: .succeeded,
+                result: certificate)),
         reply(
             "reply-user-forget-succeeded",
             Reply(
-                commandId: "c1", commandType: ForgetUser.type, status: .succeeded,
+                commandId: "c1", commandType: ForgetUser.type, commandDigest: digest, status: .succeeded,
                 result: ErasureCertificate(
                     requestId: "c1", erasedAt: instant, completedAt: instant, subject: .init(userIds: ["u1"]),
                     done: .init(user: .init(installs: 2, codes: 1))))),

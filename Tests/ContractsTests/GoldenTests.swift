@@ -79,6 +79,9 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         }
     }
 
+    /// Of the commands that the replies answer.
+    static let digest = String(repeating: "0f", count: 32)
+
     static func reply<Result: CommandResult>(_ name: String, _ reply: Reply<Result>) -> Sample {
         var attributes = attributes(Reply<Result>.type)
         attributes.correlationID = "c0"
@@ -151,29 +154,34 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         message("event-link-user-erased", UserErased(userId: "u1")),
         reply(
             "reply-link-request-succeeded",
-            Reply(commandId: "c1", commandType: LinkRequest.type, status: .succeeded, result: linkResult)),
+            Reply(
+                commandId: "c1", commandType: LinkRequest.type, commandDigest: digest, status: .succeeded,
+                result: linkResult)),
         reply(
             "reply-link-query-succeeded",
             Reply(
-                commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
+                commandId: "c1", commandType: QueryInstall.type, commandDigest: digest, status: .succeeded,
                 result: InstallResult(
                     installId: "i1", appId: "demo", userId: nil, externalId: nil, status: .enabled, isActive: false,
                     isUsersFirst: false, version: 3))),
         reply(
             "reply-link-query-waits",
             Reply(
-                commandId: "c1", commandType: QueryInstall.type, status: .succeeded,
+                commandId: "c1", commandType: QueryInstall.type, commandDigest: digest, status: .succeeded,
                 result: InstallResult(
                     installId: "i1", appId: "demo", userId: "u1", externalId: "anna", status: .enabled,
                     isActive: false, inactiveBecause: .waitsForPhone, isUsersFirst: false, version: 3))),
         reply(
             "reply-rejected",
             Reply<LinkResult>(
-                commandId: "c1", commandType: LinkRequest.type, status: .rejected, reason: .installNotFound,
+                commandId: "c1", commandType: LinkRequest.type, commandDigest: digest, status: .rejected,
+                reason: .installNotFound,
                 message: ReasonCode.installNotFound.defaultMessage)),
         reply(
             "reply-expired",
-            Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .expired, message: "Too late.")),
+            Reply<LinkResult>(
+                commandId: "c1", commandType: LinkRequest.type, commandDigest: digest, status: .expired,
+                message: "Too late.")),
         message("command-user-request-auth-code", RequestAuthCode(externalId: "anna")),
         message(
             "command-user-create-code",
@@ -209,59 +217,54 @@ struct ReferenceEvent<Payload: Encodable>: Encodable {
         reply(
             "reply-user-request-auth-code-succeeded",
             Reply(
-                commandId: "c1", commandType: RequestAuthCode.type, status: .succeeded,
+                commandId: "c1", commandType: RequestAuthCode.type, commandDigest: digest, status: .succeeded,
                 result: AuthCodeResult(authenticationCode: "c0de", expiresAt: time("2026-11-21T10:34:04.123Z")))),
         reply(
             "reply-user-create-pending",
             Reply(
-                commandId: "c1", commandType: CreateUser.type, status: .pending,
+                commandId: "c1", commandType: CreateUser.type, commandDigest: digest, status: .pending,
                 result: PendingUser(installId: "i1", awaiting: .linker))),
         reply(
             "reply-user-create-pending-token",
             Reply(
-                commandId: "c1", commandType: CreateUser.type, status: .pending,
+                commandId: "c1", commandType: CreateUser.type, commandDigest: digest, status: .pending,
                 result: PendingUser(
                     installId: "i1", awaiting: .linker,
                     installToken: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z"))))),
         reply(
-            "reply-user-create-succeeded-token",
+            "reply-user-create-succeeded",
             Reply(
-                commandId: "c1", commandType: CreateUser.type, status: .succeeded,
+                commandId: "c1", commandType: CreateUser.type, commandDigest: digest, status: .succeeded,
                 result: UserResult(
                     userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
                     token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
                     configuration: ["detections": true],
                     installToken: UserTokenResult(tokenId: "h.q.s", expiryDate: time("2026-11-28T10:24:04.123Z"))))),
         reply(
-            "reply-user-create-succeeded",
-            Reply(
-                commandId: "c1", commandType: CreateUser.type, status: .succeeded,
-                result: UserResult(
-                    userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: true,
-                    token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
-                    configuration: ["detections": true]))),
-        reply(
             "reply-user-get-not-active",
             Reply(
-                commandId: "c1", commandType: GetUser.type, status: .succeeded,
+                commandId: "c1", commandType: GetUser.type, commandDigest: digest, status: .succeeded,
                 result: UserResult(
                     userId: "5a18fc4b0962209e0000000d", installId: "i1", isLinked: true, isRemoteEnabled: false,
                     inactiveBecause: .superseded,
                     token: UserTokenResult(tokenId: "h.p.s", expiryDate: time("2026-11-28T10:24:04.123Z")),
-                    configuration: ["detections": true]))),
+                    configuration: ["detections": true],
+                    installToken: UserTokenResult(tokenId: "h.q.s", expiryDate: time("2026-11-28T10:24:04.123Z"))))),
         reply(
             "reply-user-reset-succeeded",
             Reply(
-                commandId: "c1", commandType: ResetUser.type, status: .succeeded,
+                commandId: "c1", commandType: ResetUser.type, commandDigest: digest, status: .succeeded,
                 result: ResetResult(installId: "i1"))),
         reply(
             "reply-dry-run",
             Reply(
-                commandId: "c1", commandType: ResetUser.type, commandDigest: String(repeating: "0f", count: 32),
+                commandId: "c1", commandType: ResetUser.type, commandDigest: digest,
                 status: .succeeded, result: ResetResult(installId: "i1"), dryRun: true,
                 events: [ReplyEvent(type: UserReset.type, data: ["installId": "i1"])])),
         dryRun, replyKey,
-        reply("reply-pending", Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, status: .pending)),
+        reply(
+            "reply-pending",
+            Reply<LinkResult>(commandId: "c1", commandType: LinkRequest.type, commandDigest: digest, status: .pending)),
     ]
 
     private static func path(_ name: String) throws -> String {

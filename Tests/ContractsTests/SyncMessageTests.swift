@@ -68,7 +68,7 @@ extension GoldenTests {
         reply(
             "reply-sync-login-succeeded",
             Reply(
-                commandId: "c1", commandType: LogInUser.type, status: .succeeded,
+                commandId: "c1", commandType: LogInUser.type, commandDigest: digest, status: .succeeded,
                 result: SyncResult(
                     mpid: mpid(6_504_934_091_054_997_508), previousMPID: mpid(-7), move: 1_795_251_864_031,
                     isLoggedIn: true,
@@ -77,7 +77,7 @@ extension GoldenTests {
         reply(
             "reply-sync-modify-succeeded",
             Reply(
-                commandId: "c1", commandType: ModifyIdentities.type, status: .succeeded,
+                commandId: "c1", commandType: ModifyIdentities.type, commandDigest: digest, status: .succeeded,
                 result: SyncResult(
                     mpid: mpid(1), isLoggedIn: true, isEphemeral: false,
                     changeResults: [
@@ -87,12 +87,12 @@ extension GoldenTests {
         reply(
             "reply-sync-alias-succeeded",
             Reply(
-                commandId: "c1", commandType: AliasUsers.type, status: .succeeded,
+                commandId: "c1", commandType: AliasUsers.type, commandDigest: digest, status: .succeeded,
                 result: AliasResult(aliasId: "a1", isScheduled: true, appliesAt: time("2026-11-22T10:24:04.123Z")))),
         reply(
             "reply-sync-get-users-succeeded",
             Reply(
-                commandId: "c1", commandType: GetDeviceUsers.type, status: .succeeded,
+                commandId: "c1", commandType: GetDeviceUsers.type, commandDigest: digest, status: .succeeded,
                 result: DeviceUsersResult(
                     deviceId: "d1",
                     users: [

@@ -45,30 +45,31 @@ extension GoldenTests {
         reply(
             "reply-verification-get-session-succeeded",
             Reply(
-                commandId: "c1", commandType: GetSession.type, status: .succeeded,
+                commandId: "c1", commandType: GetSession.type, commandDigest: digest, status: .succeeded,
                 result: SessionResult(
                     deviceId: "d1", state: .verified, mayFileIssues: true, hasLogin: true,
                     mpid: MPID(-8_532_907_531_268_105_187), keyId: "k1", verifiedAt: time("2026-11-21T10:24:04.123Z")))),
         reply(
             "reply-verification-login-succeeded",
             Reply(
-                commandId: "c1", commandType: VerificationLogin.type, status: .succeeded,
+                commandId: "c1", commandType: VerificationLogin.type, commandDigest: digest, status: .succeeded,
                 result: VerificationResult(
                     state: .verified, mayFileIssues: true, keyId: "k1", mpid: MPID(-8_532_907_531_268_105_187)))),
         reply(
             "reply-verification-login-anonymous",
             Reply(
-                commandId: "c1", commandType: VerificationLogin.type, status: .succeeded,
+                commandId: "c1", commandType: VerificationLogin.type, commandDigest: digest, status: .succeeded,
                 result: VerificationResult(state: .anonymous, mayFileIssues: true, anonymousReason: .noIdentifier))),
         reply(
             "reply-verification-login-rejected",
             Reply<VerificationResult>(
-                commandId: "c1", commandType: VerificationLogin.type, status: .rejected, reason: .invalidAuthToken,
+                commandId: "c1", commandType: VerificationLogin.type, commandDigest: digest, status: .rejected,
+                reason: .invalidAuthToken,
                 message: ReasonCode.invalidAuthToken.defaultMessage)),
         reply(
             "reply-verification-usage-succeeded",
             Reply(
-                commandId: "c1", commandType: VerificationUsage.type, status: .succeeded,
+                commandId: "c1", commandType: VerificationUsage.type, commandDigest: digest, status: .succeeded,
                 result: VerificationUsageResult(counts: [
                     .init(method: .authToken, keyId: "k1", count: 3, lastUsed: time("2026-11-21T10:24:04.123Z")),
                     .init(

@@ -183,7 +183,6 @@ def test_a_reply_that_comes_after_504_answers_nobody_else(
 def test_a_reply_that_names_another_command_or_none_answers_nobody(
     make_deployment: Callable[..., Any],
 ) -> None:
-    """As a service would say it that is older than the gateway."""
     deployment = make_deployment("sqlite", kind=GatewayDeployment)
     nameless = [True]
 

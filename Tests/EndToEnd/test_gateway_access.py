@@ -242,7 +242,7 @@ def test_guessing_comes_to_an_end(client: Client, address: str, path: str, heade
 
 def test_a_token_that_has_expired_is_no_guess(client: Client, address: str) -> None:
     """Phones behind one address wake up with them."""
-    old = shown(user_token(TOKEN_SECRET, "u", "i-1", age=700))
+    old = shown(user_token(TOKEN_SECRET, "u", "i-1", age=600 + 400 * 86400 + 5))
     for _ in range(3 * PER_MINUTE):
         assert client.send("GET", "/sdk/v1/installs/i-1", headers=old | {"X-Forwarded-For": address}).status == 401
     good = shown(user_token(TOKEN_SECRET, "u", "i-1")) | {"X-Forwarded-For": address}

@@ -106,7 +106,7 @@ def test_tokens_that_do_not_check_out(client: Client, user: StandIn, script: Scr
     count = len(user.commands)
     secret = "another-secret-of-thirty-two-bytes-or-so"
     for token in [
-        user_token(TOKEN_SECRET, "u", "i-1", age=601),
+        user_token(TOKEN_SECRET, "u", "i-1", age=600 + 400 * 86400 + 5),
         install_token(TOKEN_SECRET, "i-1", "life-1", age=600 + 400 * 86400 + 5),
         user_token(secret, "u", "i-1"), install_token(secret, "i-1", "life-1"),
         user_token(TOKEN_SECRET, "u", "i-1", app="other"), install_token(TOKEN_SECRET, "i-1", "c", app="nobody"),
@@ -118,11 +118,12 @@ def test_tokens_that_do_not_check_out(client: Client, user: StandIn, script: Scr
 def test_an_expired_token_reads_and_resets_for_a_while(client: Client, user: StandIn, script: Scripted) -> None:
     """U75."""
     script.replies = [succeeded(USER)]
-    token = shown(install_token(TOKEN_SECRET, "i-1", "life-1", age=600 + 399 * 86400))
-    for method, call, status in [("GET", "", 200), ("POST", "/reset", 200), ("POST", "/link", 401),
-                                 ("POST", "/confirm-link", 401)]:
-        assert client.send(method, f"/sdk/v1/installs/i-1{call}", None, token).status == status
-        assert (user.last["authtype"], user.last["authid"]) == ("app_install_expired", "life-1")
+    age = 600 + 399 * 86400
+    for token in (install_token(TOKEN_SECRET, "i-1", "life-1", age=age), user_token(TOKEN_SECRET, "u", "i-1", age=age)):
+        for method, call, status in [("GET", "", 200), ("POST", "/reset", 200), ("POST", "/link", 401),
+                                     ("POST", "/confirm-link", 401)]:
+            assert client.send(method, f"/sdk/v1/installs/i-1{call}", None, shown(token)).status == status
+            assert (user.last["authtype"], user.last["authid"]) == ("app_install_expired", "life-1")
 
 
 def test_an_authentication_code(client: Client, script: Scripted) -> None:

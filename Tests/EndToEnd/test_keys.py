@@ -24,7 +24,7 @@ from identitybus_testkit.gateway import SERVICES, GatewayDeployment
 from identitybus_testkit.http import Client, bearer
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import (
-    INTERNAL_KEY, PURPOSES, derived, derived_keys, gateway_keys, signature)
+    INTERNAL_KEY, PURPOSES, derived, derived_keys, digest, gateway_keys, signature)
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
@@ -125,7 +125,7 @@ def test_each_key_signs_its_own_and_nothing_else(bus: Bus, kid: str, purpose: st
 
 @pytest.mark.parametrize(("kid", "secret", "reason"), [
     ("gateway", derived("gateway"), "PRINCIPAL_INVALID"), ("events", derived("gateway"), "SIGNATURE_INVALID"),
-    ("internal", derived("gateway"), "SIGNATURE_INVALID"), ("internal", derived("commands"), "SIGNATURE_INVALID"),
+    ("internal", derived("gateway"), "PRINCIPAL_INVALID"), ("internal", derived("commands"), "PRINCIPAL_INVALID"),
     ("events", derived("tokens"), "SIGNATURE_INVALID"), ("demo-backend", None, "PRINCIPAL_INVALID"),
 ], ids=["gateway", "gateway as events", "gateway as internal", "commands", "tokens", "an API key"])
 def test_only_the_events_key_makes_events(bus: Bus, kid: str, secret: bytes | None, reason: str) -> None:
@@ -168,7 +168,7 @@ def token(key: bytes, user: str, install: str) -> str:
     def part(value: Any) -> str:
         return base64.urlsafe_b64encode(value if isinstance(value, bytes) else value.encode()).rstrip(b"=").decode()
 
-    claims = {"sub": user, "aud": "demo", "install": install, "iat": int(time.time()), "exp": int(time.time()) + 60}
+    claims = {"sub": user, "aud": "demo", "creation": "c", "install": install, "iat": int(time.time()), "exp": int(time.time()) + 60}
     text = part('{"alg":"HS256","typ":"JWT"}') + "." + part(json.dumps(claims))
     return f"{text}.{part(hmac.new(key, text.encode(), hashlib.sha256).digest())}"
 
@@ -227,8 +227,9 @@ def test_watch_and_send_tell_what_no_service_signed(deployment: Deployment, tmp_
     forged = {
         "specversion": "1.0", "id": str(uuid.uuid4()), "source": "identitybus/link", "type": "identity.reply.v1",
         "appid": "demo", "data": {
-            "commandId": wanted, "commandType": "identity.link.request.v1", "status": "succeeded",
-            "result": {"userId": f"forged-{wanted}"}}}
+            "commandId": wanted, "commandType": "identity.link.request.v1",
+            "commandDigest": digest("identity.link.request.v1", {"installId": "nobody", "externalId": "ada"}),
+            "status": "succeeded", "result": {"userId": f"forged-{wanted}"}}}
     value = json.dumps(forged).encode()
     output = tmp_path / "watch.txt"
     with output.open("wb") as file:

@@ -83,8 +83,8 @@ import Testing
                 "\(origin ?? "")")
         }
         let token = UserToken(
-            app: "web", userID: "u", installID: "i", issued: Timestamp(milliseconds: 1_800_000_000_000),
-            lifetime: 60_000
+            app: "web", userID: "u", installID: "i", creation: "c1",
+            issued: Timestamp(milliseconds: 1_800_000_000_000), lifetime: 60_000
         ).signed(with: UserToken.key(of: testApp("web", []), secrets: secrets))
         let shown = ["Authorization": "Bearer \(token)", "Origin": "https://evil.example"]
         #expect(answer(api, "GET /sdk/v1/installs/i", request(shown)) == .originNotAllowed)

@@ -10,7 +10,7 @@ import WireJSON
     private let soon = ContinuousClock.now + .seconds(60)
 
     private func reply(
-        _ id: String, app: AppID = "demo", digest: String? = "d", _ status: ReplyStatus = .succeeded
+        _ id: String, app: AppID = "demo", digest: String = "d", _ status: ReplyStatus = .succeeded
     ) -> CommandReply {
         CommandReply(commandID: CommandID(id), app: app, digest: digest, status: status)
     }
@@ -52,8 +52,6 @@ import WireJSON
         let waiters = Waiters(limit: 2)
         let answer = await waiters.wait(for: question(digest: "mine"), until: soon) {
             waiters.resolve(reply("a", digest: "theirs"))
-            // From a service that does not name it yet: nobody can tell whose it is.
-            waiters.resolve(reply("a", digest: nil))
             #expect(waiters.count == 1)
             waiters.resolve(reply("a", digest: "mine", .rejected))
         }
@@ -206,17 +204,20 @@ import WireJSON
 
     @Test(arguments: [
         "", "{}", "[]", #"{"type":"identity.reply.v1","appid":"demo","data":{}}"#,
-        #"{"type":"other","appid":"demo","data":{"commandId":"a","status":"succeeded"}}"#,
-        #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a"}}"#,
-        #"{"type":"identity.reply.v1","data":{"commandId":"a","status":"succeeded"}}"#,
+        #"{"type":"other","appid":"demo","data":{"commandId":"a","commandDigest":"d","status":"succeeded"}}"#,
+        #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","commandDigest":"d"}}"#,
+        #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","status":"succeeded"}}"#,
+        #"{"type":"identity.reply.v1","data":{"commandId":"a","commandDigest":"d","status":"succeeded"}}"#,
     ])
     func whatIsNoReply(_ text: String) {
         #expect(CommandReply(envelope: Array(text.utf8)) == nil)
     }
 
     @Test(arguments: ["rejected", "later"]) func wordsOfTomorrowAreStillAnAnswer(_ status: String) {
-        let text =
-            #"{"type":"identity.reply.v1","appid":"demo","data":{"commandId":"a","status":"\#(status)","reason":"NEW"}}"#
+        let text = """
+            {"type":"identity.reply.v1","appid":"demo",\
+            "data":{"commandId":"a","commandDigest":"d","status":"\(status)","reason":"NEW"}}
+            """
         let reply = CommandReply(envelope: Array(text.utf8))
         #expect(reply?.status == .rejected)
         #expect(reply?.reason == "NEW")

@@ -199,7 +199,8 @@ import WireJSON
             try LinkService.inputs.read(
                 "identity.reply.v1",
                 [
-                    "commandId": "f", "commandType": .string(ForgetProfiles.type), "status": status,
+                    "commandId": "f", "commandType": .string(ForgetProfiles.type), "commandDigest": "d",
+                    "status": status,
                     "reason": "BRAND_NEW", "message": "m", "result": result,
                 ])
         }

@@ -75,6 +75,7 @@ import WireJSON
             attributes.partitionKey = asked.attributes.replyKey
             var data: JSONObject = [
                 "commandId": .string(asked.attributes.id), "commandType": .string(asked.attributes.type),
+                "commandDigest": "d",
                 "status": .string(status),
             ]
             if isDryRun {

@@ -27,7 +27,7 @@ import WireJSON
         #expect(entry.messages.map(\.role) == [.reply])
         let reply = try world.reply(entry.messages.first).data
         #expect(reply.isDryRun && reply.status == .succeeded && reply.result == ["before": "a"])
-        #expect(reply.commandDigest?.count == 64)
+        #expect(reply.commandDigest.count == 64)
         #expect(
             reply.events == [
                 ["type": .string(FakeService.Changed.type), "data": ["key": "k", "value": "b"]],
@@ -119,7 +119,8 @@ import WireJSON
         let command = try #require(world.accepted(record))
         let token = UserTokenResult(tokenId: "the-token", expiryDate: Timestamp(milliseconds: 1_798_761_600_000))
         let user = UserResult(
-            userId: "u", installId: "i", isLinked: false, isRemoteEnabled: true, token: token, configuration: [:])
+            userId: "u", installId: "i", isLinked: false, isRemoteEnabled: true, token: token, configuration: [:],
+            installToken: token)
         for result in [AuthCodeResult(authenticationCode: "the-code", expiresAt: Fixture.now), user]
             as [any CommandResult]
         {

@@ -36,26 +36,14 @@ import Testing
         let message = OutboxRecord(.reply, Record(topic: "t", value: [7], headers: [Header("h", nil)]))
         #expect(
             OutboxCodec.encode([message]) == [
-                2, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0x74, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x68, 255, 255, 255,
+                1, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0x74, 255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0, 0x68, 255, 255, 255,
                 255,
                 1, 0, 0, 0, 7,
             ])
-        #expect(OutboxCodec.encode([]) == [2, 0, 0, 0, 0])
+        #expect(OutboxCodec.encode([]) == [1, 0, 0, 0, 0])
         var outside = message
         outside.mayBeGivenUp = true
         #expect(OutboxCodec.encode([outside])[5] == 0x82)
-    }
-
-    /// The first version did not say whether an outsider had named a reply's topic: all but the common one count so.
-    @Test(arguments: [
-        ("identity.replies.v1", false), ("p.identity.replies.v1", false), ("identity.replies.mine", true),
-    ])
-    func rowsOfTheFirstVersionAreRead(_ topic: String, _ mayBeGivenUp: Bool) throws {
-        var bytes = OutboxCodec.encode([
-            OutboxRecord(.reply, Record(topic: topic, value: [7]))
-        ])
-        bytes[0] = 1
-        #expect(try OutboxCodec.decode(bytes).map(\.mayBeGivenUp) == [mayBeGivenUp])
     }
 
     /// Kafka does not demand that names of headers be UTF-8.

@@ -130,20 +130,6 @@ import WireJSON
         #expect(told.id == receipt.id && told.told == receipt.told)
     }
 
-    /// Rows of the journal of earlier versions.
-    @Test func whatTheJournalKeptIsRead() throws {
-        let receipt = linkReceipt()
-        let messages = try #require(receipt.reply.map { [$0] })
-        for version: UInt8 in 1...2 {
-            var column = try vault.close(messages)
-            column[0] = version
-            let reply = try #require(try vault.reply(in: column, parts))
-            #expect(reply.value == messages[0].value && reply.headers == messages[0].headers)
-            let told = try Receipt(column: column, decidedAt: 0)
-            #expect(told.app == "demo" && told.id == key.id.text && told.type == "identity.link.request.v1")
-        }
-    }
-
     /// What stands in stores is read with it.
     @Test func theDictionaryIsPartOfTheFormat() {
         let digest = SHA256.hash(data: ReceiptDictionary.bytes).map { String($0, radix: 16) }.joined()

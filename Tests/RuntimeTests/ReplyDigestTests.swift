@@ -39,27 +39,7 @@ import WireJSON
         #expect(reply.rejection.reason == .unknownType && reply.commandDigest == expected)
     }
 
-    /// A reply that a version before this one stored names no digest; whoever asks again waits for it.
-    @Test func anOldAnswerGetsItWhenItIsAskedForAgain() throws {
-        let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
-        let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
-        let command = try #require(world.accepted(record))
-        let old = try #require(
-            try writer.reply(
-                .succeeded(FakeService.Before(before: "x")), to: command, index: 0, now: Fixture.now)?.reply)
-        var envelope = try #require(try JSONValue(parsing: old.value ?? []).objectValue)
-        var data = try #require(envelope["data"]?.objectValue)
-        data["commandDigest"] = nil
-        envelope["data"] = .object(data)
-        var stored = old
-        stored.record.value = JSONValue.object(envelope).serialized()
-        let again = writer.again(stored, to: command, in: .init(cluster: "cluster", incarnation: 0))
-        #expect(try world.reply(again) == world.reply(old))
-        // One that has it stays byte for byte.
-        #expect(writer.again(old, to: command, in: .init(cluster: "cluster", incarnation: 0)).value == old.value)
-    }
-
-    /// Sagas remember it until they end; those from before end without.
+    /// Sagas remember it until they end.
     @Test func aSagaRemembersIt() throws {
         let writer = MessageWriter(service: "fake", topics: Topics(), keys: Fixture.keys)
         let record = try world.put("a", id: "c1", offset: 0, dryRun: nil)
@@ -67,9 +47,5 @@ import WireJSON
         let saga = try writer.saga(of: command, now: Fixture.now)
         let final = try world.reply(writer.settlement(.expired, of: saga, now: Fixture.now))
         #expect(final.data.commandDigest == digest("a") && !final.data.isDryRun)
-        let old = Saga(
-            key: saga.key, origin: try WireJSONEncoder().encode(command.attributes), recordKey: saga.recordKey,
-            begunAt: saga.begunAt)
-        #expect(try world.reply(writer.settlement(.expired, of: old, now: Fixture.now)).data.commandDigest == nil)
     }
 }

@@ -55,7 +55,8 @@ import WireJSON
         attributes.correlationID = "root"
         let forward = DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: CommandID(id)), number: 0)
         let data: JSONValue = [
-            "commandId": .string(forward.text), "commandType": "identity.peer.ask.v1", "status": .string(status),
+            "commandId": .string(forward.text), "commandType": "identity.peer.ask.v1",
+            "commandDigest": "d", "status": .string(status),
         ]
         return try record(attributes, data, topics.replies(to: "saga"), signedBy, offset)
     }

@@ -37,7 +37,8 @@ final class Peers {
     private func answer(_ command: Envelope, of service: SimulatedService, to replyTo: String, key: [UInt8]?) {
         let id = command["id"] ?? ""
         var data: JSONObject = [
-            "commandId": .string(id), "commandType": .string(command["type"] ?? ""), "status": "succeeded",
+            "commandId": .string(id), "commandType": .string(command["type"] ?? ""), "commandDigest": "d",
+            "status": "succeeded",
         ]
         if service == .sync {
             let identities = command.data["knownIdentities"] as? [String: Any]

@@ -191,7 +191,8 @@ import WireJSON
                 + #""done":{"later":{"rows":1}},"heldByOthers":0,"remains":[],"later":1}"#, false, true
         ),
     ]) func readsAnyAnswer(_ status: String, isPending: Bool, saysWhat: Bool) throws {
-        let data = try JSONValue(parsing: Array(#"{"commandId":"f","commandType":"t","status":\#(status)}"#.utf8))
+        let data = try JSONValue(
+            parsing: Array(#"{"commandId":"f","commandType":"t","commandDigest":"d","status":\#(status)}"#.utf8))
         guard case .answered(let answer) = try SyncService.inputs.read("identity.reply.v1", data) else {
             Issue.record("no answer")
             return

@@ -51,12 +51,12 @@ enum Fixture {
             waitsForPhone: waitsForPhone, status: status)
     }
 
-    static let registration = Registration(device: phone)
+    static let registration = Registration(device: phone, creation: "life")
 
     static func account(
         _ version: Int64 = 1, user: UserID = userID, isLinked: Bool = true, isActive: Bool = true,
         waitsForPhone: Bool = false, status: InstallStatus = .enabled,
-        redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil, creation: String? = nil
+        redeemed: (code: String, purpose: Registration.Redeemed.Purpose)? = nil, creation: String = "life"
     ) -> Account {
         var registration = registration
         registration.creation = creation

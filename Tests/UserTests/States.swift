@@ -77,8 +77,9 @@ enum State: String, CaseIterable, Sendable {
 
     private static func creating(_ step: Creation.Step) -> Installation.State {
         .creating(
-            Creation(registration: Fixture.registration, commands: Beginners(Waiting(Fixture.key("begun"))), step: step)
-        )
+            Creation(
+                registration: Fixture.registration, moment: Fixture.start,
+                commands: Beginners(Waiting(Fixture.key("begun"))), step: step))
     }
 
     private static func linking(_ step: PendingLink.Step) -> Installation.State {

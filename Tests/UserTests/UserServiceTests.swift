@@ -171,7 +171,7 @@ import WireJSON
         #expect(
             found.first?.id
                 == DerivedID.forward(of: CommandKey(app: "demo", source: "test", id: "c 0"), number: 1_000_000),
-            "the same as every version before gave")
+            "the same whoever asks")
         #expect(try due(10).isEmpty, "put off")
         let again = try due(11)
         #expect(again.map(\.id) == found.map(\.id) && again.map(\.dueAt) == found.map(\.dueAt))
@@ -196,7 +196,9 @@ import WireJSON
         func read(_ data: JSONValue) throws -> UserCommand {
             try UserService.inputs.read("identity.reply.v1", data)
         }
-        let base: [(String, JSONValue)] = [("commandId", "f"), ("commandType", .string(EstablishLink.type))]
+        let base: [(String, JSONValue)] = [
+            ("commandId", "f"), ("commandType", .string(EstablishLink.type)), ("commandDigest", "d"),
+        ]
         func reply(_ more: (String, JSONValue)...) -> JSONValue {
             var object = JSONObject()
             for (name, value) in base + more { object[name] = value }

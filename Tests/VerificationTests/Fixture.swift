@@ -52,7 +52,7 @@ enum Fixture {
         to forward: CommandID, _ status: Reply<JSONValue>.Status, reason: ReasonCode? = nil, result: JSONValue? = nil
     ) -> VerificationCommand {
         var reply: JSONObject = [
-            "commandId": .string(forward.text), "commandType": .string(LogInUser.type),
+            "commandId": .string(forward.text), "commandType": .string(LogInUser.type), "commandDigest": "d",
             "status": .string(status.rawValue),
         ]
         if let reason {

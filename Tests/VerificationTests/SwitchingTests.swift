@@ -213,8 +213,8 @@ import WireJSON
 
     /// A newer sync service says what this version does not know: the login ends all the same.
     @Test(arguments: [
-        #"{"commandId":"ID","commandType":"t","status":"rejected","reason":"A_LATER_REASON","message":"No."}"#,
-        #"{"commandId":"ID","commandType":"t","status":"postponed"}"#,
+        #"{"commandId":"ID","commandType":"t","commandDigest":"d","status":"rejected","reason":"A_LATER_REASON","message":"No."}"#,
+        #"{"commandId":"ID","commandType":"t","commandDigest":"d","status":"postponed"}"#,
     ]) func wordsThatAreNotKnown(_ text: String) throws {
         var world = World()
         let anna = world.vouched("anna")

@@ -48,7 +48,9 @@ struct Parts {
         return try rate(of: 1000) {
             for _ in 0..<1000 {
                 let reply = Reply<RawJSON>(
-                    commandId: "command-1", commandType: LinkRequest.type, status: .succeeded,
+                    commandId: "command-1", commandType: LinkRequest.type,
+                    commandDigest: String(repeating: "0f", count: 32),
+                    status: .succeeded,
                     result: RawJSON(try encoder.encode(result)))
                 _ = try CloudEvent(attributes: attributes, data: reply).encoded()
             }

@@ -142,7 +142,7 @@ final class ChaosTraffic {
     }
 
     private func take(_ reply: ReceivedReply, id: String, _ fingerprint: String) throws {
-        let key = ChaosHistory.CommandKey(id: reply.commandId.text, digest: reply.commandDigest ?? "")
+        let key = ChaosHistory.CommandKey(id: reply.commandId.text, digest: reply.commandDigest)
         let isFinal = reply.status != .pending
         history.answers[key, default: []].append(
             .init(

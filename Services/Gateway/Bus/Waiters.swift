@@ -23,9 +23,8 @@ enum Answer: Sendable {
 struct CommandReply: Sendable {
     var commandID: CommandID
     var app: AppID
-    /// Of the command that is answered. Services from before replies named it name none: nobody can tell then whose the
-    /// answer is, and nobody gets it.
-    var digest: String?
+    /// Of the command that is answered.
+    var digest: String
     var isDryRun = false
     var status: ReplyStatus
     var reason: String?
@@ -47,7 +46,7 @@ struct CommandReply: Sendable {
     }
 
     init(
-        commandID: CommandID, app: AppID, digest: String?, isDryRun: Bool = false, status: ReplyStatus,
+        commandID: CommandID, app: AppID, digest: String, isDryRun: Bool = false, status: ReplyStatus,
         reason: String? = nil, message: String? = nil, result: JSONValue? = nil
     ) {
         self.commandID = commandID
@@ -138,18 +137,17 @@ final class Waiters: Sendable {
 
     /// What they wait for has begun; and what the Idempotency-Key stands for.
     private func note(_ reply: CommandReply) {
-        guard let digest = reply.digest else { return }
         state.withLock { state in
             if reply.status == .pending {
                 for index in (state.waiters[reply.commandID] ?? []).indices {
                     guard let question = state.waiters[reply.commandID]?[index].question,
-                        question.app == reply.app, question.digest == digest
+                        question.app == reply.app, question.digest == reply.digest
                     else { continue }
                     state.waiters[reply.commandID]?[index].isPending = true
                 }
             }
             if reply.commandID.isDerived, reply.reason != "ID_REUSED" {
-                _ = state.usedKeys.use(reply.commandID, for: digest)
+                _ = state.usedKeys.use(reply.commandID, for: reply.digest)
             }
         }
     }

@@ -20,7 +20,7 @@ public struct Reply<Result> {
     public var commandType: String
     /// ``CommandDigest`` of the command that is answered. Ids can be sent twice with other content, so whoever waits
     /// takes only the reply with the digest of what was sent.
-    public var commandDigest: String?
+    public var commandDigest: String
     public var status: ReplyStatus
     public var reason: ReasonCode?
     public var message: String?
@@ -31,7 +31,7 @@ public struct Reply<Result> {
     public var events: [ReplyEvent]?
 
     public init(
-        commandId: CommandID, commandType: String, commandDigest: String? = nil, status: ReplyStatus,
+        commandId: CommandID, commandType: String, commandDigest: String, status: ReplyStatus,
         reason: ReasonCode? = nil, message: String? = nil, result: Result? = nil, dryRun: Bool? = nil,
         events: [ReplyEvent]? = nil
     ) {
@@ -72,8 +72,7 @@ public struct ReceivedReply: Sendable, Hashable {
 
     public var commandId: CommandID
     public var commandType: String
-    /// Services from before replies named it name none.
-    public var commandDigest: String?
+    public var commandDigest: String
     public var status: ReplyStatus
     /// As it is written, see ``rejection``.
     public var reason: String?
@@ -87,13 +86,13 @@ public struct ReceivedReply: Sendable, Hashable {
     /// - Parameter data: of an envelope of type ``type``.
     /// - Returns: `nil` when it does not say what it answers, or not that it is a reply.
     public init?(_ data: JSONValue) {
-        guard let commandId = data["commandId"]?.stringValue, let status = data["status"]?.stringValue else {
-            return nil
-        }
+        guard let commandId = data["commandId"]?.stringValue, let digest = data["commandDigest"]?.stringValue,
+            let status = data["status"]?.stringValue
+        else { return nil }
         self.commandId = CommandID(commandId)
         self.status = ReplyStatus(rawValue: status) ?? .rejected
         commandType = data["commandType"]?.stringValue ?? ""
-        commandDigest = data["commandDigest"]?.stringValue
+        commandDigest = digest
         reason = data["reason"]?.stringValue
         message = data["message"]?.stringValue
         result = data["result"].flatMap { $0 == .null ? nil : $0 }

@@ -199,12 +199,12 @@ public struct UserResult: CommandResult {
     /// The app's `sdk.configuration`, as it stands in the apps file.
     public var configuration: JSONValue
     /// Opens this install, and no other, until it is reset.
-    public var installToken: UserTokenResult?
+    public var installToken: UserTokenResult
 
     public init(
         userId: UserID, installId: InstallID, isLinked: Bool, isRemoteEnabled: Bool,
         inactiveBecause: InactiveBecause? = nil, token: UserTokenResult, configuration: JSONValue,
-        installToken: UserTokenResult? = nil
+        installToken: UserTokenResult
     ) {
         self.userId = userId
         self.installId = installId

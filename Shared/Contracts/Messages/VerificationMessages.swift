@@ -191,7 +191,7 @@ public struct SessionResult: CommandResult {
     public var mpid: MPID?
     /// The key that vouched, while the session is `verified`; a single `identityTokenSecret` has no id.
     public var keyId: KeyID?
-    /// RFC 3339: when it vouched. Sessions from before the service remembered have none.
+    /// RFC 3339: when it vouched.
     public var verifiedAt: Timestamp?
 
     public init(

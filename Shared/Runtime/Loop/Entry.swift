@@ -99,7 +99,7 @@ public enum OutboxCodec {
         var bytes: [UInt8] = []
         // Headers of our own messages take some 200 bytes, keys some 50.
         bytes.reserveCapacity(messages.reduce(5) { $0 + 256 + $1.topic.utf8.count + ($1.value?.count ?? 0) })
-        bytes.append(2)  // the format's version
+        bytes.append(format)
         append(Int32(messages.count), to: &bytes)
         for message in messages {
             bytes.append(message.role.rawValue | (message.mayBeGivenUp ? givenUp : 0))
@@ -118,8 +118,7 @@ public enum OutboxCodec {
     /// - Throws: `Corrupted`.
     public static func decode(_ bytes: [UInt8]) throws(Corrupted) -> [OutboxRecord] {
         var reader = Reader(bytes: bytes)
-        let version = try reader.byte()
-        guard version == 1 || version == 2 else { throw Corrupted() }
+        guard try reader.byte() == format else { throw Corrupted() }
         let count = try reader.integer()
         guard count >= 0 else { throw Corrupted() }
         var messages: [OutboxRecord] = []
@@ -135,17 +134,17 @@ public enum OutboxCodec {
                 guard let name = try reader.bytesOrNil() else { throw Corrupted() }
                 headers.append(Header(nameBytes: name, try reader.bytesOrNil()))
             }
-            var message = OutboxRecord(
-                role, Record(topic: topic, key: key, value: try reader.bytesOrNil(), headers: headers),
-                mayBeGivenUp: byte & givenUp != 0)
-            // The first version did not say who named a reply's topic.
-            if version == 1 { message.mayBeGivenUp = message.isReply && !topic.hasSuffix("identity.replies.v1") }
-            messages.append(message)
+            messages.append(
+                OutboxRecord(
+                    role, Record(topic: topic, key: key, value: try reader.bytesOrNil(), headers: headers),
+                    mayBeGivenUp: byte & givenUp != 0))
         }
         guard reader.isAtEnd else { throw Corrupted() }
         return messages
     }
 
+    /// The first byte.
+    private static let format: UInt8 = 1
     /// Stands in the role's byte.
     private static let givenUp: UInt8 = 0x80
 
@@ -248,8 +247,6 @@ struct OutboxVault {
     func reply(
         in receipt: [UInt8], _ parts: (Receipt) -> ReplyParts
     ) throws(OutboxCodec.Corrupted) -> OutboxRecord? {
-        // The journal of earlier versions kept all messages.
-        if let version = receipt.first, version < 3 { return try lastReply(receipt) }
         let (receipt, isOpen) = try ReceiptCodec.decode(
             receipt, parts, packing: packing, open: open(sealed:))
         return isOpen ? receipt.reply : nil

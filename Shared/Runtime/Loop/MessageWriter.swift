@@ -239,7 +239,7 @@ struct MessageWriter {
     }
 
     private func reply(
-        _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String?, key: [UInt8]?
+        _ outcome: Outcome, _ attributes: EventAttributes, to command: EventAttributes, digest: String, key: [UInt8]?
     ) throws -> OutboxRecord {
         let (reply, isConfidential) = body(outcome, of: command, digest: digest)
         return try message(
@@ -247,7 +247,7 @@ struct MessageWriter {
     }
 
     private func body(
-        _ outcome: Outcome, of command: EventAttributes, digest: String?
+        _ outcome: Outcome, of command: EventAttributes, digest: String
     ) -> (Reply<ReplyResult>, isConfidential: Bool) {
         var reply = Reply<ReplyResult>(
             commandId: CommandID(command.id), commandType: command.type, commandDigest: digest, status: outcome.status,
@@ -335,34 +335,29 @@ struct MessageWriter {
         message.record.topic = topics.replyTopic(command.attributes.replyTo) ?? topics.replies
         message.record.key = replyKey(of: command.attributes, or: command.record.key)
         message.mayBeGivenUp = isOutside(message.topic, command.attributes)
-        change(&message) { envelope, data in
-            // Replies from before replies named it do not.
-            let hasDigest = data["commandDigest"] != nil
-            if !hasDigest { data["commandDigest"] = .string(CommandDigest.text(command.digest)) }
-            guard command.isDryRun else { return !hasDigest }
-            envelope["id"] = .string(Self.id(of: command.record, log))
-            data["dryRun"] = true
-            data["events"] = []
-            if reply.role == .confidentialReply, let result = data["result"] {
-                let open = SecretMembers.replaced(in: result, by: nil)
-                data["result"] = open == result ? nil : open
+        if command.isDryRun {
+            message.record.value = message.value.map {
+                preview($0, id: Self.id(of: command.record, log), isConfidential: reply.role == .confidentialReply)
             }
-            return true
+            message.role = .reply
         }
-        if command.isDryRun { message.role = .reply }
         message.record = seal(message.role, message.topic).signed(message.record)
         return message
     }
 
-    /// - Parameter edit: says whether it changed anything; only then is the message written anew.
-    private func change(
-        _ message: inout OutboxRecord, _ edit: (inout JSONObject, inout JSONObject) -> Bool
-    ) {
-        guard var envelope = message.value.flatMap({ try? JSONValue(parsing: $0) })?.objectValue,
-            var data = envelope["data"]?.objectValue, edit(&envelope, &data)
-        else { return }
+    /// What a dry run is told of a reply.
+    private func preview(_ reply: [UInt8], id: String, isConfidential: Bool) -> [UInt8] {
+        guard var envelope = (try? JSONValue(parsing: reply))?.objectValue, var data = envelope["data"]?.objectValue
+        else { return reply }
+        envelope["id"] = .string(id)
+        data["dryRun"] = true
+        data["events"] = []
+        if isConfidential, let result = data["result"] {
+            let open = SecretMembers.replaced(in: result, by: nil)
+            data["result"] = open == result ? nil : open
+        }
         envelope["data"] = .object(data)
-        message.record.value = JSONValue.object(envelope).serialized()
+        return JSONValue.object(envelope).serialized()
     }
 
     /// The same message, signed with the key of now: the one it was signed with may have gone.

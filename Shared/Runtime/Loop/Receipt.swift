@@ -106,12 +106,11 @@ extension [UInt8] {
     }
 }
 
-/// The inbox's `receipt` column. Its first byte says what follows: 3 a receipt, packed (``ReceiptPacking``); 4 the same,
-/// with the reply's value (a secret) encrypted behind it; 1 and 2 all messages of the command, as the journal of earlier
-/// versions kept them (``OutboxCodec``).
+/// The inbox's `receipt` column. Its first byte says what follows: 1 a receipt, packed (``ReceiptPacking``); 2 the same,
+/// with the reply's value (a secret) encrypted behind it.
 enum ReceiptCodec {
-    private static let plain: UInt8 = 3
-    private static let confidential: UInt8 = 4
+    static let plain: UInt8 = 1
+    private static let confidential: UInt8 = 2
 
     /// - Parameters:
     ///   - parts: what follows from the command; without them the reply is kept whole.
@@ -175,7 +174,7 @@ enum ReceiptCodec {
             guard let text = try head.bytes() else { throw OutboxCodec.Corrupted() }
             (packed, secret) = (ArraySlice(text), head.rest)
         } else if bytes.first != plain {
-            return (try legacy(bytes), true)
+            throw OutboxCodec.Corrupted()
         }
         var text = Reader(bytes: ArraySlice(try packing.unpacked(packed)))
         var receipt = Receipt()
@@ -211,25 +210,6 @@ enum ReceiptCodec {
         if isShortened, let value = record.value { record.value = parts(receipt).restored(in: value) }
         receipt.reply = OutboxRecord(role, record, mayBeGivenUp: kind & 1 == 1)
         return (receipt, isOpen)
-    }
-
-    /// What is left of a row of the journal: who sent the command is not in it.
-    private static func legacy(_ bytes: [UInt8]) throws(OutboxCodec.Corrupted) -> Receipt {
-        let messages = try OutboxCodec.decode(bytes)
-        var receipt = Receipt()
-        receipt.told = messages.compactMap { $0.role == .event || $0.role == .command ? Receipt.Told($0) : nil }
-        // The reply is the last message; what stands before it answers other commands.
-        if let last = messages.last, last.isReply { receipt.reply = last }
-        for message in messages {
-            guard let event = try? EnvelopeReader.read(value: message.value, headers: []) else { continue }
-            receipt.app = event.attributes.appID ?? ""
-            receipt.id = event.attributes.causationID ?? ""
-            if message.isReply {
-                receipt.subject = event.attributes.subject
-                receipt.type = event.data["commandType"]?.stringValue ?? ""
-            }
-        }
-        return receipt
     }
 
     // MARK: Parts

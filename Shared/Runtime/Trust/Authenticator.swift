@@ -17,8 +17,6 @@ public struct Authenticator: Sendable {
     private let trust: Trust
     let apps: AppDirectory
     private let publications: Publications
-    /// What signs commands under the id `internal`: the derived keys, and the internal keys themselves, since whoever
-    /// holds one of those can derive the others.
     private let commandKeys: [SigningKey]
     private let gatewayKeys: [SigningKey]
 
@@ -26,7 +24,7 @@ public struct Authenticator: Sendable {
         self.trust = trust
         self.apps = apps
         publications = Publications(keys, topics: topics)
-        commandKeys = (keys.checking(.commands) + keys.internalKeys).map { SigningKey($0) }
+        commandKeys = keys.checking(.commands).map { SigningKey($0) }
         gatewayKeys = keys.checking(.gateway).map { SigningKey($0) }
     }
 
@@ -163,13 +161,11 @@ public struct Publications: Sendable {
     private let gatewayReplies: String
     private let eventsKeys: [SigningKey]
     private let gatewayKeys: [SigningKey]
-    private let internalKeys: [SigningKey]
 
     public init(_ keys: DeploymentKeys, topics: Topics) {
         gatewayReplies = topics.gatewayReplies
         eventsKeys = keys.checking(.events).map { SigningKey($0) }
         gatewayKeys = keys.checking(.gateway).map { SigningKey($0) }
-        internalKeys = keys.internalKeys.map { SigningKey($0) }
     }
 
     /// Whether there is anything to check records of this topic with.
@@ -188,15 +184,11 @@ public struct Publications: Sendable {
     func check(_ record: KafkaRecord) throws(AuthenticationFailure) {
         let topic = record.topicPartition.topic
         let signature = try Signature.of(record)
-        switch signature.keyID {
-        case topic == gatewayReplies ? Signature.gatewayKeyID : Signature.eventsKeyID:
-            try signature.check(record, keys(topic))
-        // Versions before the keys by purpose signed everything with the internal key itself.
-        case Signature.internalKeyID: try signature.check(record, internalKeys)
-        default:
+        guard signature.keyID == (topic == gatewayReplies ? Signature.gatewayKeyID : Signature.eventsKeyID) else {
             throw AuthenticationFailure(
                 .principalInvalid, "only the deployment's own services write events and replies")
         }
+        try signature.check(record, keys(topic))
     }
 
     private func keys(_ topic: String) -> [SigningKey] { topic == gatewayReplies ? gatewayKeys : eventsKeys }

@@ -18,10 +18,10 @@ DATABASE_PASSWORD = "e2e-database-password-Qy72"
 SECRET_PREFIX = "demo-secret-"
 
 
-# What is derived from the internal key for each purpose (docs/contracts.md "Signature"). Stores and tokens are older.
+# What is derived from the internal key for each purpose (docs/contracts.md "Signature").
 PURPOSES = {
     "commands": "identitybus commands v1", "events": "identitybus events v1", "gateway": "identitybus gateway v1",
-    "store": "identitybus journal v1", "tokens": "identitybus derived secrets v1"}
+    "store": "identitybus store v1", "tokens": "identitybus tokens v1"}
 
 
 @functools.cache
@@ -48,9 +48,8 @@ def gateway_keys(*internal_keys: str) -> str:
 
 
 def secret_of(key_id: str) -> bytes:
-    """`internal` is the internal key itself, which tools may sign commands with; services sign with what is derived."""
     match key_id:
-        case "internal": return INTERNAL_KEY.encode()
+        case "internal": return derived("commands")
         case "events" | "gateway": return derived(key_id)
         case _: return (SECRET_PREFIX + key_id).encode()
 

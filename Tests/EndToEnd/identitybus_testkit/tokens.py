@@ -24,8 +24,8 @@ def _signed(content: dict[str, Any], key: bytes, typ: str) -> str:
 
 def user_token(secret: str, user: str, install: str, app: str = "demo", age: int = 0) -> str:
     issued = int(time.time()) - age
-    return _signed(
-        {"aud": app, "exp": issued + 600, "iat": issued, "install": install, "sub": user}, secret.encode(), "JWT")
+    content = {"aud": app, "creation": "life-1", "exp": issued + 600, "iat": issued, "install": install, "sub": user}
+    return _signed(content, secret.encode(), "JWT")
 
 
 def install_token(secret: str, install: str, creation: str, app: str = "demo", age: int = 0) -> str:

@@ -30,8 +30,10 @@ enum AppsTarget {
         guard let app = apps[id] else { throw Broken("an app that is listed is not there") }
         let user = UserResult(
             userId: "u", installId: "i", isLinked: true, isRemoteEnabled: true,
-            token: UserTokenResult(tokenId: "t", expiryDate: FuzzWorld.now), configuration: app.sdk.configuration)
-        let reply = Reply(commandId: "c", commandType: CreateUser.type, status: .succeeded, result: user)
+            token: UserTokenResult(tokenId: "t", expiryDate: FuzzWorld.now), configuration: app.sdk.configuration,
+            installToken: UserTokenResult(tokenId: "t", expiryDate: FuzzWorld.now))
+        let reply = Reply(
+            commandId: "c", commandType: CreateUser.type, commandDigest: "d", status: .succeeded, result: user)
         let answer = try Seal("k", nil).record(
             to: "t", key: nil, EventAttributes(id: "1", source: "s", type: ReceivedReply.type, appID: "a"), reply)
         do throws(EnvelopeError) {
