@@ -69,9 +69,8 @@ public struct Erasure: Codable, Sendable, Hashable {
 
     public var app: AppID
     public var userID: UserID
-    /// Of the command that began it. The others are told, because whoever came later is somebody else (L63). Records of
-    /// earlier versions have none.
-    let moment: Timestamp?
+    /// Of the command that began it. The others are told, because whoever came later is somebody else (L63).
+    let moment: Timestamp
     var externalID: ExternalID?
     /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
@@ -81,7 +80,7 @@ public struct Erasure: Codable, Sendable, Hashable {
     var waiting: [Waiting] = []
 
     init(
-        app: AppID, userID: UserID, moment: Timestamp?, externalID: ExternalID?, installIDs: [InstallID],
+        app: AppID, userID: UserID, moment: Timestamp, externalID: ExternalID?, installIDs: [InstallID],
         certificate: ErasureCertificate
     ) {
         self.app = app

@@ -222,8 +222,7 @@ public struct Person: Sendable, Hashable {
     public var externalID: ExternalID?
     /// An erased person is a tombstone: the id is never used again.
     public var isErased: Bool
-    /// The moment of the command that linked the person with the external id, in milliseconds since 1970. Unknown for the
-    /// oldest.
+    /// The moment of the command that linked the person with the external id, in milliseconds since 1970.
     public var linkedAt: Int64?
 
     public init(
@@ -245,32 +244,23 @@ public struct Person: Sendable, Hashable {
 public struct LinkStore {
     public static let migrations = [
         Migration(
-            number: 100, name: "installs and persons",
+            number: 100, name: "installs, persons and erasures",
             statements: [
+                // The id goes first in the key: which apps know an id is asked too (L6).
                 """
                 CREATE TABLE installs (
-                  install_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
-                  model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL)
+                  install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
+                  model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
+                  is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
+                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, superseded TEXT,
+                  PRIMARY KEY (install_id, app))
                 """,
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
                 """
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
-                  is_erased BIGINT NOT NULL, UNIQUE (app, external_key))
+                  is_erased BIGINT NOT NULL, linked_at BIGINT, UNIQUE (app, external_key))
                 """,
-            ]),
-        Migration(
-            number: 101, name: "versions of installs",
-            statements: [
-                "ALTER TABLE installs ADD COLUMN is_users_first BIGINT NOT NULL DEFAULT 0",
-                "ALTER TABLE installs ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
-            ]),
-        Migration(
-            number: 102, name: "open installs, erasures under way",
-            statements: [
-                "ALTER TABLE installs ADD COLUMN is_open BIGINT NOT NULL DEFAULT 0",
-                // Of those that nobody is on, it is not known which are being waited for.
-                "UPDATE installs SET is_open = 1 WHERE user_id IS NULL AND status <> 'deleted'",
                 // `record` is the whole erasure; the other columns are what it is looked up by.
                 """
                 CREATE TABLE erasures (
@@ -278,37 +268,7 @@ public struct LinkStore {
                 """,
                 "CREATE INDEX erasures_of_user_forward ON erasures (user_forward)",
                 "CREATE INDEX erasures_of_sync_forward ON erasures (sync_forward)",
-            ]),
-        Migration(
-            number: 103, name: "installs belong to apps, and have turns",
-            statements: [
-                // The id goes first in the key: which apps know an id is asked too (L6).
-                """
-                CREATE TABLE installs_of_apps (
-                  install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
-                  model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
-                  is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL,
-                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, superseded TEXT,
-                  PRIMARY KEY (install_id, app))
-                """,
-                """
-                INSERT INTO installs_of_apps
-                  SELECT install_id, app, kind, platform, model, os_version, status, user_id, activity, is_users_first,
-                    version, is_open, NULL, 0, NULL FROM installs
-                """,
-                "DROP TABLE installs",
-                "ALTER TABLE installs_of_apps RENAME TO installs",
-                "CREATE INDEX installs_of_user ON installs (user_id, activity)",
-            ]),
-        Migration(
-            number: 104, name: "installs of the erased can be used again",
-            statements: [
-                "ALTER TABLE installs ADD COLUMN erased_at BIGINT",
-                "ALTER TABLE persons ADD COLUMN made_at BIGINT",
-            ]),
-        Migration(
-            number: 105, name: "since when external ids are whose they are",
-            statements: ["ALTER TABLE persons RENAME COLUMN made_at TO linked_at"]),
+            ])
     ]
 
     let transaction: any SQLTransaction
@@ -322,8 +282,9 @@ public struct LinkStore {
         try Install.table.find("install_id = $1", ids, in: transaction)
     }
 
+    /// The suspended ones too.
     func activeInstalls(of userIDs: Set<UserID>) throws -> [Install] {
-        try Install.table.find("user_id = $1 AND activity = 'active'", userIDs, in: transaction)
+        try Install.table.find("user_id = $1 AND activity IN ('active', 'suspended')", userIDs, in: transaction)
     }
 
     func allInstalls(of userIDs: Set<UserID>) throws -> [Install] {
@@ -373,11 +334,7 @@ extension Install: SQLKeyedRecord {
         try columns.column("os_version", &device.osVersion)
         try columns.column("status", &status)
         try columns.column("user_id", &userID)
-        // A suspended install stands here as one that is active and disabled, which nothing else is: replicas of the
-        // version before this one read the same rows while they are replaced.
-        var stored = activity == .suspended ? .active : activity
-        try columns.column("activity", &stored)
-        activity = stored == .active && status == .disabled ? .suspended : stored
+        try columns.column("activity", &activity)
         try columns.column("is_users_first", &isUsersFirst)
         try columns.column("version", &version)
         try columns.column("is_open", &isOpen)
@@ -414,7 +371,8 @@ extension Erasure: SQLKeyedRecord {
     public static var blank: Erasure {
         let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
         return Erasure(
-            app: "", userID: "", moment: nil, externalID: nil, installIDs: [], certificate: certificate)
+            app: "", userID: "", moment: certificate.erasedAt, externalID: nil, installIDs: [], certificate: certificate
+        )
     }
 
     public var key: UserID { userID }

@@ -16,9 +16,9 @@ extension Profile: SQLKeyedRecord {
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
         try columns.numbers("named_at", &namedAt)
-        // Those that are older than moments were kept.
-        let nameless = identities.count { $0.type == .customerID } - namedAt.count
-        if nameless > 0 { namedAt.insert(contentsOf: repeatElement(.min, count: nameless), at: 0) }
+        guard !columns.areRead || namedAt.count == identities.count(where: { $0.type == .customerID }) else {
+            throw StorageError(kind: .invalid, message: "column named_at holds not one moment for each customer id")
+        }
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
         var (user, externalID) = (mark?.userID, mark?.externalID)

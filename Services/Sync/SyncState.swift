@@ -130,116 +130,64 @@ public struct SyncState: ServiceState, Sendable {
 public struct SyncStore {
     public static let migrations = [
         Migration(
-            number: 100, name: "profiles, identities, devices and aliases",
+            number: 100, name: "profiles, identities, devices, aliases and erasures",
             statements: [
                 """
                 CREATE TABLE profiles (
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
-                  last_seen BIGINT NOT NULL, is_orphaned BIGINT NOT NULL, name TEXT, user_id TEXT,
-                  aliased_since BIGINT, alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL,
-                  PRIMARY KEY (app, mpid))
+                  last_seen BIGINT NOT NULL, named_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
+                  is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
+                  link_mpid BIGINT, aliased_since BIGINT, alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL,
+                  aliased_from TEXT NOT NULL, aliased_into TEXT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
                 """
                 CREATE TABLE identities (
                   app TEXT NOT NULL, type TEXT NOT NULL, value_key BYTEA NOT NULL, value TEXT NOT NULL,
-                  holders TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, PRIMARY KEY (app, type, value_key))
+                  holders TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, is_told BIGINT NOT NULL,
+                  PRIMARY KEY (app, type, value_key))
                 """,
                 """
                 CREATE TABLE devices (
                   app TEXT NOT NULL, device_id TEXT NOT NULL, current_mpid BIGINT, anonymous_mpid BIGINT,
-                  users TEXT NOT NULL, tokens BIGINT, tokens_at BIGINT, PRIMARY KEY (app, device_id))
+                  users TEXT NOT NULL, identities TEXT NOT NULL, last_move BIGINT NOT NULL, tokens BIGINT,
+                  tokens_at BIGINT, PRIMARY KEY (app, device_id))
                 """,
+                "CREATE INDEX devices_of_user ON devices (app, current_mpid) WHERE current_mpid IS NOT NULL",
+                "CREATE INDEX devices_of_anonymous ON devices (app, anonymous_mpid) WHERE anonymous_mpid IS NOT NULL",
+                "CREATE INDEX devices_unused ON devices (tokens_at) WHERE users = ''",
+                "CREATE TABLE move_floors (app TEXT NOT NULL PRIMARY KEY, move BIGINT NOT NULL)",
                 """
                 CREATE TABLE aliases (
                   app TEXT NOT NULL, alias_id TEXT NOT NULL, source_mpid BIGINT NOT NULL,
                   destination_mpid BIGINT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL,
                   reach TEXT NOT NULL, stamp TEXT, due_at BIGINT NOT NULL, ask_at BIGINT NOT NULL,
-                  PRIMARY KEY (app, alias_id))
+                  is_vouched BIGINT NOT NULL, PRIMARY KEY (app, alias_id))
                 """,
                 "CREATE INDEX aliases_to_ask ON aliases (ask_at)",
-            ]),
-        Migration(
-            number: 101, name: "erasure, and no value without a holder",
-            statements: [
-                "ALTER TABLE profiles ADD COLUMN is_erased BIGINT NOT NULL DEFAULT 0",
-                "ALTER TABLE identities ADD COLUMN is_told BIGINT NOT NULL DEFAULT 0",
-                // What was removed stood here in clear.
-                "DELETE FROM identities WHERE holders = ''",
-                "CREATE INDEX devices_of_user ON devices (app, current_mpid) WHERE current_mpid IS NOT NULL",
-                "CREATE INDEX devices_of_anonymous ON devices (app, anonymous_mpid) WHERE anonymous_mpid IS NOT NULL",
-                "CREATE INDEX devices_unused ON devices (tokens_at) WHERE users = ''",
                 "CREATE INDEX aliases_by_source ON aliases (app, source_mpid)",
                 "CREATE INDEX aliases_by_destination ON aliases (app, destination_mpid)",
-                "CREATE TABLE forgotten_users (app TEXT NOT NULL, user_key BYTEA NOT NULL, PRIMARY KEY (app, user_key))",
+                """
+                CREATE TABLE linked_users (
+                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, user_key))
+                """,
                 """
                 CREATE TABLE erasures (
-                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, mpids TEXT NOT NULL,
-                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, PRIMARY KEY (app, source, command_id))
+                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate TEXT NOT NULL,
+                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, persons TEXT NOT NULL,
+                  PRIMARY KEY (app, source, command_id))
                 """,
                 """
                 CREATE TABLE erasure_forwards (
                   app TEXT NOT NULL, forward_id TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL,
                   PRIMARY KEY (app, forward_id))
                 """,
-            ]),
-        Migration(
-            number: 102, name: "users of links beside those who were erased",
-            statements: [
-                """
-                CREATE TABLE linked_users (
-                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, user_key))
-                """,
-                "INSERT INTO linked_users (app, user_key, is_erased) SELECT app, user_key, 1 FROM forgotten_users",
-                "DROP TABLE forgotten_users",
-            ]),
-        Migration(
-            number: 104, name: "marks of links name the external id, aliases both profiles",
-            statements: [
-                "ALTER TABLE profiles ADD COLUMN link_external_id TEXT",
-                "ALTER TABLE profiles ADD COLUMN aliased_from TEXT NOT NULL DEFAULT ''",
-                "ALTER TABLE profiles ADD COLUMN aliased_into TEXT NOT NULL DEFAULT ''",
-                "ALTER TABLE erasures ADD COLUMN held_by_others BIGINT NOT NULL DEFAULT 0",
-            ]),
-        Migration(
-            number: 105, name: "moves and identities of devices",
-            statements: [
-                "ALTER TABLE devices ADD COLUMN last_move BIGINT NOT NULL DEFAULT 0",
-                "ALTER TABLE devices ADD COLUMN identities TEXT NOT NULL DEFAULT '[]'",
-            ]),
-        Migration(
-            number: 106, name: "certificates of erasures",
-            statements: [
-                "DROP TABLE erasures",
-                """
-                CREATE TABLE erasures (
-                  app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate TEXT NOT NULL,
-                  waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, PRIMARY KEY (app, source, command_id))
-                """,
                 """
                 CREATE TABLE certificates (
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
-            ]),
-        Migration(
-            number: 108, name: "moments of profiles",
-            statements: ["ALTER TABLE profiles ADD COLUMN made_at BIGINT"]),
-        Migration(
-            number: 109, name: "under which folding values are stored",
-            statements: ["CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)"]),
-        Migration(
-            number: 110, name: "moments of customer ids and links, who vouched for aliases, moves of forgotten devices",
-            statements: [
-                "ALTER TABLE profiles DROP COLUMN made_at",
-                "ALTER TABLE profiles ADD COLUMN named_at TEXT NOT NULL DEFAULT ''",
-                "ALTER TABLE profiles ADD COLUMN linked_at BIGINT",
-                "ALTER TABLE profiles ADD COLUMN link_mpid BIGINT",
-                "ALTER TABLE aliases ADD COLUMN is_vouched BIGINT NOT NULL DEFAULT 1",
-                "CREATE TABLE move_floors (app TEXT NOT NULL PRIMARY KEY, move BIGINT NOT NULL)",
-            ]),
-        Migration(
-            number: 111, name: "whom the link service has yet to forget",
-            statements: ["ALTER TABLE erasures ADD COLUMN persons TEXT NOT NULL DEFAULT '{}'"]),
+                "CREATE TABLE foldings (app TEXT NOT NULL PRIMARY KEY, types TEXT NOT NULL)",
+            ])
     ]
 
     let transaction: any SQLTransaction

@@ -136,15 +136,13 @@ public struct UserStore {
                 """
                 CREATE TABLE auth_codes (
                   digest BYTEA NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT NOT NULL,
-                  external_key BYTEA NOT NULL, expires_at BIGINT NOT NULL, use_kind TEXT NOT NULL, install_id TEXT)
+                  external_key BYTEA NOT NULL, moment BIGINT NOT NULL, expires_at BIGINT NOT NULL, use_kind TEXT NOT NULL,
+                  install_id TEXT)
                 """,
                 "CREATE INDEX auth_codes_of_external_id ON auth_codes (app, external_key)",
                 "CREATE INDEX auth_codes_expiring ON auth_codes (expires_at)",
                 "CREATE TABLE users (user_id TEXT NOT NULL PRIMARY KEY, is_erased BIGINT NOT NULL)",
-            ]),
-        Migration(
-            number: 101, name: "moments of codes",
-            statements: ["ALTER TABLE auth_codes ADD COLUMN moment BIGINT NOT NULL DEFAULT 0"]),
+            ])
     ]
 
     let transaction: any SQLTransaction

@@ -144,7 +144,7 @@ extension VerificationDecider {
             SessionResult(
                 deviceId: session.deviceID, state: session.state, mayFileIssues: session.mayFileIssues,
                 hasLogin: session.hasLogin, mpid: session.mpid, keyId: isVerified ? session.standing?.keyID : nil,
-                verifiedAt: isVerified ? session.standing?.since.flatMap(Self.instant) : nil))
+                verifiedAt: isVerified ? session.standing?.since : nil))
         return decision
     }
 
@@ -160,7 +160,4 @@ extension VerificationDecider {
         return Decision(
             .noted, changes: before == nil || before == session ? [] : [.session(session)], events: events)
     }
-
-    /// Sessions from before the time was kept have the beginning of 1970.
-    private static func instant(_ time: Timestamp) -> Timestamp? { time.milliseconds > 0 ? time : nil }
 }

@@ -101,19 +101,33 @@ public struct SessionState: ServiceState, Sendable {
 public struct VerificationStore {
     public static let migrations = [
         Migration(
-            number: 100, name: "sessions",
+            number: 100, name: "sessions, logins on their way, people and counts",
             statements: [
+                // `basis`: see `Standing`; null where a session has nothing that could be taken away. `asked_at`: when the
+                // service last told itself to look at it.
                 """
                 CREATE TABLE sessions (
                   app TEXT NOT NULL, device_id TEXT NOT NULL, state TEXT NOT NULL, may_file_issues BIGINT NOT NULL,
-                  mpid BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL, has_login BIGINT NOT NULL,
+                  mpid BIGINT, basis BIGINT, key_id TEXT, since BIGINT, number BIGINT NOT NULL, shown BIGINT NOT NULL,
+                  moved BIGINT NOT NULL, has_login BIGINT NOT NULL, move BIGINT NOT NULL, heard_move BIGINT,
+                  heard_mpid BIGINT, heard_user TEXT, asked_at BIGINT NOT NULL DEFAULT 0,
                   PRIMARY KEY (app, device_id))
                 """,
+                "CREATE INDEX sessions_by_basis ON sessions (app, basis)",
+                "CREATE INDEX sessions_by_age ON sessions (app, since)",
+                "CREATE INDEX sessions_of_user ON sessions (app, mpid)",
                 """
                 CREATE TABLE login_sagas (
                   forward_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, source TEXT NOT NULL,
                   command_id TEXT NOT NULL, device_id TEXT NOT NULL, kind TEXT NOT NULL, number BIGINT NOT NULL,
-                  state TEXT NOT NULL, may_file_issues BIGINT NOT NULL, key_id TEXT, anonymous_reason TEXT)
+                  state TEXT NOT NULL, may_file_issues BIGINT NOT NULL, basis BIGINT, key_id TEXT, since BIGINT,
+                  anonymous_reason TEXT)
+                """,
+                "CREATE INDEX login_sagas_of_device ON login_sagas (app, device_id)",
+                // Everybody who was on a device, and whether they were erased since.
+                """
+                CREATE TABLE people (
+                  app TEXT NOT NULL, mpid BIGINT NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
                 """
                 CREATE TABLE verification_counts (
@@ -121,55 +135,7 @@ public struct VerificationStore {
                   shard BIGINT NOT NULL, count BIGINT NOT NULL, last_used BIGINT NOT NULL,
                   PRIMARY KEY (app, method, reason, key_id, shard))
                 """,
-            ]),
-        Migration(
-            number: 101, name: "what sessions rest on, and erased people",
-            statements: [
-                // `basis`: see `Standing`. NULL where a session has nothing that could be taken away.
-                "ALTER TABLE sessions ADD COLUMN basis BIGINT",
-                "ALTER TABLE sessions ADD COLUMN key_id TEXT",
-                "ALTER TABLE sessions ADD COLUMN since BIGINT",
-                "ALTER TABLE sessions ADD COLUMN moved BIGINT NOT NULL DEFAULT 0",
-                // When the service last told itself to look at it.
-                "ALTER TABLE sessions ADD COLUMN asked_at BIGINT NOT NULL DEFAULT 0",
-                // Of sessions from before nobody knows the key; they are as old as can be.
-                "UPDATE sessions SET moved = shown",
-                "UPDATE sessions SET basis = 0, since = 0 WHERE state = 'verified'",
-                "UPDATE sessions SET basis = 1, since = 0 WHERE state = 'unchecked'",
-                "UPDATE sessions SET basis = 2, since = 0 WHERE state = 'unverified' AND may_file_issues = 1",
-                "CREATE INDEX sessions_by_basis ON sessions (app, basis)",
-                "CREATE INDEX sessions_by_age ON sessions (app, since)",
-                "CREATE INDEX sessions_of_user ON sessions (app, mpid)",
-                "ALTER TABLE login_sagas ADD COLUMN basis BIGINT",
-                "ALTER TABLE login_sagas ADD COLUMN since BIGINT",
-                "ALTER TABLE login_sagas ADD COLUMN user_digest BYTEA",
-                "ALTER TABLE login_sagas ADD COLUMN email_digest BYTEA",
-                "UPDATE login_sagas SET basis = 0, since = 0 WHERE kind = 'login' AND state = 'verified'",
-                "UPDATE login_sagas SET basis = 1, since = 0 WHERE kind = 'login' AND state = 'unchecked'",
-                "UPDATE login_sagas SET basis = 2, since = 0 WHERE kind = 'login' AND state = 'unverified'",
-                "CREATE INDEX login_sagas_of_device ON login_sagas (app, device_id)",
-                "CREATE INDEX login_sagas_of_user ON login_sagas (app, user_digest)",
-                "CREATE INDEX login_sagas_of_email ON login_sagas (app, email_digest)",
-                // Everybody who was on a device, and whether they were erased since.
-                """
-                CREATE TABLE people (
-                  app TEXT NOT NULL, mpid BIGINT NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, mpid))
-                """,
-            ]),
-        Migration(
-            number: 104, name: "the sync service's moves of devices",
-            statements: [
-                "ALTER TABLE sessions ADD COLUMN move BIGINT NOT NULL DEFAULT 0",
-                "ALTER TABLE sessions ADD COLUMN heard_move BIGINT",
-                "ALTER TABLE sessions ADD COLUMN heard_mpid BIGINT",
-                "ALTER TABLE sessions ADD COLUMN heard_user TEXT",
-            ]),
-        Migration(
-            number: 105, name: "logins on their way tell nothing of who",
-            statements: [
-                "DROP INDEX login_sagas_of_user", "DROP INDEX login_sagas_of_email",
-                "ALTER TABLE login_sagas DROP COLUMN user_digest", "ALTER TABLE login_sagas DROP COLUMN email_digest",
-            ]),
+            ])
     ]
 
     let transaction: any SQLTransaction

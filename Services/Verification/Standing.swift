@@ -14,8 +14,6 @@ public struct Standing: Sendable, Hashable {
         case unchecked
         /// Let through by mode `report` or `off`, although nobody vouched.
         case unverified
-        /// Verified before this service remembered by which key (V49).
-        case unknown
     }
 
     public var basis: Basis
@@ -32,7 +30,7 @@ public struct Standing: Sendable, Hashable {
 
     var state: VerificationState {
         switch basis {
-        case .key, .unknown: .verified
+        case .key: .verified
         case .unchecked: .unchecked
         case .unverified: .unverified
         }
@@ -43,18 +41,16 @@ extension Standing.Basis {
     /// As it is stored: one number, so that gone ones are found between those that are not.
     var number: Int64 {
         switch self {
-        case .unknown: 0
-        case .unchecked: 1
-        case .unverified: 2
+        case .unchecked: 0
+        case .unverified: 1
         case .key(let mark): mark
         }
     }
 
     init(number: Int64) {
         switch number {
-        case 0: self = .unknown
-        case 1: self = .unchecked
-        case 2: self = .unverified
+        case 0: self = .unchecked
+        case 1: self = .unverified
         default: self = .key(mark: number)
         }
     }
@@ -73,8 +69,7 @@ extension VerificationSettings.Key {
 extension VerificationSettings {
     /// The bases on which a session may stand now, in order.
     func standingBases(at now: Timestamp) -> [Int64] {
-        var bases = [Standing.Basis.unknown]
-        if mode != .enforce { bases += [.unchecked, .unverified] }
+        var bases: [Standing.Basis] = mode == .enforce ? [] : [.unchecked, .unverified]
         bases += keys.filter { $0.isLive(at: now) }.map { .key(mark: $0.mark(.authToken)) }
         bases += identityTokenSecrets.filter { $0.isLive(at: now) }.map { .key(mark: $0.mark(.identityToken)) }
         return Set(bases.map(\.number)).sorted()

@@ -238,8 +238,8 @@ def test_very_many_sagas_wait(make_deployment: Make) -> None:
     empty = megabytes(service)
     assert service.stop() == 0
     for statement in (
-        "INSERT INTO saga (app, source, id, origin, record_key, reply, is_settled, begun_at) "
-        "SELECT app, source, id || n, origin, record_key, reply, 0, begun_at FROM saga, generate_series(1, %s) AS n",
+        "INSERT INTO saga (app, source, id, inbox_key, origin, record_key, reply, is_settled, begun_at) "
+        "SELECT app, source, id || n, inbox_key, origin, record_key, reply, 0, begun_at FROM saga, generate_series(1, %s) AS n",
         "INSERT INTO forward (app, id, message, asked, next_ask, begun_at) "
         "SELECT app, id || n, message, asked, begun_at, begun_at FROM forward, generate_series(1, %s) AS n",
     ):

@@ -165,7 +165,7 @@ def keys(shop: Shop) -> set[str]:
 
 def fill(shop: Shop, values: list[str]) -> None:
     rows = [(value, hashlib.sha256(value.encode()).digest(), str(n + 1)) for n, value in enumerate(values)]
-    insert = "INSERT INTO identities (app, type, value, value_key, holders) VALUES ('shop', 'email', ?, ?, ?)"
+    insert = "INSERT INTO identities (app, type, value, value_key, holders, is_told) VALUES ('shop', 'email', ?, ?, ?, 0)"
     database: Any = shop.deployment.database
     if isinstance(database, SQLite):
         with closing(sqlite3.connect(database.directory / "sync.sqlite")) as connection, connection:

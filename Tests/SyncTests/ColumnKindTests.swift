@@ -8,7 +8,7 @@ import WireJSON
 
 @testable import Sync
 
-/// What stands in one column: as other versions of the service write it, and read it.
+/// What stands in one column.
 @Suite struct ColumnKindTests {
     private static let values: [[String]] = [
         [], ["a@b.example"], ["two words", "é/\u{7f}\u{2028}", ""], ["\"", "x"], ["x", "\\"], ["\n"], ["\u{1}\u{1f}"],
@@ -36,6 +36,21 @@ import WireJSON
         #"[{"type":"email","value":"a"}{"type":"email","value":"b"}]"#, #"[{"type":"none","value":"a"}]"#,
         #"[{"value":"a","type":"email"}]"#, #" [{"type":"email","value":"a"}]"#, #"[,{"type":"email","value":"a"}]"#,
     ]) func otherTextIsLeftToTheJSONReader(_ text: String) { #expect(IdentityList.read(text) == nil) }
+
+    @Test(arguments: ["", "5,6", "five"]) func everyCustomerIDHasItsMoment(_ moments: String) throws {
+        let store = try SyncTestStore(.sqlite)
+        var profile = Profile(app: "app", mpid: .max, seen: 1)
+        profile.add(Identity(.customerID, "anna"), at: 5)
+        let saved = profile
+        let error = #expect(throws: StorageError.self) {
+            try store.database.transaction { transaction in
+                try Profile.table.insert([saved], in: transaction)
+                try transaction.execute("UPDATE profiles SET named_at = $1", [.text(moments)])
+                return try Profile.table.find([saved.key], in: transaction)
+            }
+        }
+        #expect(error?.kind == .invalid)
+    }
 
     @Test func numbersComeBack() throws {
         let ranges: [ClosedRange<Int64>] = [.min ... .max, -10...0, 7...7]

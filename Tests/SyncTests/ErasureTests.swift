@@ -192,41 +192,4 @@ import WireJSON
         }
         #expect(erased > 4)
     }
-
-    /// A store of before has the clear text of what was removed long ago.
-    @Test(arguments: SQLEngine.allCases) func theMigrationCleansWhatWasRemovedBefore(_ engine: SQLEngine) throws {
-        let store = try SyncTestStore(engine, migrations: Array(SyncStore.migrations.prefix(1)))
-        try store.database.transaction { transaction in
-            for (value, holders) in [("removed@mail", ""), ("kept@mail", "5")] {
-                try transaction.execute(
-                    """
-                    INSERT INTO identities (app, type, value_key, value, holders)
-                    VALUES ('demo', 'email', $1, $2, $3)
-                    """, [.blob(Array(value.utf8)), .text(value), .text(holders)])
-            }
-        }
-        try SyncService.migrator.run(on: store.database)
-        let values = try store.database.transaction {
-            try $0.query("SELECT value FROM identities").map { try $0.text(0) }
-        }
-        #expect(values == ["kept@mail"])
-    }
-
-    /// A store of before has rows of the erased only.
-    @Test(arguments: SQLEngine.allCases) func whoWasErasedBeforeTheMigrationStaysSo(_ engine: SQLEngine) throws {
-        let user = LinkedUser(app: "demo", id: "user")
-        let store = try SyncTestStore(engine, migrations: Array(SyncStore.migrations.prefix(2)))
-        try store.database.transaction { transaction in
-            let key = TextDigest(of: user.id.text)
-            try transaction.execute(
-                "INSERT INTO forgotten_users (app, user_key) VALUES ('demo', $1)", [.blob(key.bytes)])
-        }
-        try SyncService.migrator.run(on: store.database)
-        let other = LinkedUser(app: "demo", id: "other")
-        let erased = try store.database.transaction { transaction in
-            try LinkedUserRow.table.save([LinkedUserRow(other, isErased: false)], in: transaction)
-            return try SyncStore(transaction: transaction).erased(among: [user, other])
-        }
-        #expect(erased == [user])
-    }
 }

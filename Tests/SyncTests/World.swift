@@ -170,7 +170,7 @@ final class World {
     func given(_ mpid: Int64, _ identities: [Identity], seen: Int64 = World.start) throws -> MPID {
         let mpid = try #require(MPID(mpid))
         var profile = Profile(app: app.id, mpid: mpid, seen: seen)
-        profile.identities = identities
+        for identity in identities { profile.add(identity, at: seen) }
         state.apply(.profile(profile))
         for identity in identities {
             let key = IdentityEntry.Key(app: app.id, identity, settings)

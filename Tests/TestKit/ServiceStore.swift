@@ -8,9 +8,9 @@ public final class ServiceStore<Service: CommandService> {
     private let store: TestStore
     public let database: any SQLDatabase
 
-    public init(_ engine: SQLEngine, migrations: [Migration] = Service.migrations) throws {
+    public init(_ engine: SQLEngine) throws {
         store = try TestStore(engine)
-        database = try store.openMigrated(.normal, migrations)
+        database = try store.openMigrated(.normal, Service.migrations)
     }
 
     deinit { database.close() }

@@ -172,7 +172,7 @@ import WireJSON
             LoginSaga(
                 forwardID: "f1", command: CommandKey(app: "demo", source: "s'", id: "i\""), deviceID: "d", kind: .login,
                 number: 3, result: VerificationResult(state: .verified, mayFileIssues: true, keyId: "k1"),
-                standing: Standing(.unknown, keyID: "k1", since: Fixture.now)),
+                standing: Standing(.key(mark: Fixture.k1.mark(.authToken)), keyID: "k1", since: Fixture.now)),
             LoginSaga(
                 forwardID: "f2", command: CommandKey(app: "demo", source: "s", id: "j"), deviceID: "d", kind: .logout,
                 number: 4,

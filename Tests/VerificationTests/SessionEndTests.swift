@@ -191,7 +191,6 @@ import Testing
             (0..<5).map { ("k1-\($0)", standing(Fixture.k1)) } + [
                 ("k2", standing(Fixture.k2)), ("k2-old", standing(Fixture.k2, old)), ("nobody", nil),
                 ("unchecked", Standing(.unchecked, since: Fixture.now)), ("let-through", Standing(.unverified)),
-                ("before", Standing(.unknown, since: Timestamp(milliseconds: 0))),
             ]
         var state = SessionState()
         for (device, standing) in standings {
@@ -215,7 +214,7 @@ import Testing
         #expect(try due(Self.gone, after: 40_000).sorted() == all, "what was not decided comes again")
         #expect(
             try due(Fixture.settings(sessionSeconds: 3600), after: 90_000).sorted()
-                == ["before", "k2-old", "let-through", "unchecked"])
+                == ["k2-old", "let-through", "unchecked"])
         #expect(try due(Fixture.settings(.off, keys: [])) == ["k2"], "the others were asked lately")
         #expect(
             try due(Fixture.settings(.off, keys: []), after: 200_000).sorted()
@@ -245,41 +244,5 @@ import Testing
         #expect(try due(after: 5001) == 2)
         #expect(try due(after: 5002) == 1)
         #expect(try due(after: 5003) == 0)
-    }
-
-    /// Sessions of the version before: verified ones live on, the others fall under the mode (V49).
-    @Test(arguments: [SQLEngine.sqlite, .postgresql]) func sessionsFromBefore(_ engine: SQLEngine) throws {
-        let store = try VerificationTestStore(engine, upTo: 100)
-        try store.database.transaction { transaction in
-            for (state, may) in [
-                ("verified", 1), ("unchecked", 1), ("unverified", 1), ("unverified", 0), ("anonymous", 1),
-            ] {
-                try transaction.execute(
-                    """
-                    INSERT INTO sessions (app, device_id, state, may_file_issues, mpid, number, shown, has_login)
-                    VALUES ('support', $1, $2, $3, 7, 4, 3, 1)
-                    """, [.text("\(state)\(may)"), .text(state), .integer(Int64(may))])
-            }
-            try transaction.execute(
-                """
-                INSERT INTO login_sagas (forward_id, app, source, command_id, device_id, kind, number, state, may_file_issues)
-                VALUES ('f', 'support', 's', 'c', 'verified1', 'login', 4, 'verified', 1)
-                """)
-        }
-        try VerificationService.migrator.run(on: store.database)
-        try store.database.transaction { (transaction) throws in
-            let reader = VerificationStore(transaction: transaction)
-            let keys = ["verified1", "unchecked1", "unverified1", "unverified0", "anonymous1"].map {
-                Session.Key(app: "support", id: $0)
-            }
-            let sessions = try reader.sessions(Set(keys)).reduce(into: [:]) { $0[$1.deviceID] = $1 }
-            #expect(sessions["verified1"]?.standing?.basis == .unknown)
-            #expect(sessions["unchecked1"]?.standing?.basis == .unchecked)
-            #expect(sessions["unverified1"]?.standing?.basis == .unverified)
-            #expect(sessions["unverified0"]?.standing == nil)
-            #expect(sessions["anonymous1"]?.standing == nil)
-            #expect(sessions["verified1"]?.moved == 3)
-            #expect(try reader.sagas(forwardIDs: ["f"]).first?.standing?.basis == .unknown)
-        }
     }
 }

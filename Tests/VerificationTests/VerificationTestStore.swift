@@ -8,11 +8,6 @@ import TestKit
 typealias VerificationTestStore = ServiceStore<VerificationService>
 
 extension ServiceStore where Service == VerificationService {
-    /// - Parameter last: the last migration of the service that is run.
-    convenience init(_ engine: SQLEngine, upTo last: Int) throws {
-        try self.init(engine, migrations: VerificationService.migrations.filter { $0.number <= last })
-    }
-
     /// Every row of all tables, as it stands; of the counters their sums.
     func rows() throws -> [[SQLValue]] {
         try rows(["sessions ORDER BY app, device_id", "login_sagas ORDER BY forward_id", "people ORDER BY app, mpid"])

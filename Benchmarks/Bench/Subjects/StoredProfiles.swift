@@ -62,12 +62,13 @@ enum StoredProfiles {
         let profiles = try numbers.map { (number: $0, mpid: try mpid($0), identities: identities($0)) }
         try transaction.executeEach(
             """
-            INSERT INTO profiles (app, mpid, identities, first_seen, last_seen, is_orphaned, alias_windows,
-            alias_sources) VALUES ($1, $2, $3, $4, $4, 0, '', 0)
+            INSERT INTO profiles (app, mpid, identities, first_seen, last_seen, named_at, is_orphaned, is_erased,
+            alias_windows, alias_sources, aliased_from, aliased_into)
+            VALUES ($1, $2, $3, $4, $4, $5, 0, 0, '', 0, '', '')
             """,
             try profiles.sorted { $0.mpid < $1.mpid }.map { profile in
                 let text = String(decoding: try WireJSONEncoder().encode(profile.identities), as: UTF8.self)
-                return [app, .integer(profile.mpid.value), .text(text), .integer(seen)]
+                return [app, .integer(profile.mpid.value), .text(text), .integer(seen), .text("\(seen)")]
             })
         let values = profiles.flatMap { profile in
             profile.identities.map { identity in
@@ -78,7 +79,7 @@ enum StoredProfiles {
             }
         }
         try transaction.executeEach(
-            "INSERT INTO identities (app, type, value_key, value, holders) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO identities (app, type, value_key, value, holders, is_told) VALUES ($1, $2, $3, $4, $5, 0)",
             values.sorted { ($0.identity.type.rawValue, $0.key[0]) < ($1.identity.type.rawValue, $1.key[0]) }.map {
                 [
                     app, .text($0.identity.type.rawValue), .blob($0.key), .text($0.identity.value.text),
@@ -86,7 +87,10 @@ enum StoredProfiles {
                 ]
             })
         try transaction.executeEach(
-            "INSERT INTO devices (app, device_id, current_mpid, users) VALUES ($1, $2, $3, $4)",
+            """
+            INSERT INTO devices (app, device_id, current_mpid, users, identities, last_move)
+            VALUES ($1, $2, $3, $4, '[]', 0)
+            """,
             profiles.filter { $0.number < SyncWorkload.devices }.map { profile in
                 [
                     app, .text(SyncWorkload.deviceID(profile.number).text), .integer(profile.mpid.value),

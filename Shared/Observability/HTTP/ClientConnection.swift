@@ -74,7 +74,7 @@ final class ClientConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// An answer is owed, and whether it has to say that the connection stays, which HTTP/1.0 asks for.
     private var owed: Bool?
     /// What it is while its client has to say something. At first, nobody has looked yet whether it does.
-    private var silence = Connections.Activity.unanswered
+    private var silence: Connections.Activity = .unanswered
     private var isAnswered = false
     private var isStopping = false
     private var isClosing = false

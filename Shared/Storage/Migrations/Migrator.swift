@@ -12,23 +12,11 @@ public struct Migration: Sendable, Hashable {
     public let number: Int
     public let name: String
     public let statements: [String]
-    /// Runs behind the statements.
-    let conversion: Conversion?
-
-    /// What SQL cannot say on both engines.
-    enum Conversion: Sendable, Hashable {
-        case journal
-    }
 
     public init(number: Int, name: String, statements: [String]) {
-        self.init(number: number, name: name, statements: statements, conversion: nil)
-    }
-
-    init(number: Int, name: String, statements: [String], conversion: Conversion?) {
         self.number = number
         self.name = name
         self.statements = statements
-        self.conversion = conversion
     }
 
     /// Notices that a landed migration was edited.
@@ -120,8 +108,8 @@ public struct Migrator: Sendable {
             }
             guard migration.checksum == record.checksum else {
                 throw SchemaMismatch(
-                    description: "migration \(number) '\(migration.name)' was edited after it had been run here; "
-                        + "restore it and write a new one")
+                    description: "the database was made by another version of this code: its migration \(number) "
+                        + "'\(record.name)' is another one; run that version, or start with an empty database")
             }
         }
     }
@@ -130,10 +118,6 @@ public struct Migrator: Sendable {
         do {
             for statement in migration.statements {
                 try transaction.execute(statement)
-            }
-            switch migration.conversion {
-            case .journal: try JournalConversion.run(in: transaction)
-            case nil: break
             }
         } catch {
             throw StorageError(

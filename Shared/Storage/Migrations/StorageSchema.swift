@@ -5,21 +5,16 @@
 public enum StorageSchema {
     /// To be run before (and together with) the service's own, which start at number 100.
     public static let migrations: [Migration] = [
-        Migration(number: progressNumber, name: "journal and progress", statements: [progress, setAside, journal]),
         Migration(
-            number: 2, name: "sagas", statements: [saga, "CREATE INDEX saga_begun_at ON saga (begun_at)"]),
-        Migration(number: 3, name: "log time", statements: logTime),
-        Migration(
-            number: 4, name: "forwards",
-            statements: [
+            number: progressNumber, name: "shared tables",
+            statements: [progress, setAside, logs] + Inbox.tables.map(inbox) + [
+                inboxState, "INSERT INTO inbox_state (id, newest, begun_at) VALUES (1, 1, -1)", decider, outbox,
+                saga, "CREATE INDEX saga_begun_at ON saga (begun_at)",
                 forward, "CREATE INDEX forward_next_ask ON forward (next_ask)",
                 "CREATE INDEX forward_begun_at ON forward (begun_at)",
-            ]),
-        Migration(number: 5, name: "salt", statements: [salt]),
-        Migration(number: 6, name: "inbox and outbox", statements: inboxAndOutbox, conversion: .journal),
-        Migration(
-            number: 7, name: "dry runs",
-            statements: [dryRun, "CREATE INDEX dry_run_begun_at ON dry_run (begun_at)"]),
+                dryRun, "CREATE INDEX dry_run_begun_at ON dry_run (begun_at)",
+                salt,
+            ])
     ]
 
     /// The migration that makes the table of claims.
@@ -38,6 +33,9 @@ public enum StorageSchema {
             idle_claims BIGINT NOT NULL,
             suspect_offset BIGINT,
             suspect_count BIGINT NOT NULL,
+            log_time BIGINT NOT NULL,
+            forgotten_before BIGINT NOT NULL,
+            last_time BIGINT,
             PRIMARY KEY (topic, partition)
         )
         """
@@ -53,72 +51,6 @@ public enum StorageSchema {
             PRIMARY KEY (topic, partition, incarnation)
         )
         """
-
-    /// Input that was never authenticated has no app, source and id. Nulls differ from each other in a unique
-    /// constraint, so nobody can use up the key of somebody else's command.
-    private static let journal = """
-        CREATE TABLE journal (
-            topic TEXT NOT NULL,
-            partition BIGINT NOT NULL,
-            incarnation BIGINT NOT NULL,
-            log_offset BIGINT NOT NULL,
-            app TEXT,
-            source TEXT,
-            id TEXT,
-            digest BYTEA NOT NULL,
-            type TEXT NOT NULL,
-            subject TEXT,
-            outcome TEXT NOT NULL,
-            reason TEXT,
-            messages BYTEA NOT NULL,
-            decided_at BIGINT NOT NULL,
-            PRIMARY KEY (topic, partition, incarnation, log_offset),
-            UNIQUE (app, source, id)
-        )
-        """
-
-    /// Commands whose final answer comes later, and their latest reply once there is one.
-    private static let saga = """
-        CREATE TABLE saga (
-            app TEXT NOT NULL,
-            source TEXT NOT NULL,
-            id TEXT NOT NULL,
-            origin BYTEA NOT NULL,
-            record_key BYTEA,
-            reply BYTEA,
-            is_settled BIGINT NOT NULL,
-            begun_at BIGINT NOT NULL,
-            PRIMARY KEY (app, source, id)
-        )
-        """
-
-    /// `logged_at` is null in older rows, which is quick on a table of any size: they count as logged when decided.
-    private static let logTime = [
-        "ALTER TABLE journal ADD COLUMN logged_at BIGINT",
-        "ALTER TABLE progress ADD COLUMN log_time BIGINT NOT NULL DEFAULT -1",
-        "ALTER TABLE progress ADD COLUMN forgotten_before BIGINT NOT NULL DEFAULT -1",
-        "ALTER TABLE progress ADD COLUMN last_time BIGINT",
-    ]
-
-    /// Commands that were sent to another service and are not yet answered.
-    private static let forward = """
-        CREATE TABLE forward (
-            app TEXT NOT NULL,
-            id TEXT NOT NULL,
-            message BYTEA NOT NULL,
-            asked BIGINT NOT NULL,
-            next_ask BIGINT NOT NULL,
-            begun_at BIGINT NOT NULL,
-            PRIMARY KEY (app, id)
-        )
-        """
-
-    /// The renaming comes first: it waits for the batches of older replicas, and keeps the next ones out.
-    private static let inboxAndOutbox =
-        ["ALTER TABLE journal RENAME TO \(JournalConversion.journal)", logs] + Inbox.tables.map(inbox) + [
-            outbox, inboxState, "INSERT INTO inbox_state (id, newest, begun_at) VALUES (1, 1, -1)", decider,
-            "ALTER TABLE saga ADD COLUMN inbox_key BYTEA",
-        ]
 
     /// The logs that claims have named, see ``Logs``.
     private static let logs = """
@@ -192,6 +124,35 @@ public enum StorageSchema {
             apps TEXT NOT NULL,
             code TEXT NOT NULL,
             UNIQUE (apps, code)
+        )
+        """
+
+    /// Commands whose final answer comes later, and their latest reply once there is one.
+    private static let saga = """
+        CREATE TABLE saga (
+            app TEXT NOT NULL,
+            source TEXT NOT NULL,
+            id TEXT NOT NULL,
+            inbox_key BYTEA NOT NULL,
+            origin BYTEA NOT NULL,
+            record_key BYTEA,
+            reply BYTEA,
+            is_settled BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            PRIMARY KEY (app, source, id)
+        )
+        """
+
+    /// Commands that were sent to another service and are not yet answered.
+    private static let forward = """
+        CREATE TABLE forward (
+            app TEXT NOT NULL,
+            id TEXT NOT NULL,
+            message BYTEA NOT NULL,
+            asked BIGINT NOT NULL,
+            next_ask BIGINT NOT NULL,
+            begun_at BIGINT NOT NULL,
+            PRIMARY KEY (app, id)
         )
         """
 

@@ -37,7 +37,7 @@ extension Saga: SQLKeyedRecord {
 
     public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.command("app", "source", "id", &key, .key)
-        try columns.written("inbox_key", columns.areWritten ? StoredKey(key).bytes : nil as [UInt8]?, .fixed)
+        try columns.written("inbox_key", StoredKey(key).bytes, .fixed)
         try columns.column("origin", &origin)
         try columns.column("record_key", &recordKey)
         try columns.column("reply", &reply)

@@ -4,8 +4,6 @@
 executables and the test kit of the version to keep:
 
     IDENTITYBUS_BIN=... python stores/keep.py NAME
-
-Needs nothing of the kit that came after the first version that is kept, so it can be copied into an older one.
 """
 
 import base64
@@ -24,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from confluent_kafka import Consumer, TopicPartition
 
 from identitybus_testkit import apps, verification
 from identitybus_testkit import commands as c
@@ -49,11 +45,7 @@ _SOON = 60
 
 def app() -> dict[str, Any]:
     """One app with everything in use."""
-    sdk: dict[str, Any] = {"appSecret": apps.APP_SECRET, "linkerTimeoutSeconds": _SOON}
-    # A version that does not know the setting refuses it.
-    demo: Any = apps.apps()[0]["sdk"]
-    if "keysOpenInstalls" in demo:
-        sdk["keysOpenInstalls"] = True
+    sdk = {"appSecret": apps.APP_SECRET, "linkerTimeoutSeconds": _SOON, "keysOpenInstalls": True}
     return {
         "id": APP,
         "keys": [
@@ -202,11 +194,8 @@ class Story:
         keeper.question(c.sync("search", fresh("device"), {"customerid": self.names["ada"]}, APP))
         keeper.question(c.sync("search", fresh("device"), {"customerid": self.names["eve"]}, APP))
 
-    def waiting(self, sync: Service) -> dict[int, int]:
-        """What is still to be answered or done: by the time, by the app, by the sync service that is away from now on.
-
-        - Returns: the end of each partition that it has read.
-        """
+    def waiting(self, sync: Service) -> None:
+        """What is still to be answered or done: by the time, by the app, by the sync service that is away from now on."""
         keeper, bus = self.keeper, self.keeper.bus
         alias = c.alias(self.names["visitor-mpid"], self.names["ada-mpid"], APP)
         self.names["alias"] = keeper.ask(alias)["aliasId"]
@@ -218,12 +207,10 @@ class Story:
         install, dan = self.name("dan-phone"), self.name("dan")
         user = keeper.ask(c.establish(install, dan, app=APP))["userId"]
         assert sync.stop() == 0
-        read = ends(bus, "sync")
         keeper.send(login(self.name("fay-device"), self.name("fay")))
         assert bus.reply(keeper.asked[-1]["id"])["status"] == "pending"
         keeper.send(c.erase(user, APP))
         bus.reply(keeper.asked[-1]["id"])
-        return read
 
     def owed(self) -> dict[str, int]:
         """Decided and never published. How many records were sent to each service."""
@@ -236,28 +223,6 @@ class Story:
         for service in ("link", "user", "verification"):
             keeper.bad_record(service)
         return {"link": 3, "user": 3, "verification": 2}
-
-
-def unread(bus: Bus, service: str, offsets: dict[int, int]) -> list[dict[str, Any]]:
-    """The records of a command topic behind these offsets: what other services have asked meanwhile."""
-    consumer = Consumer(bus.broker.client(**{"group.id": "keep", "enable.auto.commit": False, "log_level": 2}))
-    found = []
-    for partition, offset in offsets.items():
-        consumer.assign([TopicPartition(bus.topic(service), partition, offset)])
-        while (message := consumer.poll(0.5)) is not None:
-            headers = [[name, text(content)] for name, content in message.headers() or []]
-            found.append({
-                "topic": message.topic(), "key": text(message.key()), "headers": headers, "value": text(message.value())})
-    consumer.close()
-    return found
-
-
-def ends(bus: Bus, service: str) -> dict[int, int]:
-    consumer, topic = Consumer(bus.broker.client(**{"group.id": "keep", "log_level": 2})), bus.topic(service)
-    found = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1]
-             for number in bus.broker.partitions(topic)}
-    consumer.close()
-    return found
 
 
 def read(database: Database, service: str) -> int:
@@ -303,7 +268,7 @@ def keep(name: str, engine: str, broker: Broker, database: Database, folder: Pat
     story.profiles()
     story.sessions()
     story.seen()
-    unasked = story.waiting(services["sync"])
+    story.waiting(services["sync"])
     keeper.told()
     for service in services.values():
         assert not service.is_running or service.stop() == 0
@@ -322,11 +287,10 @@ def keep(name: str, engine: str, broker: Broker, database: Database, folder: Pat
     for one in keeper.asked[count:]:
         assert not bus.collector.replies[one["id"]], "published after all"
         one["reply"], one["events"] = None, []
-    asked_sync = unread(bus, "sync", unasked)
     target = Path(__file__).parent / name
     target.mkdir(exist_ok=True)
     (target / f"{engine}.sql").write_text(dump(database))
-    content = {"names": story.names, "asked": keeper.asked, "questions": keeper.questions, "unread": asked_sync}
+    content = {"names": story.names, "asked": keeper.asked, "questions": keeper.questions}
     (target / f"{engine}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     deployment.close()
 
