@@ -82,7 +82,7 @@ public struct Creation: Codable, Sendable, Hashable {
     }
 
     /// No creation starts from what an earlier life left on the install.
-    public enum Attempt: Codable, Sendable, Hashable {
+    public enum Attempt: String, Codable, Sendable, Hashable {
         case first
         /// What was left is being taken off.
         case detaching

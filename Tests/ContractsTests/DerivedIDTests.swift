@@ -2,6 +2,7 @@
 
 import Crypto
 import Testing
+import WireJSON
 
 @testable import Contracts
 
@@ -97,5 +98,16 @@ import Testing
             #expect(id.utf8.count == 24)
             #expect(id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
         }
+    }
+
+    @Test func hexIsReadInPairsOfDigits() throws {
+        let bytes: [UInt8] = [0, 0x0f, 0xa0, 0xff]
+        #expect(bytes.hex == "000fa0ff" && [UInt8](hex: "000FA0ff") == bytes && [UInt8](hex: "") == [])
+        for text in ["0", "000", "0g", "g0", " 00", "0x00", "\u{FF10}\u{FF10}"] { #expect([UInt8](hex: text) == nil) }
+        let digest = TextDigest(of: "anna")
+        #expect(try WireJSONEncoder().encode(digest) == Array("\"\(digest.bytes.hex)\"".utf8))
+        #expect(try WireJSONDecoder().decode(TextDigest.self, from: WireJSONEncoder().encode(digest)) == digest)
+        let wrong = Array(#""0g""#.utf8)
+        #expect(throws: DecodingError.self) { try WireJSONDecoder().decode(TextDigest.self, from: wrong) }
     }
 }

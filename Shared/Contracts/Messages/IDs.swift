@@ -172,8 +172,6 @@ public struct Scoped<ID: Hashable & Comparable & Sendable>: Hashable, Comparable
 public struct TextDigest: Codable, Sendable, Hashable, Comparable {
     public let bytes: [UInt8]
 
-    private enum CodingKeys: CodingKey { case bytes }
-
     public init(bytes: [UInt8]) { self.bytes = bytes }
 
     public init(of text: String) {
@@ -182,17 +180,16 @@ public struct TextDigest: Codable, Sendable, Hashable, Comparable {
     }
 
     public init(from decoder: any Decoder) throws {
-        var list = try decoder.container(keyedBy: CodingKeys.self).nestedUnkeyedContainer(forKey: .bytes)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(SHA256.byteCount)
-        while !list.isAtEnd { bytes.append(try list.decode(UInt8.self)) }
+        let container = try decoder.singleValueContainer()
+        guard let bytes = [UInt8](hex: try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "a digest that is not hex")
+        }
         self.bytes = bytes
     }
 
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        var list = container.nestedUnkeyedContainer(forKey: .bytes)
-        for byte in bytes { try list.encode(byte) }
+        var container = encoder.singleValueContainer()
+        try container.encode(bytes.hex)
     }
 
     public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }

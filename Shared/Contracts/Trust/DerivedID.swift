@@ -164,9 +164,22 @@ extension Sequence<UInt8> {
 extension [UInt8] {
     /// Reads what ``Swift/Sequence/hex`` writes, and capital letters. `nil` for anything else.
     public init?(hex text: some StringProtocol) {
-        let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
-        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
-        self = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+        func value(_ digit: UInt8) -> UInt8? {
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+            default: nil
+            }
+        }
+        var digits = text.utf8.makeIterator()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count / 2)
+        while let first = digits.next() {
+            guard let high = value(first), let low = digits.next().flatMap(value) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        self = bytes
     }
 }
 
