@@ -50,6 +50,49 @@ import WireJSON
         #expect(try store.count("users") == 2)
     }
 
+    @Test(arguments: State.allCases) func everyStateComesBack(_ state: State) throws {
+        let store = try UserTestStore(.sqlite)
+        for install in state.installs.compactMap(\.self) {
+            try store.write([.install(install)])
+            try store.read { (reader) throws in #expect(try reader.installs([install.key]) == [install]) }
+            try store.write([.remove(install.key)])
+        }
+    }
+
+    /// Everything that may wait, be named or have gone wrong, in the states that have it.
+    @Test func whatGoesOnComesBackWhole() throws {
+        func waits(_ ids: CommandID...) -> [Waiting] { ids.map { Waiting(Fixture.key($0)) } }
+        var commands = Beginners(Waiting(Fixture.key("c1")))
+        commands.repeats = waits("c2", "c3")
+        let confirmation = Confirmation(
+            commands: waits("c4", "c5"), externalIDs: ["bert", "anna"], resets: waits("c6"), forward: "f1")
+        let question = Creation.Question(
+            want: .user(by: .unlinked, resets: waits("c7")), attempt: .second, forward: "f1", expiry: Fixture.start)
+        func creating(_ step: Creation.Step) -> Installation.State {
+            .creating(
+                Creation(
+                    registration: Fixture.registration, moment: Timestamp(milliseconds: -1), facts: Fixture.facts(7),
+                    commands: commands, step: step))
+        }
+        func failed(_ failure: Failure) -> Installation.State {
+            let failed = FailedCreation(
+                registration: Fixture.registration, commands: commands, confirmations: waits("c8"), failure: failure)
+            return .resetting(
+                Reset(cause: .failure(failed), facts: Fixture.facts(waitsForPhone: true), resets: [], forward: "f1"))
+        }
+        let states = [
+            creating(.confirming(confirmation)), creating(.asking(question)), failed(.expired),
+            failed(.appSideLinkingFailed),
+            .linking(Fixture.account(), PendingLink(commands: commands, step: .confirming(confirmation))),
+        ]
+        let store = try UserTestStore(.sqlite)
+        for (number, state) in states.enumerated() {
+            let install = Installation(app: "demo", id: InstallID("i\(number)"), state)
+            try store.write([.install(install)])
+            try store.read { (reader) throws in #expect(try reader.installs([install.key]) == [install]) }
+        }
+    }
+
     @Test(arguments: SQLEngine.allCases) func aCycleOfCreationAndResetLeavesNothing(_ engine: SQLEngine) throws {
         let store = try UserTestStore(engine)
         for cycle in 0..<3 {
