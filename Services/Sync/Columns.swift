@@ -133,7 +133,14 @@ extension Erasure: SQLKeyedRecord {
         try columns.column("waiting", &forwards)
         waiting = forwards.split(separator: ",").map { CommandID(String($0)) }
         try columns.column("has_failed", &hasFailed)
-        try columns.json("persons", &persons)
+        var sorted = SortedKeys(wrappedValue: persons)
+        try columns.json("persons", &sorted)
+        persons = sorted.wrappedValue
+        var others = also.map { [$0.source.text, $0.id.text] }
+        try columns.json("also", &others)
+        also = others.filter { $0.count == 2 }.map {
+            CommandKey(app: command.app, source: SourceID($0[0]), id: CommandID($0[1]))
+        }
     }
 }
 

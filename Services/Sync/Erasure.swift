@@ -15,6 +15,10 @@ public struct Erasure: Sendable, Hashable {
     /// Whom the link service was asked to forget and has not, by the id of the command: whoever erases the profile again
     /// asks for them again, for the profile no longer tells who they are (S55).
     var persons: [String: ForgetPerson]
+    /// Commands that came while it waited, and are answered with it (S55).
+    var also: [CommandKey] = []
+    /// More than this many do not wait for one erasure.
+    static let mostAlso = 16
     /// One of the others could not do its part.
     public var hasFailed = false
 
@@ -71,13 +75,19 @@ extension SyncDecider {
             users: persons == .none ? [] : named.users)
     }
 
-    /// Whoever has not been forgotten elsewhere is asked for again, by whichever command it was (S55).
+    /// While the first erasure waits, this one waits along. Where that failed, whoever has not been forgotten elsewhere is
+    /// asked for again (S55).
     private func eraseAgain(_ named: ErasedProfiles) throws(Rejection) -> Decision {
         let before = state.erasures.values.filter { erasure in
             erasure.command.app == app
                 && named.profiles.contains { erasure.certificate.subject.mpids.contains($0.mpid) }
         }.sorted { $0.command < $1.command }
         let persons = before.flatMap { $0.persons.sorted { $0.key < $1.key }.map(\.value) }
+        if var running = before.first(where: { !$0.isStuck }) {
+            guard running.also.count < Erasure.mostAlso else { throw Rejection(.throttled) }
+            running.also.append(context.command)
+            return Decision(.pending(nil), changes: [.erasure(running)])
+        }
         var decision = try begin(named, .erase, persons: persons, users: [])
         decision.changes += before.filter(\.isStuck).map { .erasureDone($0.command) }
         return decision
@@ -107,9 +117,10 @@ extension SyncDecider {
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
     /// ends both (S69).
     private var stillWaiting: Decision? {
-        state.erasures[context.command].flatMap { erasure in
-            erasure.isStuck ? nil : Decision(.pending(nil), changes: [.erasure(erasure)])
+        let running = state.erasures.values.first { erasure in
+            !erasure.isStuck && (erasure.command == context.command || erasure.also.contains(context.command))
         }
+        return running.map { Decision(.pending(nil), changes: [.erasure($0)]) }
     }
 
     /// The link service's persons of a profile. Those who come later, though by the same external id, are others (L64).
@@ -285,9 +296,10 @@ extension SyncDecider {
             erasure.hasFailed
             ? .rejected(Rejection(.serverError, "Another service could not erase its part; erase again."))
             : .succeeded(erasure.certificate)
+        decision.settlements = ([erasure.command] + erasure.also).map { Settlement($0, outcome) }
+        erasure.also = []
         decision.changes += [erasure.persons.isEmpty ? .erasureDone(erasure.command) : .erasure(erasure)]
         decision.changes += kept(erasure.certificate)
-        decision.settlements = [Settlement(erasure.command, outcome)]
         return decision
     }
 

@@ -175,6 +175,7 @@ public struct SyncStore {
                 CREATE TABLE erasures (
                   app TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL, certificate TEXT NOT NULL,
                   waiting TEXT NOT NULL, has_failed BIGINT NOT NULL, persons TEXT NOT NULL,
+                  also TEXT NOT NULL,
                   PRIMARY KEY (app, source, command_id))
                 """,
                 """

@@ -89,6 +89,8 @@ import Testing
         }
         #expect(try outcome(a) == nil)
         try broker.faults().hide(a)
+        // The client believes in a topic that has gone until it asks again.
+        try wait(until: try outcome(a)?.disposition == .refused) {}
         for _ in 0..<3 {
             #expect(try outcome(a)?.disposition == .refused)
             #expect(try outcome(b) == nil)

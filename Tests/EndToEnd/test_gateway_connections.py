@@ -719,6 +719,7 @@ def test_an_address_has_its_part_of_the_connections(gateway_deployment: GatewayD
         assert gateway.stop() == 0
 
 
+@pytest.mark.alone
 def test_those_whose_bodies_drip_keep_nobody_out(gateway_deployment: GatewayDeployment, service: StandIn) -> None:
     """Twice as many as there may be, of sixteen addresses of which each has its part; and each is another one before its
     first second is over."""

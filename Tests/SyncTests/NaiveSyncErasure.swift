@@ -18,6 +18,8 @@ extension NaiveSyncModel {
         var hasFailed = false
         /// Which persons the link service still has, by the command that asks for them.
         var persons: [CommandID: AnyHashable] = [:]
+        /// Who asked for the same in the meantime.
+        var also: [CommandKey] = []
     }
 
     /// The final answer to a command that waited.
@@ -30,7 +32,7 @@ extension NaiveSyncModel {
     mutating func erase(
         _ command: EraseProfile, newMPID: MPID, _ context: DecisionContext
     ) throws(Refusal) -> Gone? {
-        if erasing[context.command]?.open.isEmpty == false { return nil }
+        if isUnderWay(context.command) { return nil }
         let isForAll = command.everyHolder == true
         if isForAll, !isAdmin { throw Refusal(reason: .insufficientScope) }
         let ids = IdentityType.allCases.compactMap { type in
@@ -42,6 +44,14 @@ extension NaiveSyncModel {
         if found.isEmpty { throw Refusal(reason: .notFoundError) }
         if found.count > 1, !isForAll { throw Refusal(reason: .ambiguousIdentity) }
         if let mpid = command.mpid, let old = certificates[mpid], old.isComplete { return old }
+        let same = erasing.filter { entry in
+            command.mpid.map(entry.value.gone.mpids.contains) == true && !entry.value.open.isEmpty
+        }
+        if found[0].isErased, let (first, _) = same.min(by: { $0.key < $1.key }) {
+            if erasing[first]?.also.count ?? 0 > 15 { throw Refusal(reason: .throttled) }
+            erasing[first]?.also.append(context.command)
+            return nil
+        }
         let which = command.persons ?? (enforces ? .byCustomerId : .marked)
         // Whom a link named later than the erasure was asked for is another person.
         let meant = found.filter { ($0.linked ?? 0) <= given }.compactMap(\.user)
@@ -51,13 +61,17 @@ extension NaiveSyncModel {
             let open = erasing.filter { $0.value.gone.mpids.contains(mpid) }.sorted { $0.key < $1.key }
             for (key, one) in open {
                 deeds.asked += one.persons.sorted { $0.key < $1.key }.map(\.value)
-                if one.open.isEmpty { erasing[key] = nil }
+                erasing[key] = nil
             }
         }
         let users = which == .none ? [] : meant
         erase(found, named: ids, users: users, meant: meant, isWhole: true, end: given, newMPID: newMPID, context)
         gone.formUnion(users)
         return nil
+    }
+
+    private func isUnderWay(_ command: CommandKey) -> Bool {
+        erasing.contains { !$0.value.open.isEmpty && ($0.key == command || $0.value.also.contains(command)) }
     }
 
     /// Linked since, and not known as the customer before.
@@ -92,7 +106,7 @@ extension NaiveSyncModel {
     }
 
     mutating func forget(_ command: ForgetProfiles, newMPID: MPID, _ context: DecisionContext) {
-        if erasing[context.command] != nil { return }
+        if isUnderWay(context.command) { return }
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
         let end = command.erasedAt?.milliseconds ?? given
         let found = people.filter { person in
@@ -269,11 +283,13 @@ extension NaiveSyncModel {
         let isOver = erasing.open.isEmpty
         erasing.gone.isComplete = isOver && !erasing.hasFailed
         for mpid in erasing.gone.mpids { (certificates[mpid], ends[mpid]) = (erasing.gone, erasing.end) }
+        let asked = [command] + erasing.also
+        if isOver { erasing.also = [] }
         self.erasing[command] = isOver && erasing.persons.isEmpty ? nil : erasing
         guard isOver else { return }
-        deeds.settled = [
-            Settled(command: command, answer: erasing.hasFailed ? .rejected(.serverError) : .certificate(erasing.gone))
-        ]
+        deeds.settled = asked.map {
+            Settled(command: $0, answer: erasing.hasFailed ? .rejected(.serverError) : .certificate(erasing.gone))
+        }
     }
 }
 

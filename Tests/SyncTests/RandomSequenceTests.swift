@@ -217,7 +217,8 @@ import Testing
                     open: Set(erasure.waiting),
                     hasFailed: erasure.hasFailed,
                     persons: Dictionary(
-                        uniqueKeysWithValues: erasure.persons.map { (CommandID($0.key), AnyHashable($0.value)) }))
+                        uniqueKeysWithValues: erasure.persons.map { (CommandID($0.key), AnyHashable($0.value)) }),
+                    also: erasure.also)
             )
         }
         try #require(Dictionary(uniqueKeysWithValues: erasures) == model.erasing, trace)

@@ -36,7 +36,8 @@ extension ServiceStore where Service == SyncService {
         }
     }
 
-    /// What profiles say of themselves, and by what devices are known: identities, names, the link service's users.
+    /// What profiles say of themselves, and by what devices are known: identities, names, the link service's users. And whom
+    /// that one has yet to forget.
     func liveTexts() throws -> [String] {
         try database.transaction { transaction in
             func texts(_ identities: String?) throws -> [String] {
@@ -48,7 +49,11 @@ extension ServiceStore where Service == SyncService {
                 try texts(row.text(0)) + (1...3).compactMap { try row.optionalText($0) }
             }
             let devices = try transaction.query("SELECT identities FROM devices")
+            let asked = try transaction.query("SELECT persons FROM erasures").flatMap { row in
+                try WireJSONDecoder().decode([String: ForgetPerson].self, from: Array(row.text(0).utf8)).values
+            }
             return try said + devices.flatMap { try texts($0.optionalText(0)) }
+                + asked.flatMap { [$0.userId?.text, $0.externalId?.text].compactMap(\.self) }
         }
     }
 
