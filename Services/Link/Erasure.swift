@@ -296,6 +296,7 @@ extension LinkDecider.Decision {
     /// Takes the person away, and leaves tombstones.
     fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
         changes.append(.person(person.tombstone))
+        changes += state.holds(of: person.userID).map { .released($0.key) }
         guard !person.isErased else { return }
         changes += state.installs(of: person.userID).map { .install($0.erased(at: moment)) }
         events.append(UserErased(userId: person.userID))

@@ -41,7 +41,9 @@ extension LinkDecider {
         guard install != known else { return Decision(.succeeded(result(install))) }
         let event = InstallRegistered(installId: install.id, device: install.device, userId: install.userID)
         return Decision(
-            .succeeded(result(install)), changes: [.install(install)] + changes, events: isNews ? [event] : [])
+            .succeeded(result(install)),
+            changes: [.install(install)] + (changes.isEmpty ? touchPerson(on: install) : changes),
+            events: isNews ? [event] : [])
     }
 
     /// L33.
@@ -142,11 +144,11 @@ extension LinkDecider {
     }
 
     /// Writes the person's row as it is, because the decision relied on it.
-    private func touchPerson(on install: Install) -> [LinkState.Change] {
+    func touchPerson(on install: Install) -> [LinkState.Change] {
         person(on: install).map { [.person($0)] } ?? []
     }
 
-    private func result(_ install: Install) -> InstallResult {
+    func result(_ install: Install) -> InstallResult {
         InstallResult(
             installId: install.id, appId: install.app, userId: install.userID,
             externalId: person(on: install)?.externalID, status: install.status, isActive: install.isActive,
@@ -165,5 +167,5 @@ extension Install {
 
 extension Install.Superseded {
     /// Whether this install is as it was left.
-    fileprivate func isStill(_ install: Install) -> Bool { install.id == installID && install.version == version }
+    func isStill(_ install: Install) -> Bool { install.id == installID && install.version == version }
 }

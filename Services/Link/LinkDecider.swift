@@ -41,6 +41,10 @@ public struct LinkDecider {
         case .eraseUser(let command): try erase(command)
         case .forget(let command): try forget(command)
         case .getErasure(let query): try erasure(query)
+        case .getUser(let query): try user(query)
+        case .makeActive(let command): try makeActive(command)
+        case .unlink(let command): try unlink(command)
+        case .changeExternalID(let command): try changeExternalID(command)
         case .answered(let answer): take(answer)
         }
     }
@@ -80,7 +84,7 @@ public struct LinkDecider {
         if let taken = state.person(userID: context.newUserID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
-        return Person(userID: context.newUserID, app: app.id)
+        return Person(userID: context.newUserID, app: app.id, createdAt: context.moment.milliseconds)
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }
@@ -148,7 +152,7 @@ extension LinkDecider {
         guard known?.device != command.device else { return decision }
         let event = InstallRegistered(installId: install.id, device: install.device, userId: known?.userID)
         decision.events.insert(event, at: 0)
-        if decision.changes.isEmpty { decision.changes = [.install(install)] }
+        if decision.changes.isEmpty { decision.changes = [.install(install)] + touchPerson(on: install) }
         return decision
     }
 
@@ -159,6 +163,7 @@ extension LinkDecider {
         _ install: Install, to externalID: ExternalID, by way: Way
     ) throws(Rejection) -> Decision {
         let owner = state.person(app: app.id, externalID: externalID)
+        if owner == nil { try checkHold(of: externalID) }  // L66
         switch person(on: install) {
         case let person? where person.isLinked(to: externalID):
             return try linkAgain(install, person, externalID, by: way)  // L9, L9a, L10, L53
@@ -167,6 +172,7 @@ extension LinkDecider {
         case .some where owner != nil || way == .creation:
             throw Rejection(.cannotLinkExistingPersonToOtherPerson)  // L15, L54
         case let person?:
+            try checkBarrier(between: person, and: externalID)  // L74
             return try elect(install, for: person, externalID)  // L14
         case nil:
             if let owner { return try elect(install, for: owner, externalID) }  // L11, L13
@@ -210,17 +216,18 @@ extension LinkDecider {
         var linked = install.with(person.userID, phone == nil ? .active : .standby, isNew: isNew)
         // One that is disabled would be active again when it is enabled (L49).
         let losers = phone == nil ? others.filter { $0.isActive || $0.activity == .suspended } : []
-        let superseded = losers.map { $0.with(person.userID, .deactivated) }
+        let rest = isNew || person.externalID != nil ? [] : others.filter { !losers.contains($0) }
+        let relinked = relinked(rest, person, to: externalID)
+        let superseded = losers.map { Self.following($0.with(person.userID, .deactivated), rest) }
         linked.superseded = zip(losers, superseded).map { loser, left in
             .init(installID: left.id, version: left.version, wasSuspended: loser.activity == .suspended)
         }
         // A tablet that waits gets the person back as before, if the creation fails that took it (L50).
-        let claims = handedOn(install, to: phone == nil ? [] : others) { lost in
+        let claims = handedOn(install, to: phone == nil ? [] : rest.isEmpty ? others : relinked.installs) { lost in
             [.init(installID: linked.id, version: linked.version, wasSuspended: lost.wasSuspended)]
         }
         var linkedPerson = person
-        if linkedPerson.externalID != externalID { linkedPerson.linkedAt = context.moment.milliseconds }
-        linkedPerson.externalID = externalID
+        if linkedPerson.externalID != externalID { linkedPerson.setExternalID(externalID, at: context.moment) }
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
             activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),
@@ -232,8 +239,9 @@ extension LinkDecider {
         }
         return Decision(
             .succeeded(result(linked, person, isNew: isNew)),
-            changes: [.person(linkedPerson), .install(linked)] + superseded.map { .install($0) } + claims,
-            events: [event] + deactivations)
+            changes: [.person(linkedPerson), .install(linked)]
+                + (superseded + relinked.installs).map { .install($0) } + claims,
+            events: [event] + deactivations + relinked.events)
     }
 
     private func result(_ install: Install, _ person: Person, isNew: Bool = false) -> LinkResult {

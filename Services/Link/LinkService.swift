@@ -23,6 +23,10 @@ public struct LinkService: CommandService {
         .command(EraseUser.self, LinkCommand.eraseUser),
         .command(ForgetPerson.self, LinkCommand.forget),
         .command(GetUserErasure.self, LinkCommand.getErasure),
+        .command(GetLinkedUser.self, LinkCommand.getUser),
+        .command(MakeInstallActive.self, LinkCommand.makeActive),
+        .command(UnlinkUser.self, LinkCommand.unlink),
+        .command(ChangeExternalID.self, LinkCommand.changeExternalID),
         .reply(from: ["user", "sync"]) { .answered(ForgetAnswer($0)) },
     ]
 
@@ -44,20 +48,26 @@ public struct LinkService: CommandService {
         state.load(
             try store.persons(
                 Set(
-                    commands.compactMap { command, context in
-                        command.externalID.map { Scoped(app: context.app.id, id: $0) }
+                    commands.flatMap { command, context in
+                        command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
                     })))
+        try loadHolds(commands, store, &state)
         try loadErasures(commands, store, &state)
-        let isErasing = commands.contains { $0.0.erases }
-        let touchesAll = isErasing || commands.contains { $0.0.givesBack || mayComeToWait($0, state) }
+        let touchesAll =
+            commands.contains { $0.0.erases || $0.0.givesBack || $0.0.isAboutWholePerson || mayComeToWait($0, state) }
+        let freesExternalIDs = commands.contains { $0.0.erases || $0.0.isAboutWholePerson }
         var userIDs = Set(commands.compactMap { $0.0.userID })
         userIDs.formUnion(state.erasures.keys)
         userIDs.formUnion(state.installs.values.compactMap { $0.userID })
         userIDs.formUnion(
-            commands.filter { mayCreatePerson($0, state, erasing: isErasing) }.map { $0.1.newUserID })
+            commands.filter { mayCreatePerson($0, state, freed: freesExternalIDs) }.map { $0.1.newUserID })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
         let persons = Set(state.persons.keys)
-        state.load(try touchesAll ? store.allInstalls(of: persons) : store.activeInstalls(of: persons))
+        // Who is linked again is linked everywhere (L73).
+        let unlinked = Set(state.persons.values.filter { $0.externalID == nil && !$0.isErased }.map(\.userID))
+        let whole = touchesAll ? persons : unlinked
+        state.load(try store.allInstalls(of: whole))
+        state.load(try store.activeInstalls(of: persons.subtracting(whole)))
         // Of an id that the app does not know: whether another one does (L6).
         let unknown = commands.compactMap { command, context in
             command.makesInstall
@@ -65,6 +75,24 @@ public struct LinkService: CommandService {
         }
         state.load(try store.installs(ids: Set(unknown)))
         return state
+    }
+
+    /// External ids that were changed: nobody has them, as it seems. And those of whoever is erased.
+    private func loadHolds(
+        _ commands: [(LinkCommand, DecisionContext)], _ store: LinkStore, _ state: inout LinkState
+    ) throws {
+        let unowned = commands.flatMap { command, context in
+            command.mayBeHeld
+                ? command.externalIDs.filter { state.person(app: context.app.id, externalID: $0) == nil }
+                    .map { Hold.key(context.app.id, $0) } : []
+        }
+        state.load(try store.holds(Set(unowned)))
+        guard commands.contains(where: { $0.0.erases }) else { return }
+        let erased = commands.flatMap { command, context in
+            let named = command.externalIDs.compactMap { state.person(app: context.app.id, externalID: $0)?.userID }
+            return command.erases ? named + (command.userID.map { [$0] } ?? []) : []
+        }
+        state.load(try store.holds(of: Set(erased)))
     }
 
     /// The erasures under way that are answered or begun again, and those of the other persons that their commands wait
@@ -90,12 +118,12 @@ public struct LinkService: CommandService {
     }
 
     /// Whether the command may create a person, so that the tombstone of its own user id must be looked for: its
-    /// external id is not known, or an erasure in the batch may make it unknown before the command's turn.
+    /// external id is not known, or a command of the batch may take it from its person before.
     private func mayCreatePerson(
-        _ command: (LinkCommand, DecisionContext), _ state: LinkState, erasing: Bool
+        _ command: (LinkCommand, DecisionContext), _ state: LinkState, freed: Bool
     ) -> Bool {
         guard command.0.mayCreatePerson else { return false }
-        guard let externalID = command.0.externalID, !erasing else { return true }
+        guard let externalID = command.0.externalID, !freed else { return true }
         return state.person(app: command.1.app.id, externalID: externalID) == nil
     }
 
@@ -147,6 +175,10 @@ public enum LinkCommand: Sendable, Hashable {
     case eraseUser(EraseUser)
     case forget(ForgetPerson)
     case getErasure(GetUserErasure)
+    case getUser(GetLinkedUser)
+    case makeActive(MakeInstallActive)
+    case unlink(UnlinkUser)
+    case changeExternalID(ChangeExternalID)
     /// What another service answered to a command of ours.
     case answered(ForgetAnswer)
 
@@ -159,17 +191,45 @@ public enum LinkCommand: Sendable, Hashable {
         case .query(let command): command.installId
         case .detachInstall(let command): command.installId
         case .setInstallStatus(let command): command.installId
-        case .eraseUser, .forget, .getErasure, .answered: nil
+        case .getUser(let query): query.installId
+        case .makeActive(let command): command.installId
+        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered: nil
         }
     }
 
-    /// The external id the command names, if it names one.
+    /// The external id the command names, if it names one; of a change, the new one.
     var externalID: ExternalID? {
         switch self {
         case .request(let command): command.externalId
         case .establish(let command): command.externalId
         case .forget(let command): command.externalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .answered: nil
+        case .getUser(let query): query.externalId
+        case .changeExternalID(let command): command.newExternalId
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
+            .answered:
+            nil
+        }
+    }
+
+    /// All that it names.
+    var externalIDs: [ExternalID] {
+        guard case .changeExternalID(let command) = self else { return externalID.map { [$0] } ?? [] }
+        return [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
+    }
+
+    /// Whether somebody is to have the external id who may not have it yet.
+    var mayBeHeld: Bool {
+        switch self {
+        case .request, .establish, .changeExternalID: true
+        default: false
+        }
+    }
+
+    /// Whether it reads or changes a person on all of its installs.
+    var isAboutWholePerson: Bool {
+        switch self {
+        case .getUser, .unlink, .changeExternalID: true
+        default: false
         }
     }
 
@@ -179,6 +239,9 @@ public enum LinkCommand: Sendable, Hashable {
         case .eraseUser(let command): command.userId
         case .forget(let command): command.userId
         case .getErasure(let query): query.userId
+        case .getUser(let query): query.userId
+        case .unlink(let command): command.userId
+        case .changeExternalID(let command): command.userId
         default: nil
         }
     }
@@ -195,7 +258,7 @@ public enum LinkCommand: Sendable, Hashable {
     var makesInstall: Bool {
         switch self {
         case .registerInstall, .establish: true
-        case .request, .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
+        default: false
         }
     }
 
@@ -209,7 +272,7 @@ public enum LinkCommand: Sendable, Hashable {
         switch self {
         case .request, .establish: true
         case .registerInstall(let command): command.user == .new
-        case .query, .detachInstall, .setInstallStatus, .eraseUser, .forget, .getErasure, .answered: false
+        default: false
         }
     }
 }

@@ -11,6 +11,9 @@ public struct LinkState: ServiceState, Sendable {
         case install(Install)
         case person(Person)
         case erasure(Erasure)
+        case hold(Hold)
+        /// The external id names whoever has it, and nobody else.
+        case released(Hold.Key)
         /// A link request was refused because it is older than the install's turn (L46). Nothing is stored.
         case late(LateLink)
     }
@@ -19,6 +22,7 @@ public struct LinkState: ServiceState, Sendable {
     private(set) var persons = Table<Person>()
     /// By user id.
     private(set) var erasures = Table<Erasure>()
+    private(set) var holds = Table<Hold>()
 
     /// By external id.
     private var userIDs: [Scoped<ExternalID>: UserID] = [:]
@@ -30,10 +34,11 @@ public struct LinkState: ServiceState, Sendable {
 
     private(set) var lateLinks: [LateLink] = []
 
-    public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = []) {
+    public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = [], holds: [Hold] = []) {
         load(installs)
         load(persons)
         load(erasures)
+        load(holds)
     }
 
     func install(_ app: AppID, _ id: InstallID) -> Install? { installs[Install.Key(app: app, id: id)] }
@@ -53,6 +58,13 @@ public struct LinkState: ServiceState, Sendable {
     }
 
     func erasure(of userID: UserID) -> Erasure? { erasures[userID] }
+
+    func hold(_ app: AppID, _ externalID: ExternalID) -> Hold? {
+        holds.isEmpty ? nil : holds[Hold.key(app, externalID)]
+    }
+
+    /// Of the external ids that the person had.
+    func holds(of userID: UserID) -> [Hold] { holds.values.filter { $0.userID == userID }.sorted { $0.key < $1.key } }
 
     /// The erasure that waits for the answer to the command with this id.
     func erasure(_ app: AppID, awaiting forward: CommandID) -> Erasure? {
@@ -75,6 +87,8 @@ public struct LinkState: ServiceState, Sendable {
         for erasure in rows where erasures.load(erasure) { index(erasure) }
     }
 
+    mutating func load(_ rows: [Hold]) { rows.forEach { holds.load($0) } }
+
     public mutating func apply(_ change: Change) {
         switch change {
         case .install(let install): index(install, insteadOf: installs.put(install))
@@ -82,6 +96,8 @@ public struct LinkState: ServiceState, Sendable {
         case .erasure(let erasure):
             erasures.put(erasure)
             index(erasure)
+        case .hold(let hold): holds.put(hold)
+        case .released(let key): holds.remove(key)
         case .late(let late): lateLinks.append(late)
         }
     }
@@ -222,12 +238,18 @@ public struct Person: Sendable, Hashable {
     public var externalID: ExternalID?
     /// An erased person is a tombstone: the id is never used again.
     public var isErased: Bool
-    /// The moment of the command that linked the person with the external id, in milliseconds since 1970.
+    /// The moment of the command that gave the person the external id, or took it, in milliseconds since 1970.
     public var linkedAt: Int64?
+    /// The moment of the command that made the person, in milliseconds since 1970; `nil` for an erased one.
+    public var createdAt: Int64?
+    /// External ids that support has taken from the person, and that do not link it again (L74).
+    public var barred: [TextDigest] = []
 
     public init(
-        userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil
+        userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil,
+        createdAt: Int64? = nil
     ) {
+        self.createdAt = createdAt
         self.userID = userID
         self.app = app
         self.externalID = externalID
@@ -259,8 +281,15 @@ public struct LinkStore {
                 """
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
-                  is_erased BIGINT NOT NULL, linked_at BIGINT, UNIQUE (app, external_key))
+                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT,
+                  UNIQUE (app, external_key))
                 """,
+                """
+                CREATE TABLE holds (
+                  app TEXT NOT NULL, external_key BYTEA NOT NULL, user_id TEXT NOT NULL, until BIGINT NOT NULL,
+                  PRIMARY KEY (app, external_key))
+                """,
+                "CREATE INDEX holds_of_user ON holds (user_id)",
                 // `record` is the whole erasure; the other columns are what it is looked up by.
                 """
                 CREATE TABLE erasures (
@@ -291,6 +320,12 @@ public struct LinkStore {
         try Install.table.find("user_id = $1", userIDs, in: transaction)
     }
 
+    func holds(_ keys: Set<Hold.Key>) throws -> [Hold] { try Hold.table.find(keys, in: transaction) }
+
+    func holds(of userIDs: Set<UserID>) throws -> [Hold] {
+        try Hold.table.find("user_id = $1", userIDs, in: transaction)
+    }
+
     func persons(userIDs: Set<UserID>) throws -> [Person] { try Person.table.find(userIDs, in: transaction) }
 
     func persons(_ externalIDs: Set<Scoped<ExternalID>>) throws -> [Person] {
@@ -314,6 +349,7 @@ public struct LinkStore {
             persons.filter { $0.externalID == nil } + persons.filter { $0.externalID != nil }, in: transaction)
         try Install.table.save(state.installs, in: transaction)
         try Erasure.table.save(state.erasures, in: transaction)
+        try Hold.table.save(state.holds, in: transaction)
     }
 }
 
@@ -363,6 +399,28 @@ extension Person: SQLKeyedRecord {
         try columns.written("external_key", externalID.map { TextDigest(of: $0.text) })
         try columns.column("is_erased", &isErased)
         try columns.column("linked_at", &linkedAt)
+        try columns.column("created_at", &createdAt)
+        var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
+        try columns.column("barred", &text)
+        guard columns.areRead, let text else { return }
+        barred = try text.split(separator: ",").map { (hex) throws(StorageError) in
+            guard let bytes = [UInt8](hex: String(hex)) else {
+                throw StorageError(kind: .invalid, message: "column barred holds no digest")
+            }
+            return TextDigest(bytes: bytes)
+        }
+    }
+}
+
+extension Hold: SQLKeyedRecord {
+    public static let table = SQLTable<Hold>("holds")
+    public static var blank: Hold { Hold(app: "", externalID: "", userID: "", until: 0) }
+
+    public mutating func columns(_ columns: SQLColumns) throws(StorageError) {
+        try columns.column("app", &key.app, .key)
+        try columns.column("external_key", &key.id, .key)
+        try columns.column("user_id", &userID)
+        try columns.column("until", &until)
     }
 }
 

@@ -159,38 +159,47 @@ extension ErasedProfile: SQLKeyedRecord {
     }
 }
 
-/// By which forward an erasure is found.
+/// By which forward an erasure is found, and by whose external id.
 struct ErasureForward: SQLRecord {
     static let table = SQLTable<ErasureForward>("erasure_forwards")
     static let blank = ErasureForward(id: "", command: CommandKey(app: "", source: "", id: ""))
 
     var id: CommandID
     var command: CommandKey
+    /// Of the person whom the link service is to forget by it.
+    var externalID: ExternalID?
 
     mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &command.app, .key)
         try columns.column("forward_id", &id, .key)
         try columns.column("source", &command.source, .fixed)
         try columns.column("command_id", &command.id, .fixed)
+        try columns.column("external_id", &externalID, .fixed)
     }
 }
 
-/// A user of the link service whom a profile took from a link, or who was erased and stays so. No clear text.
+/// A user of the link service whom a profile took from a link, who was renamed, or who was erased and stays so. No clear text.
 struct LinkedUserRow: SQLKeyedRecord {
     static let table = SQLTable<LinkedUserRow>("linked_users")
-    static let blank = LinkedUserRow(LinkedUser(app: "", id: ""), isErased: false)
+    static let blank = LinkedUserRow(LinkedUser(app: "", id: ""), SyncState())
 
     var key: Scoped<TextDigest>
     var isErased: Bool
+    /// 0 for one that was not.
+    var renamedAt: Int64
 
-    init(_ user: LinkedUser, isErased: Bool) {
-        key = Scoped(app: user.app, id: TextDigest(of: user.id.text))
-        self.isErased = isErased
+    init(_ user: LinkedUser, _ state: SyncState) {
+        key = Self.key(user)
+        isErased = state.erasedUsers.contains(user)
+        renamedAt = state.renamedAt[user] ?? 0
     }
+
+    static func key(_ user: LinkedUser) -> Key { Key(app: user.app, id: TextDigest(of: user.id.text)) }
 
     mutating func columns(_ columns: SQLColumns) throws(StorageError) {
         try columns.column("app", &key.app, .key)
         try columns.column("user_key", &key.id, .key)
         try columns.column("is_erased", &isErased, .highest)
+        try columns.column("renamed_at", &renamedAt, .highest)
     }
 }

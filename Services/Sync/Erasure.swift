@@ -82,12 +82,12 @@ extension SyncDecider {
             erasure.command.app == app
                 && named.profiles.contains { erasure.certificate.subject.mpids.contains($0.mpid) }
         }.sorted { $0.command < $1.command }
-        let persons = before.flatMap { $0.persons.sorted { $0.key < $1.key }.map(\.value) }
         if var running = before.first(where: { !$0.isStuck }) {
             guard running.also.count < Erasure.mostAlso else { throw Rejection(.throttled) }
             running.also.append(context.command)
             return Decision(.pending(nil), changes: [.erasure(running)])
         }
+        let persons = before.flatMap { $0.persons.sorted { $0.key < $1.key }.map(\.value) }
         var decision = try begin(named, .erase, persons: persons, users: [])
         decision.changes += before.filter(\.isStuck).map { .erasureDone($0.command) }
         return decision

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Runtime
+import Storage
 
 /// What is asked without moving anything.
 extension SyncDecider {
@@ -34,6 +36,53 @@ extension SyncDecider {
                     previousMismatch: request.previousMPID.map { $0 != device.current }, context: request.context,
                     rule: match.rule)))
     }
+
+    /// S120.
+    func profile(_ query: GetProfile) throws(Rejection) -> Decision {
+        Decision(.succeeded(try result(found(query))))
+    }
+
+    private func found(_ query: GetProfile) throws(Rejection) -> Profile {
+        if let mpid = query.mpid {
+            guard let profile = state.profile(app, mpid) else { throw Rejection(.notFoundError) }
+            return profile
+        }
+        guard let identity = query.named else { throw Rejection(.notFoundError) }
+        guard !settings.nobody.contains(identity.value.text) else { throw Self.namesNobody(identity.type) }
+        let draft = Draft(state, context, .identify)
+        let meant = Resolver(settings: settings, index: draft).meant(by: [identity])
+        let others = Set(draft.holders(of: identity)).subtracting(meant.map(\.mpid))
+        let holders = IdentityHolders(count: meant.count, heldByOthers: others.count)
+        guard let profile = meant.first else { throw Rejection(.notFoundError).carrying(holders) }
+        guard meant.count == 1 else {
+            throw Rejection(.ambiguousIdentity, "The identity leads to \(meant.count) profiles. Name one by mpid.")
+                .carrying(holders)
+        }
+        return profile
+    }
+
+    private func result(_ profile: Profile) -> ProfileResult {
+        let devices = state.devices.values.compactMap { device -> ProfileResult.Device? in
+            guard device.key.app == app, device.current == profile.mpid || device.anonymous == profile.mpid,
+                let user = device.users.first(where: { $0.mpid == profile.mpid })
+            else { return nil }
+            return ProfileResult.Device(
+                deviceId: device.key.id, isCurrent: device.current == profile.mpid,
+                firstSeen: Timestamp(milliseconds: user.firstSeen), lastSeen: Timestamp(milliseconds: user.lastSeen))
+        }.sorted { ($0.lastSeen, $0.deviceId) > ($1.lastSeen, $1.deviceId) }
+        return ProfileResult(
+            mpid: profile.mpid,
+            identities: Dictionary(grouping: profile.identities, by: \.type.rawValue).mapValues {
+                $0.map(\.value.text)
+            }, isLoggedIn: profile.isKnown(settings), firstSeen: Timestamp(milliseconds: profile.firstSeen),
+            lastSeen: Timestamp(milliseconds: profile.lastSeen),
+            aliasedSince: profile.aliasedSince.map(Timestamp.init(milliseconds:)),
+            aliasedFrom: profile.aliasedFrom.sorted(), name: profile.name, userId: profile.mark?.userID,
+            devices: Array(devices.prefix(Self.devicesTold)), deviceCount: devices.count,
+            isOrphaned: profile.isOrphaned, isErased: profile.isErased)
+    }
+
+    private static let devicesTold = 100
 
     /// S71.
     func users(_ command: GetDeviceUsers) throws(Rejection) -> Decision {

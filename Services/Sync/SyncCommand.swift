@@ -28,8 +28,11 @@ public enum SyncCommand: Sendable, Hashable {
     case erase(EraseProfile)
     case forget(ForgetProfiles)
     case getErasure(GetProfileErasure)
+    case getProfile(GetProfile)
     /// An event of the link service.
     case linked(Linked)
+    case renamed(ExternalIDChanged)
+    case unlinked(ExternalIDRemoved)
     /// The reply to a forwarded command.
     case answered(ForwardAnswer)
 
@@ -39,7 +42,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .erase, .forget, .getErasure, .linked, .answered: nil
+        case .alias, .applyAlias, .erase, .forget, .getErasure, .getProfile, .linked, .renamed, .unlinked, .answered:
+            nil
         }
     }
 
@@ -55,6 +59,12 @@ public enum SyncCommand: Sendable, Hashable {
                 return Identity(type, IdentityValue(value))
             }
         case .linked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
+        case .renamed(let event):
+            [event.externalId, event.previousExternalId].compactMap(\.self).map {
+                Identity(.customerID, IdentityValue($0.text))
+            }
+        case .unlinked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
+        case .getProfile(let query): query.named.map { [$0] } ?? []
         case .erase(let command): command.named
         case .forget(let command): command.externalId.map { [Identity(.customerID, IdentityValue($0.text))] } ?? []
         case .alias, .applyAlias, .getUsers, .getErasure, .answered: []
@@ -69,15 +79,16 @@ public enum SyncCommand: Sendable, Hashable {
         case .applyAlias(let command): [command.destinationMPID]
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
-        case .move, .search, .getUsers, .forget, .linked, .answered: []
+        case .getProfile(let query): query.mpid.map { [$0] } ?? []
+        case .move, .search, .getUsers, .forget, .linked, .renamed, .unlinked, .answered: []
         }
     }
 
     /// Whether the command may make a profile, whose MPID then comes from the command's id (S33).
     var mayCreateProfile: Bool {
         switch self {
-        case .move, .linked: true
-        case .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .erase, .forget, .answered: isErasure
+        case .move, .linked, .renamed: true
+        default: isErasure
         }
     }
 
@@ -86,8 +97,13 @@ public enum SyncCommand: Sendable, Hashable {
         switch self {
         case .erase, .forget: true
         case .answered: !users.isEmpty
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .getErasure, .linked: false
+        default: false
         }
+    }
+
+    /// Whether it tells of all devices of a profile.
+    var readsDevices: Bool {
+        if case .getProfile = self { true } else { false }
     }
 
     /// Whether it asks what became of an erasure.
@@ -107,7 +123,7 @@ public enum SyncCommand: Sendable, Hashable {
             }
         case .move(_, let request):
             request.identities.contains { settings.loginIdentities.contains($0.type) || !$0.type.isDevice }
-        default: isErasure
+        default: isErasure || readsDevices
         }
     }
 
@@ -115,9 +131,11 @@ public enum SyncCommand: Sendable, Hashable {
     var users: [UserID] {
         switch self {
         case .linked(let event): [event.userId]
+        case .renamed(let event): [event.userId]
+        case .unlinked(let event): [event.userId]
         case .forget(let command): command.userId.map { [$0] } ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
-        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure: []
+        case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure, .getProfile: []
         }
     }
 }

@@ -32,7 +32,10 @@ public struct SyncDecider {
             case .erase(let command): try erase(command)
             case .forget(let command): try forget(command)
             case .getErasure(let query): try erasure(query)
+            case .getProfile(let query): try profile(query)
             case .linked(let event): try linked(event)
+            case .renamed(let event): try renamed(event)
+            case .unlinked(let event): unlinked(event)
             case .answered(let answer): try take(answer)
             }
         } catch {

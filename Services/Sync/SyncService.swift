@@ -22,7 +22,10 @@ public struct SyncService: CommandService {
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
         .command(GetProfileErasure.self, SyncCommand.getErasure),
+        .command(GetProfile.self, SyncCommand.getProfile),
         .event(Linked.self, of: "link", SyncCommand.linked),
+        .event(ExternalIDChanged.self, of: "link", SyncCommand.renamed),
+        .event(ExternalIDRemoved.self, of: "link", SyncCommand.unlinked),
         .reply(from: ["link", "verification"]) { .answered(ForwardAnswer($0)) },
     ]
     public static let hasDueCommands = true
@@ -59,7 +62,7 @@ public struct SyncService: CommandService {
         let identities = wanted.identities.union(remembered(commands, state))
         state.load(try store.identities(identities), of: identities)
         try loadErasures(wanted, &state, store)
-        state.load(erased: try store.erased(among: wanted.users))
+        state.load(try store.linkedUsers(wanted.users), among: wanted.users)
         state.load(try store.profiles(reached(from: commands, wanted, state)))
         state.load(try store.profiles(of: wanted.erasedUsers))
         if wanted.hasErasure {
@@ -70,8 +73,10 @@ public struct SyncService: CommandService {
         if wanted.reachesDevices {
             state.load(try store.devices(withCurrent: Set(state.profiles.keys)))
         }
-        if wanted.hasErasure {
+        if wanted.hasErasure || wanted.readsDevices {
             state.load(try store.devices(withAnonymous: Set(state.profiles.keys)))
+        }
+        if wanted.hasErasure {
             state.load(try store.aliases(of: Set(state.profiles.keys)))
             let seen = state.devices.values.flatMap { device in
                 device.users.map { Profile.Key(app: device.key.app, id: $0.mpid) }
@@ -86,6 +91,7 @@ public struct SyncService: CommandService {
     private func loadErasures(_ wanted: Wanted, _ state: inout SyncState, _ store: SyncStore) throws {
         state.load(try store.erasures(wanted.erasures))
         state.load(try store.erasures(waitingFor: wanted.answers))
+        state.load(try store.erasures(ofPersons: wanted.linked))
         let ended = state.erasures.values.flatMap { erasure in
             erasure.certificate.subject.mpids.map { Profile.Key(app: erasure.command.app, id: $0) }
         }
@@ -194,11 +200,14 @@ public struct SyncService: CommandService {
         var newMPIDs: [CommandKey: MPID] = [:]
         /// Of the link service.
         var users: Set<LinkedUser> = []
+        /// The external ids of links.
+        var linked: Set<Scoped<ExternalID>> = []
         var erasedUsers: Set<LinkedUser> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
         var certificates: Set<Profile.Key> = []
         var reachesDevices = false
+        var readsDevices = false
         /// The apps in which somebody may be erased.
         var erasing: [AppID: SyncSettings] = [:]
         var hasErasure: Bool { !erasing.isEmpty }
@@ -206,7 +215,12 @@ public struct SyncService: CommandService {
         init(_ commands: [(SyncCommand, DecisionContext)]) {
             for (command, context) in commands {
                 let app = context.app
-                if case .linked = command, !app.sync.fromLinks { continue }
+                switch command {
+                case .linked, .renamed, .unlinked:
+                    guard app.sync.fromLinks else { continue }
+                default: break
+                }
+                if case .linked(let event) = command { linked.insert(.init(app: app.id, id: event.externalId)) }
                 if case .alias = command { aliases.insert(.init(app: app.id, id: context.newAliasID)) }
                 if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
                 if case .answered(let answer) = command {
@@ -228,6 +242,7 @@ public struct SyncService: CommandService {
                     profiles.insert(.init(app: app.id, id: mpid))
                 }
                 if command.reachesDevices(app.sync) { reachesDevices = true }
+                if command.readsDevices { readsDevices = true }
                 if command.isErasure {
                     erasing[app.id] = app.sync
                     erasures.insert(context.command)

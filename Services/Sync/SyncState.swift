@@ -23,6 +23,8 @@ public struct SyncState: ServiceState, Sendable {
         /// The link service's user is gone for good. Events about them that are read later, because they come over
         /// another topic, must not bring anybody back.
         case forgotten(LinkedUser)
+        /// The link service's user has another external id, or none: what links of before say is over.
+        case renamed(LinkedUser, at: Int64)
         case erasure(Erasure)
         case erasureDone(CommandKey)
         case certificate(ErasedProfile)
@@ -37,6 +39,8 @@ public struct SyncState: ServiceState, Sendable {
     private(set) var erasures = Table<Erasure>()
     private(set) var certificates = Table<ErasedProfile>()
     private(set) var erasedUsers: Set<LinkedUser> = []
+    /// Since when users of the link service have another external id than a link gave them, or none (S118).
+    private(set) var renamedAt: [LinkedUser: Int64] = [:]
     /// By app: the greatest number of a move of a device that was forgotten. No device begins below it (S86).
     private(set) var floors: [AppID: Int64] = [:]
     private var storedFloors: [AppID: Int64] = [:]
@@ -90,7 +94,14 @@ public struct SyncState: ServiceState, Sendable {
 
     mutating func load(_ rows: [ErasedProfile]) { rows.forEach { certificates.load($0) } }
 
-    mutating func load(erased users: Set<LinkedUser>) { erasedUsers.formUnion(users) }
+    mutating func load(_ rows: [LinkedUserRow], among users: Set<LinkedUser>) {
+        let found = Dictionary(rows.map { ($0.key, $0) }) { first, _ in first }
+        for user in users {
+            guard let row = found[LinkedUserRow.key(user)] else { continue }
+            if row.isErased { erasedUsers.insert(user) }
+            if row.renamedAt > 0 { renamedAt[user] = row.renamedAt }
+        }
+    }
 
     mutating func load(_ rows: [MoveFloor]) {
         for row in rows { (floors[row.key], storedFloors[row.key]) = (row.move, row.move) }
@@ -116,6 +127,9 @@ public struct SyncState: ServiceState, Sendable {
         case .linked(let user): changedUsers.insert(user)
         case .forgotten(let user):
             if erasedUsers.insert(user).inserted { changedUsers.insert(user) }
+        case .renamed(let user, let moment):
+            renamedAt[user] = max(moment, renamedAt[user] ?? .min)
+            changedUsers.insert(user)
         case .erasure(let erasure): erasures.put(erasure)
         case .erasureDone(let command): erasures.remove(command)
         case .certificate(let certificate): certificates.put(certificate)
@@ -169,7 +183,8 @@ public struct SyncStore {
                 "CREATE INDEX aliases_by_destination ON aliases (app, destination_mpid)",
                 """
                 CREATE TABLE linked_users (
-                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, PRIMARY KEY (app, user_key))
+                  app TEXT NOT NULL, user_key BYTEA NOT NULL, is_erased BIGINT NOT NULL, renamed_at BIGINT NOT NULL,
+                  PRIMARY KEY (app, user_key))
                 """,
                 """
                 CREATE TABLE erasures (
@@ -181,8 +196,9 @@ public struct SyncStore {
                 """
                 CREATE TABLE erasure_forwards (
                   app TEXT NOT NULL, forward_id TEXT NOT NULL, source TEXT NOT NULL, command_id TEXT NOT NULL,
-                  PRIMARY KEY (app, forward_id))
+                  external_id TEXT, PRIMARY KEY (app, forward_id))
                 """,
+                "CREATE INDEX erasure_forwards_person ON erasure_forwards (app, external_id)",
                 """
                 CREATE TABLE certificates (
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, certificate TEXT NOT NULL, PRIMARY KEY (app, mpid))
@@ -235,10 +251,8 @@ public struct SyncStore {
             + AliasRecord.table.find("app = $1 AND destination_mpid = $2", profiles, in: transaction)
     }
 
-    func erased(among users: Set<LinkedUser>) throws -> Set<LinkedUser> {
-        func key(_ user: LinkedUser) -> LinkedUserRow.Key { LinkedUserRow(user, isErased: true).key }
-        let found = try LinkedUserRow.table.find(users.map(key), in: transaction).filter(\.isErased).map(\.key)
-        return users.filter { found.contains(key($0)) }
+    func linkedUsers(_ users: Set<LinkedUser>) throws -> [LinkedUserRow] {
+        try LinkedUserRow.table.find(users.map(LinkedUserRow.key), in: transaction)
     }
 
     func erasures(_ commands: Set<CommandKey>) throws -> [Erasure] {
@@ -258,6 +272,15 @@ public struct SyncStore {
             """, forwards, in: transaction)
     }
 
+    /// Those that wait for the link service to forget whoever has one of these external ids.
+    func erasures(ofPersons externalIDs: Set<Scoped<ExternalID>>) throws -> [Erasure] {
+        try Erasure.table.find(
+            """
+            (app, source, command_id) IN (
+                SELECT app, source, command_id FROM erasure_forwards WHERE app = $1 AND external_id = $2)
+            """, externalIDs, in: transaction)
+    }
+
     // MARK: Writing
 
     func save(_ state: SyncState) throws {
@@ -272,7 +295,7 @@ public struct SyncStore {
         // A row is written for a link, too: a link and the erasure of its user come over two topics, and two replicas that
         // decide them at one time meet in it.
         try LinkedUserRow.table.save(
-            state.changedUsers.map { LinkedUserRow($0, isErased: state.erasedUsers.contains($0)) }
+            state.changedUsers.map { LinkedUserRow($0, state) }
                 .sorted { $0.key < $1.key }, in: transaction)
         try saveErasures(state)
     }
@@ -308,7 +331,10 @@ public struct SyncStore {
         try ErasedProfile.table.save(state.certificates, in: transaction)
         try ErasureForward.table.save(
             state.erasures.changed.flatMap { erasure in
-                erasure.waiting.map { ErasureForward(id: $0, command: erasure.command) }
+                erasure.waiting.map {
+                    ErasureForward(
+                        id: $0, command: erasure.command, externalID: erasure.persons[$0.text]?.externalId)
+                }
             }, in: transaction)
         try transaction.sendEach(
             "DELETE FROM erasure_forwards WHERE app = $1 AND source = $2 AND command_id = $3",

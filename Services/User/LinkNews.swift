@@ -122,6 +122,13 @@ extension UserDecider {
         }
     }
 
+    /// U92. Codes of the external id before name nobody; one that is asked for later is its next owner's.
+    func forgetCodes(_ change: ExternalIDChanged) -> Decision {
+        let codes = change.previousExternalId.map { state.codes(app.id, $0) } ?? []
+        return Decision(
+            .noted, changes: codes.filter { $0.moment <= change.linkedAt }.map { .removeCode($0.digest) })
+    }
+
     func isErased(_ install: Installation) -> Bool { install.facts.userID.map { state.isErased($0) } ?? false }
 
     /// What has changed for the SDK of an install that has a user.
@@ -129,6 +136,9 @@ extension UserDecider {
         guard after.version > before.version, let userID = after.userID else { return [] }
         var events: [any EventMessage] = []
         if after.isLinked, !before.isLinked { events.append(UserLinked(installId: installID, userId: userID)) }  // U28
+        if before.isLinked, !after.isLinked, before.userID == userID {
+            events.append(UserUnlinked(installId: installID, userId: userID))  // U91
+        }
         if before.isRemoteEnabled, !after.isRemoteEnabled {
             let cause: UserDeactivated.Cause =
                 switch after.status {

@@ -248,7 +248,8 @@ public enum Failure: Codable, Sendable, Hashable {
         switch rejection.reason {
         case .userLinkingNotConfigured, .installDoesNotBelongToApp, .installDeleted, .installDisabled,
             .installDeactivated, .installLinkedToOtherUser, .cannotLinkExistingPersonToOtherPerson,
-            .multipleInstallsActive, .userAlreadyExists, .userErased, .invalidRequest:
+            .multipleInstallsActive, .userAlreadyExists, .userErased, .invalidRequest, .externalIDChanged,
+            .linkBarred:
             self = .rejected(rejection.reason, rejection.message)
         default:
             self = .rejected(

@@ -17,6 +17,7 @@ public enum UserCommand: Sendable, Hashable {
     case linked(Linked)
     case statusChanged(InstallStatusChanged)
     case detached(InstallDetached)
+    case externalIDChanged(ExternalIDChanged)
 
     /// The install that it is about, if it names one.
     var installID: InstallID? {
@@ -30,7 +31,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.installId
         case .statusChanged(let event): event.installId
         case .detached(let event): event.installId
-        case .requestAuthCode, .answered, .forget: nil
+        case .requestAuthCode, .answered, .externalIDChanged, .forget: nil
         }
     }
 

@@ -48,6 +48,7 @@ public struct UserDecider {
         case .linked(let event): heard(of: event.installId) { _ in LinkFacts(event) }
         case .statusChanged(let event): heard(of: event.installId) { LinkFacts(event, $0) }
         case .detached(let event): heard(of: event.installId) { LinkFacts(event, $0) }
+        case .externalIDChanged(let event): forgetCodes(event)
         case .forget(let command): forget(command)
         }
     }

@@ -25,6 +25,7 @@ public struct UserService: CommandService {
         .event(Linked.self, of: "link", UserCommand.linked),
         .event(InstallStatusChanged.self, of: "link", UserCommand.statusChanged),
         .event(InstallDetached.self, of: "link", UserCommand.detached),
+        .event(ExternalIDChanged.self, of: "link", UserCommand.externalIDChanged),
     ]
 
     /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
@@ -72,6 +73,8 @@ public struct UserService: CommandService {
                 forgotten.insert(command.userId)
                 installs.formUnion(command.installIds.map { InstallKey(app: context.app.id, id: $0) })
                 if let id = command.externalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
+            case .externalIDChanged(let event):
+                if let id = event.previousExternalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
             case .requestAuthCode(let request):
                 externalIDs.insert(Scoped(app: context.app.id, id: request.externalId))
                 digests.insert(CodeDigest(of: UserDecider.newCode(context)))

@@ -179,6 +179,12 @@ public enum AppsFile {
             }
             linking.clockTolerance = seconds * 1000
         }
+        if let days = section.holdDays {
+            guard (0...3650).contains(days) else {
+                throw Problem("app \(app), linking, holdDays: is not between 0 and 3650")
+            }
+            linking.hold = days * 86_400_000
+        }
         return linking
     }
 
@@ -257,8 +263,9 @@ private struct LinkingSection: Mapping {
     var blockedExternalIds: [String]?
     var blockedEmailNames: [String]?
     var clockToleranceSeconds: Int64?
+    var holdDays: Int64?
 
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case enabled, blockedExternalIds, blockedEmailNames, clockToleranceSeconds
+        case enabled, blockedExternalIds, blockedEmailNames, clockToleranceSeconds, holdDays
     }
 }

@@ -10,11 +10,17 @@ extension AppSettings {
         public var nobody: NobodyValues
         /// By how much the clocks of those who send commands may differ, in milliseconds (L46).
         public var clockTolerance: Int64
+        /// How long an external id that was changed names nobody, in milliseconds (L66).
+        public var hold: Int64
 
-        public init(isEnabled: Bool = true, nobody: NobodyValues = .standard, clockTolerance: Int64 = 5000) {
+        public init(
+            isEnabled: Bool = true, nobody: NobodyValues = .standard, clockTolerance: Int64 = 5000,
+            hold: Int64 = 30 * 86_400_000
+        ) {
             self.isEnabled = isEnabled
             self.nobody = nobody
             self.clockTolerance = clockTolerance
+            self.hold = hold
         }
 
         /// Refuses external ids that cannot be one person's: outer white space, and values that name nobody (L3).

@@ -52,7 +52,7 @@ import Testing
                   - { id: demo-expired, secret: "0123456789", scopes: [user.link], expires: 2020-01-01 }
                   - { id: demo-later, secret: 0123456789, scopes: [sdk], expires: 2030-01-31T12:00:00+01:00, revoked: true }
                   - { id: demo-file, secretFile: secrets/demo, scopes: [] }
-                linking: { enabled: false, blockedExternalIds: [nobody], clockToleranceSeconds: 30 }
+                linking: { enabled: false, blockedExternalIds: [nobody], clockToleranceSeconds: 30, holdDays: 7 }
                 sdk: { configuration: { anything: [1, 2] } }
                 sync: {}
                 verification: { mode: off }

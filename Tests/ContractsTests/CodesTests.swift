@@ -20,7 +20,8 @@ import Testing
             (.installLinkedToOtherUser, "INSTALL_LINKED_TO_OTHER_USER", 403),
             (.cannotLinkExistingPersonToOtherPerson, "CANNOT_LINK_EXISTING_PERSON_TO_OTHER_PERSON", 403),
             (.multipleInstallsActive, "MULTIPLE_INSTALLS_ACTIVE", 409), (.userNotFound, "USER_NOT_FOUND", 404),
-            (.userErased, "USER_ERASED", 410),
+            (.userErased, "USER_ERASED", 410), (.externalIDTaken, "EXTERNAL_ID_TAKEN", 409),
+            (.externalIDChanged, "EXTERNAL_ID_CHANGED", 409), (.linkBarred, "LINK_BARRED", 409),
             (.noUser, "NO_USER", 404), (.userAlreadyExists, "USER_ALREADY_EXISTS", 409),
             (.userAlreadyLinked, "USER_ALREADY_LINKED", 409),
             (.userCreationInProgress, "USER_CREATION_IN_PROGRESS", 409),
@@ -85,8 +86,8 @@ import Testing
     @Test func scopeNamesArePinned() {
         #expect(
             Scope.allCases.map(\.rawValue) == [
-                "user.link", "user.delete", "sdk", "identity.sync", "identity.vouch", "verification.check", "admin",
-                "internal",
+                "user.link", "user.delete", "sdk", "identity.sync", "identity.vouch", "verification.check", "support",
+                "admin", "internal",
             ])
     }
 

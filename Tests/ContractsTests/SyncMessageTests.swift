@@ -144,6 +144,9 @@ extension ValidationTests {
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),
             Entry(type: "identity.sync.get-erasure.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
+            Entry(
+                type: "identity.sync.get-profile.v1", scope: .support,
+                data: ["identity": ["type": "email", "value": "a@b.io"]], subject: "a@b.io"),
         ]
 }
 

@@ -129,6 +129,16 @@ import WireJSON
                 type: "identity.link.forget.v1", scope: .internal, data: ["userId": "u", "externalId": "x"],
                 subject: "x"),
             Entry(type: "identity.link.get-erasure.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
+            Entry(type: "identity.link.get-user.v1", scope: .support, data: ["externalId": "x"], subject: "x"),
+            Entry(
+                type: "identity.link.make-active.v1", scope: .support,
+                data: ["installId": "i", "author": "a", "reason": "r"], subject: "i"),
+            Entry(
+                type: "identity.link.unlink-user.v1", scope: .support,
+                data: ["userId": "u", "author": "a", "reason": "r"], subject: "u"),
+            Entry(
+                type: "identity.link.change-external-id.v1", scope: .support,
+                data: ["userId": "u", "newExternalId": "x", "author": "a", "reason": "r"], subject: "x"),
         ] + syncEntries
 
     @Test(arguments: entries) func catalog(_ entry: Entry) {

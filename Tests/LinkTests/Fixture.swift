@@ -20,11 +20,11 @@ enum Fixture {
 
     static func context(
         _ app: AppSettings = app, id: CommandID = "c1", source: SourceID = "test", moment: Moment? = nil,
-        as kind: Principal.Kind = .service
+        as kind: Principal.Kind = .service, now: Int64 = 0
     ) -> DecisionContext {
         DecisionContext(
             command: CommandKey(app: app.id, source: source, id: id), app: app,
-            principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: 0),
+            principal: Principal(kind: kind, scopes: Set(Scope.allCases)), now: Timestamp(milliseconds: now),
             moment: moment)
     }
 
@@ -84,6 +84,7 @@ extension ErasureCertificate {
 enum Answer: Hashable, CustomStringConvertible {
     case link(LinkResult)
     case install(InstallResult)
+    case user(LinkedUserResult)
     case certificate(Gone)
     case pending
     case noted
@@ -97,6 +98,7 @@ enum Answer: Hashable, CustomStringConvertible {
         case .rejected(let rejection): self = .rejected(rejection.reason)
         case .succeeded(let result as LinkResult): self = .link(result)
         case .succeeded(let result as InstallResult): self = .install(result)
+        case .succeeded(let result as LinkedUserResult): self = .user(result)
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(.none): self = .pending
         case .noted: self = .noted
@@ -108,6 +110,7 @@ enum Answer: Hashable, CustomStringConvertible {
         switch self {
         case .link(let result): "\(result)"
         case .install(let result): "\(result)"
+        case .user(let result): "\(result)"
         case .certificate(let gone): "\(gone)"
         case .pending: "pending"
         case .noted: "noted"

@@ -85,6 +85,7 @@ extension NaiveLinkModel {
     private mutating func remove(_ user: UserID, _ moment: Int64) -> [AnyHashable] {
         erasedAt[user] = moment
         externalIDs[user] = persons[user]?.externalID
+        holds = holds.mapValues { $0.filter { $0.value.user != user } }
         persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys.sorted()
         erasedInstalls[user] = mine

@@ -25,13 +25,27 @@ struct NaiveLinkModel {
         var app: AppID
         var externalID: ExternalID?
         var isErased = false
-        /// Since when it has the external id.
+        /// Since when it has the external id, or has none again.
         var named: Int64?
+        var created: Int64?
+        /// External ids that it may not get by itself.
+        var barred: Set<TextDigest> = []
     }
+
+    /// Whose an external id was, and until when it names nobody.
+    struct HoldRow: Hashable {
+        var user: UserID
+        var until: Int64
+    }
+
+    var holds: [AppID: [ExternalID: HoldRow]] = [:]
+    /// How long the app holds them, and what time it is.
+    var holdFor: Int64 = 0
+    var now: Int64 = 0
 
     /// Every app has installs of its own.
     var apps: [AppID: [InstallID: InstallRow]] = [:]
-    private var app: AppID = "demo"
+    var app: AppID = "demo"
     /// Those of the app whose command it is.
     var installs: [InstallID: InstallRow] {
         get { apps[app] ?? [:] }
@@ -118,6 +132,10 @@ struct NaiveLinkModel {
         case .eraseUser(let command): return erase(command.userId, app: app, id, forwardID)
         case .forget(let command): return forget(command, app: app, id, forwardID)
         case .getErasure(let query): return (erasure(query.userId, app: app), [])
+        case .getUser(let query): return (look(for: query), [])
+        case .makeActive(let command): return makeActive(command)
+        case .unlink(let command): return unlink(command)
+        case .changeExternalID(let command): return rename(command, linkingIsOn: linkingIsOn)
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])
@@ -143,12 +161,12 @@ struct NaiveLinkModel {
     }
 
     /// 403 where another app knows the id; what was erased is known to nobody.
-    private func unknown(_ id: InstallID) -> ReasonCode {
+    func unknown(_ id: InstallID) -> ReasonCode {
         let isElsewhere = apps.values.contains { $0[id].map { $0.device.platform != "erased" } ?? false }
         return isElsewhere ? .installDoesNotBelongToApp : .installNotFound
     }
 
-    private static func isBad(_ external: ExternalID) -> Bool {
+    static func isBad(_ external: ExternalID) -> Bool {
         let externalID = external.text
         let blocked = ["null", "undefined", "anonymous", "guest", "0", "-1", "[object Object]", "NaN", ""]
         return blocked.contains(externalID) || externalID.hasPrefix(" ") || externalID.hasSuffix(" ")
@@ -156,17 +174,17 @@ struct NaiveLinkModel {
     }
 
     /// Whether the command is of a time when somebody was there who is erased now.
-    private func isOld(_ row: InstallRow) -> Bool { row.erasedAt.map { $0 > moment } ?? false }
+    func isOld(_ row: InstallRow) -> Bool { row.erasedAt.map { $0 > moment } ?? false }
 
     func owner(of externalID: ExternalID, _ app: AppID) -> UserID? {
         persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
     }
 
-    private func activeInstalls(of user: UserID, except id: InstallID) -> [InstallID] {
+    func activeInstalls(of user: UserID, except id: InstallID) -> [InstallID] {
         installs.filter { $0.value.user == user && $0.value.activity == .active && $0.key != id }.map(\.key).sorted()
     }
 
-    private func losers(of user: UserID, except id: InstallID) -> [InstallID] {
+    func losers(of user: UserID, except id: InstallID) -> [InstallID] {
         installs.filter { $0.value.user == user && [.active, .suspended].contains($0.value.activity) && $0.key != id }
             .map(\.key).sorted()
     }
@@ -175,6 +193,7 @@ struct NaiveLinkModel {
         _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, _ app: AppID, _ newUser: UserID, isCreation: Bool
     ) -> Step {
         let owner = owner(of: externalID, app)
+        if owner == nil, isHeld(externalID) { return .refuse(.externalIDChanged) }
         if let user = row.user, let mine = persons[user]?.externalID {
             if mine != externalID { return .refuse(.installLinkedToOtherUser) }  // L8
             let phones = activeInstalls(of: user, except: id).filter { installs[$0]?.device.kind == .phone }
@@ -194,13 +213,18 @@ struct NaiveLinkModel {
         if let user = row.user {
             // L15, and who is no child of this creation.
             if owner != nil || isCreation { return .refuse(.cannotLinkExistingPersonToOtherPerson) }
-            persons[user]?.externalID = externalID  // L14
-            persons[user]?.named = moment
-            return give(id, row, to: user, externalID, isNew: false)
+            if persons[user]?.barred.contains(TextDigest(of: externalID.text)) == true { return .refuse(.linkBarred) }
+            name(user, externalID)  // L14
+            guard case .done(let result, let events) = give(id, row, to: user, externalID, isNew: false) else {
+                return .refuse(.multipleInstallsActive)
+            }
+            let losers = events.compactMap { ($0.base as? InstallStatusChanged)?.installId }
+            let others = installs.filter { $0.value.user == user && $0.key != id && !losers.contains($0.key) }
+            return .done(result, events + others.keys.sorted().map { stir($0, .relinked, nil) })
         }
         if let owner { return give(id, row, to: owner, externalID, isNew: false) }  // L11, L13
         if let taken = persons[newUser] { return .refuse(taken.isErased ? .userErased : .idReused) }
-        persons[newUser] = PersonRow(app: app, externalID: externalID, named: moment)  // L12
+        persons[newUser] = PersonRow(app: app, externalID: externalID, named: moment, created: moment)  // L12
         return give(id, row, to: newUser, externalID, isNew: true)
     }
 
@@ -230,6 +254,7 @@ struct NaiveLinkModel {
             let before = installs[loser]?.activity ?? .none
             installs[loser]?.activity = .deactivated
             installs[loser]?.version += 1
+            installs[loser]?.since = nil
             takeovers[user, default: []].append(
                 Takeover(winner: id, loser: loser, version: installs[loser]?.version ?? -1, before: before))
             events.append(
@@ -281,7 +306,7 @@ struct NaiveLinkModel {
 
     // MARK: The rest
 
-    private func result(_ id: InstallID) -> InstallResult {
+    func result(_ id: InstallID) -> InstallResult {
         guard let row = installs[id] else { preconditionFailure("no install \(id)") }
         return InstallResult(
             installId: id, appId: row.app, userId: row.user, externalId: row.user.flatMap { persons[$0]?.externalID },
@@ -289,7 +314,7 @@ struct NaiveLinkModel {
             isUsersFirst: row.isUsersFirst, version: row.version)
     }
 
-    private func reason(_ id: InstallID) -> InactiveBecause? {
+    func reason(_ id: InstallID) -> InactiveBecause? {
         guard let row = installs[id], row.user != nil, row.activity != .active else { return nil }
         return row.status != .enabled ? .disabled : row.activity == .standby ? .waitsForPhone : .superseded
     }
@@ -310,7 +335,7 @@ struct NaiveLinkModel {
         var row = known ?? InstallRow(app: app, device: command.device)
         row.device = command.device
         if getsUser {
-            persons[newUser] = PersonRow(app: app)
+            persons[newUser] = PersonRow(app: app, created: moment)
             row.user = newUser
             row.activity = .active
             row.isUsersFirst = true

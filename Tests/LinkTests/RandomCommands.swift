@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Storage
 import TestKit
@@ -16,8 +17,11 @@ struct RandomCommands: RandomSource {
 
     init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
+    /// In milliseconds: some ten commands.
+    static let hold: Int64 = 20_000
     static let apps =
-        Array(repeating: Fixture.app, count: 18) + [Fixture.otherApp, Fixture.unlinkedApp]
+        Array(repeating: AppSettings(id: Fixture.app.id, linking: .init(hold: hold)), count: 18)
+        + [AppSettings(id: Fixture.otherApp.id, linking: .init(hold: hold)), Fixture.unlinkedApp]
     static let externalIDs: [ExternalID] = [
         "anna", "anna", "anna", "anna", "bert", "bert", "bert", "Anna", "Ren\u{e9}", "Rene\u{301}", "null", "0-0",
     ]
@@ -44,7 +48,10 @@ struct RandomCommands: RandomSource {
         // Some come late.
         let lag = Int64(pick([0, 0, 1, 4, 6, 20, 60]))
         let moment = Moment(milliseconds: (Int64(count) * 2 - lag) * 1000)
-        let step = Step(command: command, context: Fixture.context(app, id: CommandID("c\(number)"), moment: moment))
+        let step = Step(
+            command: command,
+            context: Fixture.context(
+                app, id: CommandID("c\(number)"), moment: moment, now: Int64(count) * 2000))
         // By its external id it would name somebody else by now.
         if command.erases, command.externalID == nil { erasures.append(step) }
         return step
@@ -56,7 +63,7 @@ struct RandomCommands: RandomSource {
         let device = Device(
             kind: pick(Device.Kind.allCases), platform: "p",
             model: Bool.random(using: &random) ? "m" : nil)
-        switch Int.random(in: 0..<73, using: &random) {
+        switch Int.random(in: 0..<82, using: &random) {
         case 0..<24: return .request(LinkRequest(installId: install, externalId: externalID))
         case 24..<34:
             return .registerInstall(
@@ -92,9 +99,33 @@ struct RandomCommands: RandomSource {
             ]
             let outcomes = parts.map { ForgetAnswer.Outcome.done(.part($0)) } + [.refused("why"), .pending]
             return .answered(ForgetAnswer(forward: forward, outcome: pick(outcomes)))
+        case 73..<82: return support(install, externalID, users)
         case 69: return .getErasure(GetUserErasure(userId: users.randomElement(using: &random) ?? "nobody"))
         default:
             return .eraseUser(EraseUser(userId: users.randomElement(using: &random) ?? "nobody"))
+        }
+    }
+
+    private mutating func support(
+        _ install: InstallID, _ externalID: ExternalID, _ users: [UserID]
+    ) -> LinkCommand {
+        let user = users.randomElement(using: &random) ?? "nobody"
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0, 1:
+            let queries = [
+                GetLinkedUser(userId: user), GetLinkedUser(externalId: externalID),
+                GetLinkedUser(installId: install, after: "i3"),
+            ]
+            return .getUser(pick(queries))
+        case 2, 3: return .makeActive(MakeInstallActive(installId: install, author: "a", reason: "lost"))
+        case 4..<7: return .unlink(UnlinkUser(userId: user, author: "a", reason: "wrong"))
+        default:
+            let new = pick(Self.externalIDs)
+            let byUser = Bool.random(using: &random)
+            return .changeExternalID(
+                ChangeExternalID(
+                    userId: byUser ? user : nil, externalId: byUser ? nil : externalID, newExternalId: new,
+                    author: "a", reason: "typo"))
         }
     }
 }

@@ -20,7 +20,7 @@ import Testing
             .invalidRequest, .idReused, .userLinkingNotConfigured, .installNotFound, .installDoesNotBelongToApp,
             .installDeleted, .installDisabled, .installDeactivated, .installLinkedToOtherUser,
             .cannotLinkExistingPersonToOtherPerson, .multipleInstallsActive, .userNotFound, .userErased,
-            .noLinkingInProgress, .userAlreadyExists,
+            .noLinkingInProgress, .userAlreadyExists, .externalIDTaken, .externalIDChanged, .linkBarred, .noUser,
         ]
         func isReached() -> Bool { reasons.isSubset(of: answers.keys) && late > 25 && restored > 5 }
         try runSequences(500, until: isReached) { seed in
@@ -57,6 +57,7 @@ import Testing
             let news = decision.settled.filter { settled.insert($0.key.text).inserted }
             // Forgotten and sent again, a command is a new one to the runtime.
             if decision.answer == .pending { settled.remove(step.context.command.id.text) }
+            (model.now, model.holdFor) = (step.context.now.milliseconds, RandomCommands.hold)
             let (answer, events) = model.run(
                 step.command, id: step.context.command.id, app: step.context.app.id,
                 linkingIsOn: step.context.app.linking.isEnabled, newUser: step.context.newUserID,
@@ -122,7 +123,7 @@ import Testing
         state.persons.values.reduce(into: [:]) { rows, person in
             rows[person.userID] = NaiveLinkModel.PersonRow(
                 app: person.app, externalID: person.externalID, isErased: person.isErased,
-                named: person.linkedAt)
+                named: person.linkedAt, created: person.createdAt, barred: Set(person.barred))
         }
     }
 

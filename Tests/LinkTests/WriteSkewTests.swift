@@ -14,7 +14,7 @@ import Testing
         var skew = WriteSkew(LinkService()) { state in
             LinkState(
                 installs: Array(state.installs.values), persons: Array(state.persons.values),
-                erasures: Array(state.erasures.values))
+                erasures: Array(state.erasures.values), holds: Array(state.holds.values))
         }
         var number: UInt64 = 0
         while skew.pairs < writeSkewPairs {

@@ -129,6 +129,7 @@ extension NaiveSyncModel {
         aliases[id] = [source.mpid, destination.mpid]
         if isBelieved { vouched.insert(id) }
         pairs.append([source.mpid, destination.mpid])
+        origins[destination.mpid, default: []].insert(source.mpid)
         times[id] = now + 1000
         coming[id] = Aliased(
             aliasId: id, sourceMPID: source.mpid, destinationMPID: destination.mpid, startUnixtimeMs: window[0],
@@ -156,9 +157,48 @@ extension NaiveSyncModel {
     mutating func linked(_ event: Linked, first: MPID, newMPID: MPID, now: Int64) {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         if isNobodys(event.externalId.text) { return }
-        mark(
-            event.userId, event.externalId, since: event.linkedAt?.milliseconds ?? given, own: first,
-            newMPID: newMPID, now: now)
+        let since = event.linkedAt?.milliseconds ?? given
+        if isExpectedToGo(event.externalId, linked: since) || since < renamings[event.userId] ?? .min { return }
+        mark(event.userId, event.externalId, since: since, own: first, newMPID: newMPID, now: now)
+    }
+
+    /// Who is called so, and whom no link calls somebody else.
+    private func namesake(_ customer: ExternalID, _ user: UserID) -> Person? {
+        holders(Identity(.customerID, IdentityValue(customer.text)))
+            .sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
+            .first { $0.user == nil || $0.user == user }
+    }
+
+    private mutating func unmark(_ mpid: MPID) {
+        change(mpid) { ($0.user, $0.customer, $0.linked, $0.own) = (nil, nil, nil, nil) }
+    }
+
+    mutating func renamed(_ event: ExternalIDChanged, first: MPID, newMPID: MPID, now: Int64) {
+        let (user, at) = (event.userId, event.linkedAt.milliseconds)
+        guard settings.fromLinks, !gone.contains(user), !isOld, at > renamings[user] ?? .min else { return }
+        renamings[user] = at
+        let former = event.previousExternalId.flatMap { namesake($0, user) }
+        if let former { unmark(former.mpid) }
+        if isNobodys(event.externalId.text) { return }
+        let new = Identity(.customerID, IdentityValue(event.externalId.text))
+        guard let former, let old = event.previousExternalId, holders(new).isEmpty else {
+            return mark(user, event.externalId, since: at, own: first, newMPID: newMPID, now: now)
+        }
+        give(new, to: former.mpid, .replaced)
+        let gone = former.ids.filter { same($0, Identity(.customerID, IdentityValue(old.text))) }
+        take(gone, from: former.mpid, .replaced)
+        change(former.mpid) {
+            $0.named[event.externalId.text] = at
+            ($0.user, $0.customer) = (user, event.externalId)
+            ($0.linked, $0.own) = (former.linked ?? at, former.own ?? first)
+        }
+    }
+
+    mutating func unlinked(_ event: ExternalIDRemoved) {
+        let at = event.unlinkedAt.milliseconds
+        guard settings.fromLinks, at > renamings[event.userId] ?? .min else { return }
+        renamings[event.userId] = at
+        if let former = namesake(event.externalId, event.userId), former.user != nil { unmark(former.mpid) }
     }
 
     mutating func mark(

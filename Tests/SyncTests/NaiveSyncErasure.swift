@@ -74,6 +74,13 @@ extension NaiveSyncModel {
         erasing.contains { !$0.value.open.isEmpty && ($0.key == command || $0.value.also.contains(command)) }
     }
 
+    /// Whether the link service still has to forget this customer, as of then or later.
+    func isExpectedToGo(_ customer: ExternalID, linked: Int64) -> Bool {
+        erasing.values.flatMap(\.persons.values).compactMap { $0.base as? ForgetPerson }.contains {
+            $0.externalId == customer && ($0.erasedAt?.milliseconds ?? .max) >= linked
+        }
+    }
+
     /// Linked since, and not known as the customer before.
     private func isHeir(_ person: Person) -> Bool {
         guard let linked = person.linked, linked > given else { return false }
@@ -184,6 +191,7 @@ extension NaiveSyncModel {
         let mpids = persons.map(\.mpid)
         let now = context.now.milliseconds
         for person in persons where !person.isErased {
+            origins[person.mpid] = nil
             change(person.mpid) {
                 $0 = Person(mpid: person.mpid, first: now, last: now, isOrphan: true, isErased: true)
             }

@@ -121,8 +121,8 @@ extension SyncCommand {
         case .modify: .modify
         case .erase, .answered: .erase
         case .forget: .forget
-        case .linked: .link
-        case .search, .alias, .applyAlias, .getUsers, .getErasure: nil
+        case .linked, .renamed, .unlinked: .link
+        case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile: nil
         }
     }
 }

@@ -61,6 +61,8 @@ struct NaiveSyncModel {
     var aliases: [AliasID: [MPID]] = [:]
     /// Source and destination of every alias that still says that both are one.
     var pairs: [[MPID]] = []
+    /// Who was ever aliased into whom.
+    var origins: [MPID: Set<MPID>] = [:]
     /// Who was nobody when the last command was over.
     private var nobodies: Set<MPID> = []
     /// Those whose sender might name people.
@@ -79,6 +81,8 @@ struct NaiveSyncModel {
     var certificates: [MPID: Gone] = [:]
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
+    /// When support gave the link service's users other names, or took them.
+    var renamings: [UserID: Int64] = [:]
     /// When each asked, from the beginning.
     var asked: [Asker: [Int64]] = [:]
     let enforces: Bool

@@ -57,6 +57,34 @@ extension NaiveSyncModel {
         return person.ids.contains { mine in !Self.isOfDevice(mine) && !ids.contains { same($0, mine) } }
     }
 
+    /// Who somebody is, for support.
+    func look(for query: GetProfile) throws(Refusal) -> ProfileResult {
+        var found = person(query.mpid).map { [$0] } ?? []
+        if let named = query.named {
+            if isNobodys(named.value.text) { throw Refusal(reason: .validationError) }
+            found = meant([named])
+        }
+        if found.count > 1 { throw Refusal(reason: .ambiguousIdentity) }
+        guard let person = found.first else { throw Refusal(reason: .notFoundError) }
+        func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: milliseconds) }
+        let homes = devices.filter { [$0.value.current, $0.value.anonymous].contains(person.mpid) }
+        let seen = homes.compactMap { id, device -> ProfileResult.Device? in
+            guard let user = device.users.first(where: { $0.mpid == person.mpid }) else { return nil }
+            return ProfileResult.Device(
+                deviceId: id, isCurrent: device.current == person.mpid, firstSeen: time(user.first),
+                lastSeen: time(user.last))
+        }
+        return ProfileResult(
+            mpid: person.mpid,
+            identities: Dictionary(grouping: person.ids, by: \.type.rawValue).mapValues { ids in
+                ids.map(\.value.text)
+            }, isLoggedIn: isKnown(person), firstSeen: time(person.first), lastSeen: time(person.last),
+            aliasedSince: person.since.map(time), aliasedFrom: (origins[person.mpid] ?? []).sorted(),
+            name: person.name, userId: person.user,
+            devices: seen.sorted { $0.lastSeen == $1.lastSeen ? $0.deviceId > $1.deviceId : $0.lastSeen > $1.lastSeen },
+            deviceCount: seen.count, isOrphaned: person.isOrphan, isErased: person.isErased)
+    }
+
     func isLogin(_ id: Identity) -> Bool { settings.loginIdentities.contains(id.type) }
 
     func isNobodys(_ value: String) -> Bool { RandomCommands.nobodies.contains(value) }

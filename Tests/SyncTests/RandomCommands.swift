@@ -150,7 +150,18 @@ struct RandomCommands: RandomSource {
             return .applyAlias(
                 ApplyAlias(aliasId: alias?.key ?? "none", destinationMPID: alias?.value[1] ?? Self.nobody))
         case 90..<93: return .getUsers(GetDeviceUsers(deviceId: device()))
-        case 93: return .getErasure(GetProfileErasure(mpid: mpid(&random)))
+        case 93:
+            // Drawn apart, as what is late is.
+            guard Int.random(in: 0..<2, using: &delays) == 0 else {
+                return .getErasure(GetProfileErasure(mpid: mpid(&random)))
+            }
+            let type = Self.values.keys.sorted()[Int.random(in: 0..<Self.values.count, using: &delays)]
+            let value = Self.values[type]?.randomElement(using: &delays) ?? ""
+            let byMPID = Int.random(in: 0..<2, using: &delays) == 0
+            return .getProfile(
+                byMPID
+                    ? GetProfile(mpid: mpid(&delays))
+                    : GetProfile(identity: .init(type: type.rawValue, value: value)))
         case 94..<96:
             let persons = chance(50) ? nil : pick(EraseProfile.Persons.allCases)
             if chance(40) { return .erase(EraseProfile(mpid: mpid(&random), persons: persons)) }
@@ -164,6 +175,7 @@ struct RandomCommands: RandomSource {
                     erasedAt: chance(50)
                         ? Timestamp(milliseconds: now - Int64.random(in: 0...500_000, using: &random)) : nil))
         default:
+            if Int.random(in: 0..<3, using: &delays) == 0 { return support() }
             return .linked(
                 Linked(
                     installId: "i", externalId: pick(["anna", "bob", "new-1", "NULL"]), userId: pick(Self.users),
@@ -171,6 +183,22 @@ struct RandomCommands: RandomSource {
                     linkedAt: Int.random(in: 0..<2, using: &delays) == 0
                         ? Timestamp(milliseconds: now - delay()) : nil))
         }
+    }
+
+    /// What support makes of the link service's users.
+    private mutating func support() -> SyncCommand {
+        func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: 0..<values.count, using: &delays)] }
+        let names: [ExternalID] = ["anna", "bob", "new-1", "NULL"]
+        let (user, old, new) = (pick(Self.users), pick(names), pick(names))
+        let moment = Timestamp(milliseconds: now - delay())
+        guard Int.random(in: 0..<3, using: &delays) > 0 else {
+            return .unlinked(
+                ExternalIDRemoved(userId: user, externalId: old, unlinkedAt: moment, author: "a", reason: "r"))
+        }
+        return .renamed(
+            ExternalIDChanged(
+                userId: user, externalId: new, previousExternalId: pick([nil, old, old, old]), linkedAt: moment,
+                author: "a", reason: "r"))
     }
 
     /// In milliseconds; mostly none.

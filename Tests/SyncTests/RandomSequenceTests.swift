@@ -147,6 +147,12 @@ import Testing
             case .linked(let event):
                 model.linked(event, first: context.newMPID(0), newMPID: newMPID, now: now)
                 return .noted
+            case .renamed(let event):
+                model.renamed(event, first: context.newMPID(0), newMPID: newMPID, now: now)
+                return .noted
+            case .unlinked(let event):
+                model.unlinked(event)
+                return .noted
             case .erase(let command):
                 return try model.erase(command, newMPID: newMPID, context).map { .certificate($0) } ?? .pending
             case .forget(let command):
@@ -155,6 +161,7 @@ import Testing
             case .getErasure(let query):
                 guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
                 return .certificate(gone)
+            case .getProfile(let query): return .profile(try model.look(for: query))
             case .getUsers(let command): return .users(try model.users(command.deviceId))
             case .answered(let answer):
                 model.take(answer, newMPID: newMPID, context)

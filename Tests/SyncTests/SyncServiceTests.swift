@@ -176,7 +176,7 @@ import WireJSON
             "identity.sync.modify.v1": .identitySync, "identity.sync.alias.v1": .identitySync,
             "identity.sync.apply-alias.v1": .internal, "identity.sync.get-users.v1": .identitySync,
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
-            "identity.sync.get-erasure.v1": .userDelete,
+            "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
         ]
         #expect(SyncService.inputs.scopes() == scopes)
     }

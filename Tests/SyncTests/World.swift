@@ -49,6 +49,7 @@ enum Answer: Hashable {
     case sync(SyncResult)
     case alias(AliasResult)
     case users(DeviceUsersResult)
+    case profile(ProfileResult)
     case certificate(Gone)
     case rejected(ReasonCode)
     case pending
@@ -62,6 +63,7 @@ enum Answer: Hashable {
         case .succeeded(let result as SyncResult): self = .sync(result)
         case .succeeded(let result as AliasResult): self = .alias(result)
         case .succeeded(let result as DeviceUsersResult): self = .users(result)
+        case .succeeded(let result as ProfileResult): self = .profile(result)
         case .succeeded(let result as ErasureCertificate): self = .certificate(Gone(result))
         case .pending(nil): self = .pending
         case .succeeded, .pending, .begun, .expired: self = .another

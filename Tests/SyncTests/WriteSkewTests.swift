@@ -50,7 +50,8 @@ import Testing
         stored.load(Array(state.aliases.values))
         stored.load(Array(state.erasures.values))
         stored.load(Array(state.certificates.values))
-        stored.load(erased: state.erasedUsers)
+        let users = state.erasedUsers.union(state.renamedAt.keys)
+        stored.load(users.map { LinkedUserRow($0, state) }, among: users)
         return stored
     }
 

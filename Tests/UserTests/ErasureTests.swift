@@ -140,6 +140,36 @@ import Testing
         ).told
     }
 
+    /// U91.
+    @Test func whoIsUnlinkedIsTold() throws {
+        let linked = Fixture.present(Fixture.account())
+        let event = InstallStatusChanged(
+            installId: "i1", status: .enabled, isActive: true, userId: Fixture.userID, isLinked: false,
+            cause: .unlinked, version: 9)
+        let state = UserState(installs: [linked])
+        let decision = UserDecider.decide(.statusChanged(event), state, Fixture.context(id: "event"))
+        #expect(decision.told == [UserUnlinked(installId: "i1", userId: Fixture.userID)])
+        #expect(state.after(decision).install("demo", "i1")?.facts.isLinked == false)
+        // Somebody else, who never was.
+        let other = InstallStatusChanged(
+            installId: "i1", status: .enabled, isActive: true, userId: "other", isLinked: false, cause: .unlinked,
+            version: 9)
+        #expect(UserDecider.decide(.statusChanged(other), state, Fixture.context(id: "event")).told.isEmpty)
+    }
+
+    /// U92.
+    @Test func codesOfANameThatWasChangedGo() {
+        var late = Fixture.code("late")
+        late.moment.milliseconds += 1
+        let codes = [Fixture.code("early"), late, Fixture.code("bert's", "bert")]
+        let event = ExternalIDChanged(
+            userId: Fixture.userID, externalId: "annette", previousExternalId: "anna",
+            linkedAt: Fixture.start, author: "kim", reason: "typo")
+        let state = UserState(codes: codes)
+        let decision = UserDecider.decide(.externalIDChanged(event), state, Fixture.context(id: "event"))
+        #expect(decision.changes == [.removeCode(CodeDigest(of: "early"))] && decision.told.isEmpty)
+    }
+
     @Test func whatComesBackIsTold() throws {
         let active = Fixture.present(Fixture.account())
         let disabled = Fixture.present(Fixture.account(2, isActive: false, status: .disabled))

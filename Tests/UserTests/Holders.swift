@@ -98,7 +98,7 @@ extension LinkCommand {
     /// Whether it may make an install active that another one has superseded.
     fileprivate var elects: Bool {
         switch self {
-        case .request, .establish: true
+        case .request, .establish, .makeActive: true
         default: false
         }
     }

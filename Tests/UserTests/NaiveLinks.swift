@@ -37,7 +37,12 @@ struct NaiveLinks {
         var externalID: ExternalID?
         /// Where it came to life, until it is taken off there.
         var birthplace: InstallID?
+        /// Names that support took from it.
+        var barred: Set<ExternalID> = []
     }
+
+    /// External ids that were changed, and whose they were. No sequence of the tests takes thirty days.
+    private var holds: [AppID: [ExternalID: UserID]] = [:]
 
     /// Every app has installs of its own.
     private(set) var apps: [AppID: [InstallID: InstallRow]] = [:]
@@ -51,10 +56,12 @@ struct NaiveLinks {
 
     private(set) var persons: [UserID: PersonRow] = [:]
     private var count = 1000
+    /// When the command was made.
+    private var made: Int64 = 0
 
     /// - Returns: why it was refused; nil when it was done.
     mutating func run(_ command: LinkCommand, _ app: AppSettings, now: Int64, made moment: Int64) -> ReasonCode? {
-        self.app = app.id
+        (self.app, made) = (app.id, moment)
         switch command {
         case .request(let request):
             if let refusal = Self.refusal(of: request.externalId, app) { return refusal }  // L3, L4
@@ -79,6 +86,7 @@ struct NaiveLinks {
         case .eraseUser(let command):
             guard persons[command.userId]?.app == app.id else { return .userNotFound }
             persons[command.userId]?.externalID = nil
+            holds[app.id] = holds[app.id]?.filter { $0.value != command.userId }
             for (id, row) in installs where row.user == command.userId {
                 // What is left of it is known to nobody else.
                 installs[id] = InstallRow(
@@ -86,7 +94,10 @@ struct NaiveLinks {
                     closed: max(moment, row.closed ?? moment))
             }
             return nil
-        case .query, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
+        case .makeActive(let command): return makeActive(command.installId)
+        case .unlink(let command): return unlink(command.userId, app.id)
+        case .changeExternalID(let command): return rename(command, app)
+        case .query, .getUser, .forget, .getErasure, .answered: preconditionFailure("no model of \(command)")
         }
     }
 
@@ -127,15 +138,18 @@ struct NaiveLinks {
     private mutating func link(
         _ id: InstallID, _ row: InstallRow, _ externalID: ExternalID, isCreation: Bool
     ) -> ReasonCode? {
-        let owner = persons.first { $0.value.app == row.app && $0.value.externalID == externalID }?.key
+        let owner = owner(of: externalID)
+        if owner == nil, holds[app]?[externalID] != nil { return .externalIDChanged }  // L66
         guard let user = row.user else {
             give(id, row, to: owner ?? newPerson(row.app, on: id, externalID))  // L11, L12, L13
             return nil
         }
         guard let mine = persons[user]?.externalID else {
             if owner != nil || isCreation { return .cannotLinkExistingPersonToOtherPerson }  // L15, L54
+            if persons[user]?.barred.contains(externalID) == true { return .linkBarred }  // L74
             persons[user]?.externalID = externalID  // L14
             give(id, row, to: user)
+            stir(user, but: [id] + (installs[id]?.took.map(\.id) ?? []))
             return nil
         }
         if mine != externalID { return .installLinkedToOtherUser }  // L8
@@ -214,6 +228,66 @@ struct NaiveLinks {
             installs[taken.id]?.changes += 1
             if taken.before == .active { break }
         }
+        return nil
+    }
+
+    // MARK: Support
+
+    private func owner(of externalID: ExternalID) -> UserID? {
+        persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
+    }
+
+    /// What the person is on its installs has changed.
+    private mutating func stir(_ user: UserID, but others: [InstallID] = [], since: Int64? = nil) {
+        for (id, row) in installs where row.user == user && !others.contains(id) {
+            installs[id]?.changes += 1
+            installs[id]?.since = since
+            // It may still be owed its person.
+            for (other, taker) in installs {
+                for (place, lost) in taker.took.enumerated() where lost.id == id && lost.changes == row.changes {
+                    installs[other]?.took[place].changes += 1
+                }
+            }
+        }
+    }
+
+    private mutating func makeActive(_ id: InstallID) -> ReasonCode? {
+        guard let row = installs[id] else { return unknown(id) }
+        if let refusal = refusal(of: row) { return refusal }
+        guard let user = row.user else { return .noUser }
+        if row.activity != .active { installs[id]?.changes += 1 }
+        installs[id]?.activity = .active
+        if row.activity != .active { installs[id]?.took = [] }
+        for loser in holders(of: user, except: id) {
+            let before = installs[loser]?.activity ?? .none
+            installs[loser]?.activity = .deactivated
+            installs[loser]?.changes += 1
+            let changes = installs[loser]?.changes ?? 0
+            installs[id]?.took.append(Taken(id: loser, changes: changes, before: before))
+        }
+        return nil
+    }
+
+    private mutating func unlink(_ user: UserID, _ app: AppID) -> ReasonCode? {
+        guard persons[user]?.app == app else { return .userNotFound }
+        guard let externalID = persons[user]?.externalID else { return nil }
+        persons[user]?.externalID = nil
+        persons[user]?.barred.insert(externalID)
+        stir(user, since: made)
+        return nil
+    }
+
+    private mutating func rename(_ command: ChangeExternalID, _ app: AppSettings) -> ReasonCode? {
+        if let refusal = Self.refusal(of: command.newExternalId, app) { return refusal }
+        guard let old = command.externalId, let user = owner(of: old) else { return .userNotFound }
+        let new = command.newExternalId
+        if old == new { return nil }
+        let held = holds[app.id]?[new]
+        if owner(of: new) != nil || held != nil && held != user { return .externalIDTaken }
+        persons[user]?.externalID = new
+        persons[user]?.barred.remove(new)
+        holds[app.id, default: [:]][old] = user
+        holds[app.id]?[new] = nil
         return nil
     }
 

@@ -18,6 +18,9 @@ extension NaiveUserModel {
             let id = home.id
             guard let user = after.install(id)?.user else { continue }
             if after.isLinked(id), !before.isLinked(id) { news.append(UserLinked(installId: id, userId: user)) }
+            if before.isLinked(id), !after.isLinked(id), before.install(id)?.user == user {
+                news.append(UserUnlinked(installId: id, userId: user))
+            }
             switch (before.isRemoteEnabled(id), after.isRemoteEnabled(id)) {
             case (true, false):
                 news.append(UserDeactivated(installId: id, userId: user, cause: Self.cause(command)))

@@ -92,9 +92,9 @@ struct NaiveUserModel {
             let answer = create(command, id, device, app, now)
             if case .rejected(let reason) = answer.answer { failed(installID, reason) }
             return answer
-        case (.create(let command), .present)
-        where command.authCode != nil && redeemed["\(device) create"] == command.authCode
-            && codes[command.authCode ?? ""].map { $0.expires > now } == true:
+        // Who was unlinked may be waiting for a link.
+        case (.create(let command), .present) where hasBrought(command.authCode, device),
+            (.create(let command), .awaiting(_, false, _)) where hasBrought(command.authCode, device):
             return Told(user(installID))
         case (.create(let command), .present)
         where command.authCode != nil && isLinked(installID) && install(installID)?.status == .enabled
@@ -133,6 +133,12 @@ struct NaiveUserModel {
         case (.reset, let state): return reset(device, installID, state, app)
         default: return Told(.noted)
         }
+    }
+
+    /// Whether the user came by this code, while it could have been redeemed.
+    private func hasBrought(_ code: String?, _ device: String) -> Bool {
+        guard let code, redeemed["\(device) create"] == code else { return false }
+        return codes[code].map { $0.expires > now } == true
     }
 
     private mutating func forgetLost(_ device: String, _ installID: InstallID) {
@@ -293,6 +299,12 @@ struct NaiveUserModel {
             }
         }
         return settled
+    }
+
+    /// Codes of a name that support changed are nobody's.
+    mutating func rename(_ command: ChangeExternalID, _ app: AppSettings) {
+        guard ask(.changeExternalID(command), app) == nil, command.externalId != command.newExternalId else { return }
+        codes = codes.filter { $0.value.app != app.id || $0.value.externalID != command.externalId }
     }
 
     /// A user was erased: who waits with it is told.

@@ -16,6 +16,7 @@ struct RandomCommands: RandomSource {
         case link(LinkCommand, late: Int64 = 0)
         /// A user, by its place among those there are.
         case erase(Int)
+        case unlink(Int)
         /// The clock moves by seven minutes: past a code's or a linker's end at the second time.
         case wait
     }
@@ -33,7 +34,18 @@ struct RandomCommands: RandomSource {
         let app = pick(Array(repeating: Fixture.app, count: 16) + [Fixture.otherApp, Fixture.unlinkedApp])
         let install = InstallID("i\(Int.random(in: 1...4, using: &random))")
         let external = pick(["anna", "anna", "bert", "carl", "null"])
-        switch Int.random(in: 0..<100, using: &random) {
+        switch Int.random(in: 0..<108, using: &random) {
+        case 100..<103:
+            return (.link(.makeActive(MakeInstallActive(installId: install, author: "a", reason: "r"))), app)
+        case 103..<106:
+            let new = ExternalID(pick(["anna", "bert", "carl", "dora"]))
+            return (
+                .link(
+                    .changeExternalID(
+                        ChangeExternalID(
+                            externalId: ExternalID(external), newExternalId: new, author: "a", reason: "r"))), app
+            )
+        case 106..<108: return (.unlink(Int.random(in: 0..<20, using: &random)), app)
         case 0..<18: return (.user(.requestAuthCode(RequestAuthCode(externalId: ExternalID(external)))), app)
         case 18..<43: return (.user(.create(create(install))), app)
         case 43..<56:

@@ -24,7 +24,8 @@ import Testing
             .sdkResetInProgress, .userErased,
         ]
         let events: [any EventMessage.Type] = [
-            AuthCodeIssued.self, UserCreated.self, UserRestored.self, UserLinked.self, UserCreationFailed.self,
+            AuthCodeIssued.self, UserCreated.self, UserRestored.self, UserLinked.self, UserUnlinked.self,
+            UserCreationFailed.self,
             UserActivated.self, UserReset.self, UserForgotten.self,
         ]
         let causes: [UserDeactivated.Cause] = [.superseded, .disabled, .deleted, .erased]
@@ -68,7 +69,8 @@ import Testing
                 let told = model.run(command, id, app, now: world.now.milliseconds, code: code)
                 expected = told.settled
                 try #require(
-                    names.same(world.first[id], told.answer) || names.same(world.final[id], told.answer), trace)
+                    names.same(world.first[id], told.answer) || names.same(world.final[id], told.answer),
+                    "\(trace): \(String(describing: world.final[id])), not \(told.answer)")
                 if case .pending = told.answer {} else { expected[id] = told.answer }
                 reached[name(told.answer), default: 0] += 1
             case .link(let command, let late):
@@ -76,8 +78,23 @@ import Testing
                 world.drain()
                 model.now = world.now.milliseconds
                 model.made = model.now - late
-                model.ask(command, app)
+                if case .changeExternalID(let change) = command {
+                    model.rename(change, app)
+                } else {
+                    model.ask(command, app)
+                }
                 asked = command
+            case .unlink(let place):
+                let users = model.platform.persons.keys.sorted()
+                guard !users.isEmpty else { continue }
+                let user = users[place % users.count]
+                let command = UnlinkUser(userId: user, author: "a", reason: "r")
+                world.send(
+                    .unlink(UnlinkUser(userId: UserID(names.real(user.text)), author: "a", reason: "r")), id, app)
+                world.drain()
+                (model.now, model.made) = (world.now.milliseconds, world.now.milliseconds)
+                model.ask(.unlink(command), app)
+                asked = .unlink(command)
             case .erase(let place):
                 let users = model.platform.persons.keys.sorted()
                 guard !users.isEmpty else { continue }
@@ -189,6 +206,7 @@ import Testing
             case let event as UserCreated: return renamed(event, \.userId)
             case let event as UserRestored: return renamed(event, \.userId)
             case let event as UserLinked: return renamed(event, \.userId)
+            case let event as UserUnlinked: return renamed(event, \.userId)
             case let event as UserActivated: return renamed(event, \.userId)
             case let event as UserDeactivated: return renamed(event, \.userId)
             case let event as UserReset: return renamed(event, \.userId)
@@ -228,6 +246,11 @@ import Testing
                     guard !users.isEmpty else { continue }
                     world.send(.eraseUser(EraseUser(userId: users[place % users.count])), id, app)
                     sent.append(id.text)
+                case .unlink(let place):
+                    let users = world.links.persons.keys.sorted()
+                    guard !users.isEmpty else { continue }
+                    let user = users[place % users.count]
+                    world.send(.unlink(UnlinkUser(userId: user, author: "a", reason: "r")), id, app)
                 }
                 for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
                 commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }

@@ -70,7 +70,7 @@ struct World {
     /// Where a command of the user service's own topic stands; nothing for what comes over others.
     static func partition(_ step: (command: UserCommand, context: DecisionContext)) -> String? {
         switch step.command {
-        case .answered, .linked, .statusChanged, .detached: nil
+        case .answered, .linked, .statusChanged, .detached, .externalIDChanged: nil
         default: partition(step.command, step.context.app.id)
         }
     }
@@ -239,6 +239,7 @@ struct World {
             case let event as Linked: out(.linked(event), CommandID("\(index)"), partition)
             case let event as InstallStatusChanged: out(.statusChanged(event), CommandID("\(index)"), partition)
             case let event as InstallDetached: out(.detached(event), CommandID("\(index)"), partition)
+            case let event as ExternalIDChanged: out(.externalIDChanged(event), CommandID("\(index)"), partition)
             default: break
             }
         }

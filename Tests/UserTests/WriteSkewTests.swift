@@ -41,6 +41,7 @@ import Testing
                     guard !users.isEmpty else { continue }
                     let user = users[place % users.count]
                     world.send(.eraseUser(EraseUser(userId: user)), CommandID("c\(place)"), app)
+                case .unlink: continue
                 }
                 for _ in 0..<Int.random(in: 0..<12, using: &commands.random) where !world.step() { break }
                 commands.codes = world.final.values.compactMap { if case .code(let text) = $0 { text } else { nil } }
@@ -69,7 +70,7 @@ import Testing
                     .forget(ForgetUser(userId: user.userID, externalId: user.externalID, installIds: [])),
                     Fixture.context(Self.app(user.app), id: CommandID("\(id) \(number)"), now: world.now)
                 )
-            case .link, .wait: return nil
+            case .link, .unlink, .wait: return nil
             }
         }
     }

@@ -311,6 +311,12 @@ public struct InstallStatusChanged: EventMessage {
         case command
         /// The creation failed that the person had moved to (L50).
         case restored
+        /// `link.make-active` (L70).
+        case chosen
+        /// `link.unlink-user` (L72).
+        case unlinked
+        /// The person was linked again, on another install or by `link.change-external-id` (L73).
+        case relinked
     }
 
     public var installId: InstallID
@@ -324,11 +330,16 @@ public struct InstallStatusChanged: EventMessage {
     public var inactiveBecause: InactiveBecause?
     /// Counts the changes of the install, see ``LinkResult/version``.
     public var version: Int64
+    /// Who asked for it, and why, where a person did (``RepairCommand``).
+    public var author: String?
+    public var reason: String?
 
     public init(
         installId: InstallID, status: InstallStatus, isActive: Bool, userId: UserID?, isLinked: Bool, cause: Cause,
-        inactiveBecause: InactiveBecause? = nil, version: Int64
+        inactiveBecause: InactiveBecause? = nil, version: Int64, author: String? = nil, reason: String? = nil
     ) {
+        self.author = author
+        self.reason = reason
         self.installId = installId
         self.status = status
         self.isActive = isActive

@@ -54,6 +54,8 @@ public enum Scope: String, Sendable, Hashable, CaseIterable {
     /// Name login identities in an app that enforces verification. For backends; `identity.sync` is needed as well.
     case identityVouch = "identity.vouch"
     case verificationCheck = "verification.check"
+    /// Reads people and repairs what is known of them. For those who help users, and their tools.
+    case support
     case admin
     /// Commands that only the deployment's own services may send. No API key can hold it.
     case `internal`
@@ -125,9 +127,10 @@ enum Validation {
     }
 
     /// What is as long as an id, and shown like one.
-    static func text(_ text: String, _ member: String) throws(Rejection) {
-        guard !text.isEmpty, text.utf8.count <= 255 else {
-            throw Rejection(.invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to 255 are allowed.")
+    static func text(_ text: String, _ member: String, atMost bytes: Int = 255) throws(Rejection) {
+        guard !text.isEmpty, text.utf8.count <= bytes else {
+            throw Rejection(
+                .invalidRequest, "data.\(member) has \(text.utf8.count) bytes; 1 to \(bytes) are allowed.")
         }
         try noControlCharacters(text, member)
     }

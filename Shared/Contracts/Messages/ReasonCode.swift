@@ -30,6 +30,12 @@ public enum ReasonCode: String, WireEnum {
     case multipleInstallsActive = "MULTIPLE_INSTALLS_ACTIVE"
     case userNotFound = "USER_NOT_FOUND"
     case userErased = "USER_ERASED"
+    /// Another user has the external id, or had it until a moment ago (L68).
+    case externalIDTaken = "EXTERNAL_ID_TAKEN"
+    /// The external id was changed, and names nobody until it is free again (L66).
+    case externalIDChanged = "EXTERNAL_ID_CHANGED"
+    /// Support has taken this external id from this user (L74).
+    case linkBarred = "LINK_BARRED"
 
     // User (names of the SDK's failure reasons where it has one, F8)
     case noUser = "NO_USER"
@@ -88,7 +94,8 @@ public enum ReasonCode: String, WireEnum {
         case .invalidRequest, .unknownType, .lookupError, .validationError, .aliasError, .limitExceeded: 400
         case .idReused, .ambiguousIdentity, .multipleInstallsActive, .userAlreadyExists, .userAlreadyLinked,
             .userCreationInProgress,
-            .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed:
+            .userLinkingInProgress, .noLinkingInProgress, .sdkResetInProgress, .appSideLinkingFailed,
+            .externalIDTaken, .externalIDChanged, .linkBarred:
             409
         case .userErased, .profileErased: 410
         case .authCodeLimitReached, .throttled: 429
@@ -126,6 +133,9 @@ public enum ReasonCode: String, WireEnum {
         case .multipleInstallsActive: "More than one active install was found for this external id."
         case .userNotFound: "User was not found by the user ID provided."
         case .userErased: "This user was erased; the id is never used again."
+        case .externalIDTaken: "Another user has this external id, or had it until a moment ago."
+        case .externalIDChanged: "This external id was changed; ask the app's backend for the present one."
+        case .linkBarred: "Support took this external id from this user; link.change-external-id gives it back."
         case .noUser: "There is no user on this install."
         case .userAlreadyExists: "There is a user on this install; reset before another one is created."
         case .userAlreadyLinked: "The user of this install is linked already."

@@ -326,6 +326,20 @@ public struct UserLinked: EventMessage {
     public var subject: String { installId.text }
 }
 
+/// The user of the install is not linked any more: support took its external id.
+public struct UserUnlinked: EventMessage {
+    public static let type = "identity.user.unlinked.v1"
+    public var installId: InstallID
+    public var userId: UserID
+
+    public init(installId: InstallID, userId: UserID) {
+        self.installId = installId
+        self.userId = userId
+    }
+
+    public var subject: String { installId.text }
+}
+
 /// A creation ended without a user on the install.
 public struct UserCreationFailed: EventMessage {
     public static let type = "identity.user.creation-failed.v1"

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+public import Contracts
+import Runtime
+
+/// Reading a person, and putting right what is wrong with one. docs/link.md "Support".
+extension LinkDecider {
+    /// As many installs are told at once.
+    static let installsInPage = 100
+    /// A person on more installs than this is not repaired in one decision (L69).
+    static let mostRepaired = 1000
+
+    /// L65.
+    func user(_ query: GetLinkedUser) throws(Rejection) -> Decision {
+        guard let person = meant(by: query), person.app == app.id else { throw Rejection(.userNotFound) }
+        return Decision(.succeeded(result(person, after: query.after)))
+    }
+
+    private func meant(by query: GetLinkedUser) -> Person? {
+        if let userID = query.userId { return state.person(userID: userID) }
+        if let externalID = query.externalId { return state.person(app: app.id, externalID: externalID) }
+        return query.installId.flatMap(known).flatMap(person)
+    }
+
+    /// L70, L71.
+    func makeActive(_ command: MakeInstallActive) throws(Rejection) -> Decision {
+        var chosen = try found(command.installId)  // L5, L6
+        try checkStatus(of: chosen)  // L7
+        guard let person = person(on: chosen) else { throw Rejection(.noUser) }
+        let others = state.installs(of: person.userID).filter { other in
+            other.id != chosen.id && (other.isActive || other.activity == .suspended)
+        }
+        let losers = others.map { $0.with(person.userID, .deactivated) }
+        guard !chosen.isActive || !losers.isEmpty else { return Decision(.succeeded(result(chosen))) }
+        var events = losers.map { told(of: $0, person, .superseded) }
+        // A creation may be under way on it: should that fail, they are as before (L50).
+        let claims = zip(others, losers).map { other, loser in
+            Install.Superseded(
+                installID: loser.id, version: loser.version, wasSuspended: other.activity == .suspended)
+        }
+        chosen.superseded = (chosen.isActive ? chosen.superseded : []) + claims
+        if !chosen.isActive {
+            chosen.activity = .active
+            chosen.version += 1
+            events.insert(told(of: chosen, person, .chosen, command), at: 0)
+        }
+        return Decision(
+            .succeeded(result(chosen)),
+            changes: [.person(person), .install(chosen)] + losers.map { .install($0) }, events: events)
+    }
+
+    /// L72.
+    func unlink(_ command: UnlinkUser) throws(Rejection) -> Decision {
+        let person = try repaired(command.userId, nil)
+        guard let externalID = person.externalID else { return Decision(.succeeded(result(person))) }
+        var unlinked = person
+        let moment = unlinked.setExternalID(nil, at: context.moment)
+        unlinked.barred.append(TextDigest(of: externalID.text))
+        let event = ExternalIDRemoved(
+            userId: person.userID, externalId: externalID, unlinkedAt: moment, author: command.author,
+            reason: command.reason)
+        return changed(unlinked, .unlinked, command, [event]) { install in
+            // What was sent before does not link whoever is there now (L46).
+            install.turn = context.moment
+        }
+    }
+
+    /// L67, L68, L73, L75.
+    func changeExternalID(_ command: ChangeExternalID) throws(Rejection) -> Decision {
+        let new = command.newExternalId
+        try app.linking.check(externalID: new)  // L3
+        guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
+        let person = try repaired(command.userId, command.externalId)
+        guard person.externalID != new else { return Decision(.succeeded(result(person))) }
+        let holder = state.hold(app.id, new).flatMap { $0.isOver(context.now) ? nil : $0.userID }
+        guard state.person(app: app.id, externalID: new) == nil, holder == nil || holder == person.userID else {
+            throw Rejection(.externalIDTaken)
+        }
+        var renamed = person
+        let moment = renamed.setExternalID(new, at: context.moment)
+        renamed.barred.removeAll { $0 == TextDigest(of: new.text) }
+        let event = ExternalIDChanged(
+            userId: person.userID, externalId: new, previousExternalId: person.externalID,
+            linkedAt: moment, author: command.author, reason: command.reason)
+        var decision = changed(renamed, person.externalID == nil ? .relinked : nil, command, [event]) { $0.turn = nil }
+        if let old = person.externalID, app.linking.hold > 0 {
+            let until = context.now.milliseconds + app.linking.hold
+            decision.changes.append(.hold(Hold(app: app.id, externalID: old, userID: person.userID, until: until)))
+        }
+        if holder != nil { decision.changes.append(.released(Hold.key(app.id, new))) }
+        return decision
+    }
+
+    /// L66. Its person has another one by now; whoever sends it has not heard of that.
+    func checkHold(of externalID: ExternalID) throws(Rejection) {
+        guard let hold = state.hold(app.id, externalID), !hold.isOver(context.now) else { return }
+        throw Rejection(.externalIDChanged)
+    }
+
+    /// L74.
+    func checkBarrier(between person: Person, and externalID: ExternalID) throws(Rejection) {
+        guard !person.barred.isEmpty, person.barred.contains(TextDigest(of: externalID.text)) else { return }
+        throw Rejection(.linkBarred)
+    }
+
+    /// Whom a repair is about.
+    private func repaired(_ userID: UserID?, _ externalID: ExternalID?) throws(Rejection) -> Person {
+        let person =
+            userID.flatMap { state.person(userID: $0) }
+            ?? externalID.flatMap { state.person(app: app.id, externalID: $0) }
+        guard let person, person.app == app.id else { throw Rejection(.userNotFound) }
+        if person.isErased { throw Rejection(.userErased) }
+        guard state.installs(of: person.userID).count <= Self.mostRepaired else {
+            throw Rejection(
+                .limitExceeded, "The user is on more than \(Self.mostRepaired) installs; erase those that are not used."
+            )
+        }
+        return person
+    }
+
+    /// The person as it is now, told of each of its installs where it is linked or not as of now.
+    private func changed(
+        _ person: Person, _ cause: InstallStatusChanged.Cause?, _ command: any RepairCommand,
+        _ events: [any EventMessage], _ change: (inout Install) -> Void
+    ) -> Decision {
+        let installs = state.installs(of: person.userID)
+        guard let cause else {
+            return Decision(.succeeded(result(person)), changes: [.person(person)], events: events)
+        }
+        let after = Self.stirred(installs, change)
+        return Decision(
+            .succeeded(result(person, installs: after)), changes: [.person(person)] + after.map { .install($0) },
+            events: events + after.map { told(of: $0, person, cause, command) })
+    }
+
+    /// Whoever was unlinked and is linked again is linked on all of its installs: on the others too (L73).
+    func relinked(
+        _ others: [Install], _ person: Person, to externalID: ExternalID
+    ) -> (installs: [Install], events: [any EventMessage]) {
+        var person = person
+        person.externalID = externalID
+        let installs = Self.stirred(others) { $0.turn = nil }
+        return (installs, installs.map { [person] in told(of: $0, person, .relinked) })
+    }
+
+    /// What is known of these installs of one person has changed, and not who is active on them: whoever lost the person to
+    /// another of them may still get it back (L50).
+    private static func stirred(_ installs: [Install], _ change: (inout Install) -> Void) -> [Install] {
+        installs.map { before in
+            var install = before
+            install.version += 1
+            change(&install)
+            return following(install, installs)
+        }
+    }
+
+    /// What it has taken from the installs, whose versions grow by one.
+    static func following(_ install: Install, _ installs: [Install]) -> Install {
+        var install = install
+        for place in install.superseded.indices where installs.contains(where: install.superseded[place].isStill) {
+            install.superseded[place].version += 1
+        }
+        return install
+    }
+
+    private func told(
+        of install: Install, _ person: Person, _ cause: InstallStatusChanged.Cause,
+        _ command: (any RepairCommand)? = nil
+    ) -> InstallStatusChanged {
+        InstallStatusChanged(
+            installId: install.id, status: install.status, isActive: install.isActive, userId: person.userID,
+            isLinked: person.externalID != nil, cause: cause, inactiveBecause: install.inactiveBecause,
+            version: install.version, author: command?.author, reason: command?.reason)
+    }
+
+    private func result(_ person: Person, after: InstallID? = nil, installs: [Install]? = nil) -> LinkedUserResult {
+        let left = (installs ?? state.installs(of: person.userID)).filter { install in
+            after.map { install.id > $0 } ?? true
+        }
+        let page = left.prefix(Self.installsInPage)
+        return LinkedUserResult(
+            userId: person.userID, externalId: person.externalID,
+            linkedAt: person.externalID.flatMap { _ in person.linkedAt }.map(Timestamp.init(milliseconds:)),
+            createdAt: person.createdAt.map(Timestamp.init(milliseconds:)), isErased: person.isErased,
+            installs: page.map { install in
+                LinkedUserResult.Install(
+                    installId: install.id, device: install.device, status: install.status, isActive: install.isActive,
+                    inactiveBecause: install.inactiveBecause, isUsersFirst: install.isUsersFirst,
+                    version: install.version)
+            }, next: left.count > page.count ? page.last?.id : nil)
+    }
+}
+
+extension Person {
+    /// From one change to the next the moment grows, also when the later command was given first: whoever hears of two knows
+    /// which one counts (S118).
+    /// - Returns: since when the person has the external id, or has none.
+    @discardableResult
+    mutating func setExternalID(_ externalID: ExternalID?, at moment: Moment) -> Timestamp {
+        let milliseconds = max(moment.milliseconds, linkedAt.map { $0 + 1 } ?? .min)
+        (self.externalID, linkedAt) = (externalID, milliseconds)
+        return Timestamp(milliseconds: milliseconds)
+    }
+}
+
+/// An external id that was changed: it names nobody for a while (L66). No clear text.
+public struct Hold: Sendable, Hashable {
+    public typealias Key = Scoped<TextDigest>
+
+    public var key: Key
+    var userID: UserID
+    /// In milliseconds since 1970.
+    var until: Int64
+
+    init(app: AppID, externalID: ExternalID, userID: UserID, until: Int64) {
+        key = Self.key(app, externalID)
+        self.userID = userID
+        self.until = until
+    }
+
+    static func key(_ app: AppID, _ externalID: ExternalID) -> Scoped<TextDigest> {
+        Scoped(app: app, id: TextDigest(of: externalID.text))
+    }
+
+    func isOver(_ now: Timestamp) -> Bool { until <= now.milliseconds }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import WireJSON
+
+@testable import Contracts
+
+extension GoldenTests {
+    private static let moment = Timestamp(milliseconds: 1_795_000_000_000)
+
+    static let repairSamples: [Sample] = [
+        message("command-link-get-user", GetLinkedUser(userId: "u1")),
+        message("command-link-get-user-page", GetLinkedUser(installId: "i1", after: "i100")),
+        message(
+            "command-link-make-active", MakeInstallActive(installId: "i1", author: "kim", reason: "the phone is lost")),
+        message("command-link-unlink-user", UnlinkUser(userId: "u1", author: "kim", reason: "wrong person")),
+        message(
+            "command-link-change-external-id",
+            ChangeExternalID(externalId: "anna", newExternalId: "annette", author: "kim", reason: "typo")),
+        message("command-sync-get-profile", GetProfile(identity: .init(type: "email", value: "a@b.io"))),
+        message(
+            "event-link-install-chosen",
+            InstallStatusChanged(
+                installId: "i1", status: .enabled, isActive: true, userId: "u1", isLinked: true, cause: .chosen,
+                version: 4, author: "kim", reason: "the phone is lost")),
+        message(
+            "event-link-external-id-changed",
+            ExternalIDChanged(
+                userId: "u1", externalId: "annette", previousExternalId: "anna", linkedAt: moment, author: "kim",
+                reason: "typo")),
+        message(
+            "event-link-external-id-removed",
+            ExternalIDRemoved(
+                userId: "u1", externalId: "anna", unlinkedAt: moment, author: "kim", reason: "wrong person")),
+        message("event-user-unlinked", UserUnlinked(installId: "i1", userId: "u1")),
+        reply(
+            "reply-link-get-user-succeeded",
+            Reply(
+                commandId: "c1", commandType: GetLinkedUser.type, commandDigest: digest, status: .succeeded,
+                result: LinkedUserResult(
+                    userId: "u1", externalId: "anna", linkedAt: moment, createdAt: moment, isErased: false,
+                    installs: [
+                        .init(
+                            installId: "i1", device: Device(kind: .tablet, platform: "android"), status: .enabled,
+                            isActive: false, inactiveBecause: .waitsForPhone, isUsersFirst: true, version: 2)
+                    ], next: "i1"))),
+        reply(
+            "reply-sync-get-profile-succeeded",
+            Reply(
+                commandId: "c1", commandType: GetProfile.type, commandDigest: digest, status: .succeeded,
+                result: ProfileResult(
+                    mpid: MPID.max, identities: ["email": ["a@b.io"], "customerid": ["anna"]], isLoggedIn: true,
+                    firstSeen: moment, lastSeen: moment, aliasedSince: moment, aliasedFrom: [MPID.max], name: "Anna",
+                    userId: "u1",
+                    devices: [.init(deviceId: "d1", isCurrent: true, firstSeen: moment, lastSeen: moment)],
+                    deviceCount: 1, isOrphaned: false, isErased: false))),
+    ]
+}
+
+/// What a repair and a read must say.
+@Suite struct RepairMessageTests {
+    private static func isRefused(_ message: some CommandMessage) -> Bool {
+        do throws(Rejection) {
+            try message.validate()
+            return false
+        } catch {
+            return error.reason == .invalidRequest || error.reason == .validationError
+        }
+    }
+
+    @Test func aReadNamesWhomItIsAboutOnce() {
+        #expect(Self.isRefused(GetLinkedUser()))
+        #expect(Self.isRefused(GetLinkedUser(userId: "u", externalId: "e")))
+        #expect(Self.isRefused(GetLinkedUser(externalId: "e", installId: "i")))
+        #expect(!Self.isRefused(GetLinkedUser(installId: "i", after: "h")))
+        #expect(Self.isRefused(GetProfile(identity: .init(type: "no such type", value: "x"))))
+        #expect(Self.isRefused(GetProfile(identity: .init(type: "email", value: ""))))
+        #expect(!Self.isRefused(GetProfile(mpid: MPID.max)))
+    }
+
+    @Test(arguments: [(0, true), (1, false), (255, false), (256, true)]) func anAuthorIsNamed(
+        _ bytes: Int, _ isRefused: Bool
+    ) {
+        let author = String(repeating: "a", count: bytes)
+        #expect(Self.isRefused(UnlinkUser(userId: "u", author: author, reason: "r")) == isRefused)
+        #expect(Self.isRefused(MakeInstallActive(installId: "i", author: author, reason: "r")) == isRefused)
+        #expect(
+            Self.isRefused(ChangeExternalID(userId: "u", newExternalId: "e", author: author, reason: "r")) == isRefused)
+    }
+
+    @Test(arguments: [(0, true), (1, false), (1000, false), (1001, true)]) func aReasonIsGiven(
+        _ bytes: Int, _ isRefused: Bool
+    ) {
+        let reason = String(repeating: "a", count: bytes)
+        #expect(Self.isRefused(UnlinkUser(userId: "u", author: "a", reason: reason)) == isRefused)
+        #expect(
+            Self.isRefused(
+                ChangeExternalID(userId: "u", externalId: "x", newExternalId: "e", author: "a", reason: reason)))
+    }
+}

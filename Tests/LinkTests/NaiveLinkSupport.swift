@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+
+@testable import Link
+
+/// What support does, in the naive model.
+extension NaiveLinkModel {
+    func look(for query: GetLinkedUser) -> Answer {
+        let byName = query.externalId.flatMap { owner(of: $0, app) }
+        let byInstall = query.installId.flatMap { installs[$0]?.user }
+        guard let user = query.userId ?? byName ?? byInstall, persons[user]?.app == app else {
+            return .rejected(.userNotFound)
+        }
+        return .user(card(user, after: query.after))
+    }
+
+    private func card(_ user: UserID, after: InstallID? = nil) -> LinkedUserResult {
+        let person = persons[user]
+        let rows = installs.filter { $0.value.user == user && (after == nil || $0.key.text > after?.text ?? "") }
+        let time = person?.externalID == nil ? nil : person?.named
+        return LinkedUserResult(
+            userId: user, externalId: person?.externalID, linkedAt: time.map(Timestamp.init(milliseconds:)),
+            createdAt: person?.created.map(Timestamp.init(milliseconds:)), isErased: person?.isErased == true,
+            installs: rows.sorted { $0.key < $1.key }.map { id, row in
+                LinkedUserResult.Install(
+                    installId: id, device: row.device, status: row.status, isActive: row.activity == .active,
+                    inactiveBecause: reason(id), isUsersFirst: row.isUsersFirst, version: row.version)
+            })
+    }
+
+    /// Nobody has the external id, and somebody had it until a moment ago.
+    func isHeld(_ externalID: ExternalID) -> Bool { (holds[app]?[externalID]?.until ?? .min) > now }
+
+    /// The later of two names counts, so no two begin at one time.
+    mutating func name(_ user: UserID, _ externalID: ExternalID?) {
+        let next = persons[user]?.named.map { $0 + 1 } ?? .min
+        persons[user]?.named = max(moment, next)
+        persons[user]?.externalID = externalID
+    }
+
+    /// Something about the person on the install is other than it was.
+    mutating func stir(
+        _ id: InstallID, _ cause: InstallStatusChanged.Cause, _ command: (any RepairCommand)?, since: Int64? = nil
+    ) -> AnyHashable {
+        let version = installs[id]?.version ?? -1
+        installs[id]?.version += 1
+        installs[id]?.since = since
+        // It may still be owed its person.
+        if cause != .superseded {
+            takeovers = takeovers.mapValues { all in
+                all.map { one in
+                    guard one.loser == id, one.version == version else { return one }
+                    return Takeover(winner: one.winner, loser: id, version: version + 1, before: one.before)
+                }
+            }
+        }
+        return news(of: id, cause, command)
+    }
+
+    private func news(
+        of id: InstallID, _ cause: InstallStatusChanged.Cause, _ command: (any RepairCommand)?
+    ) -> AnyHashable {
+        let result = result(id)
+        return InstallStatusChanged(
+            installId: id, status: result.status, isActive: result.isActive, userId: result.userId,
+            isLinked: result.externalId != nil, cause: cause, inactiveBecause: result.inactiveBecause,
+            version: result.version, author: command?.author, reason: command?.reason)
+    }
+
+    mutating func makeActive(_ command: MakeInstallActive) -> Told {
+        let id = command.installId
+        guard let row = installs[id] else { return (.rejected(unknown(id)), []) }
+        if row.status == .deleted || isOld(row) { return (.rejected(.installDeleted), []) }
+        if row.status == .disabled { return (.rejected(.installDisabled), []) }
+        guard let user = row.user else { return (.rejected(.noUser), []) }
+        var events: [AnyHashable] = []
+        if row.activity != .active {
+            installs[id]?.activity = .active
+            installs[id]?.version += 1
+            events.append(news(of: id, .chosen, command))
+        }
+        if row.activity != .active { takeovers[user]?.removeAll { $0.winner == id } }
+        for loser in losers(of: user, except: id) {
+            let before = installs[loser]?.activity ?? .none
+            installs[loser]?.activity = .deactivated
+            events.append(stir(loser, .superseded, nil))
+            takeovers[user, default: []].append(
+                Takeover(winner: id, loser: loser, version: installs[loser]?.version ?? -1, before: before))
+        }
+        return (.install(result(id)), events)
+    }
+
+    private func repaired(_ user: UserID?, _ externalID: ExternalID?) -> Result<UserID, Refusal> {
+        guard let id = user ?? externalID.flatMap({ owner(of: $0, app) }), let person = persons[id], person.app == app
+        else { return .failure(Refusal(reason: .userNotFound)) }
+        return person.isErased ? .failure(Refusal(reason: .userErased)) : .success(id)
+    }
+
+    struct Refusal: Error { var reason: ReasonCode }
+
+    mutating func unlink(_ command: UnlinkUser) -> Told {
+        switch repaired(command.userId, nil) {
+        case .failure(let refusal): return (.rejected(refusal.reason), [])
+        case .success(let user):
+            guard let externalID = persons[user]?.externalID else { return (.user(card(user)), []) }
+            name(user, nil)
+            persons[user]?.barred.insert(TextDigest(of: externalID.text))
+            let event = ExternalIDRemoved(
+                userId: user, externalId: externalID,
+                unlinkedAt: Timestamp(milliseconds: persons[user]?.named ?? -1), author: command.author,
+                reason: command.reason)
+            let mine = installs.filter { $0.value.user == user }.keys.sorted()
+            let events = mine.map { stir($0, .unlinked, command, since: moment) }
+            return (.user(card(user)), [event] + events)
+        }
+    }
+
+    mutating func rename(_ command: ChangeExternalID, linkingIsOn: Bool) -> Told {
+        let new = command.newExternalId
+        if Self.isBad(new) { return (.rejected(.invalidRequest), []) }
+        if !linkingIsOn { return (.rejected(.userLinkingNotConfigured), []) }
+        switch repaired(command.userId, command.externalId) {
+        case .failure(let refusal): return (.rejected(refusal.reason), [])
+        case .success(let user):
+            let old = persons[user]?.externalID
+            if old == new { return (.user(card(user)), []) }
+            let isOthers = isHeld(new) && holds[app]?[new]?.user != user
+            if owner(of: new, app) != nil || isOthers { return (.rejected(.externalIDTaken), []) }
+            name(user, new)
+            persons[user]?.barred.remove(TextDigest(of: new.text))
+            let event = ExternalIDChanged(
+                userId: user, externalId: new, previousExternalId: old,
+                linkedAt: Timestamp(milliseconds: persons[user]?.named ?? -1), author: command.author,
+                reason: command.reason)
+            if isHeld(new) { holds[app]?[new] = nil }
+            if let old { holds[app, default: [:]][old] = HoldRow(user: user, until: now + holdFor) }
+            let mine = old == nil ? installs.filter { $0.value.user == user }.keys.sorted() : []
+            let news = mine.map { stir($0, .relinked, command) }
+            return (.user(card(user)), [event] + news)
+        }
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Storage
+import TestKit
+import Testing
+
+@testable import Link
+@testable import Runtime
+
+/// Reading and repairing people (docs/link.md "Support").
+@Suite struct SupportTests {
+    private static let day: Int64 = 86_400_000
+    private static let anna = Fixture.userID
+
+    /// A link service to which one command comes after the other.
+    private final class Desk {
+        var state = LinkState()
+        var count = 0
+        /// In milliseconds.
+        var now: Int64 = 0
+        var told: [AnyHashable] = []
+
+        @discardableResult func run(_ command: LinkCommand, late: Int64 = 0, in app: AppSettings = Fixture.app)
+            -> Answer
+        {
+            count += 1
+            now += 1000
+            let context = Fixture.context(
+                app, id: CommandID("c\(count)"), moment: Moment(milliseconds: now - late), now: now)
+            let decision = Fixture.decide(command, state, context)
+            state = state.after(decision)
+            told = decision.told
+            return decision.answer
+        }
+
+        func link(_ install: InstallID, _ externalID: ExternalID, _ kind: Device.Kind = .phone) -> UserID? {
+            run(
+                .registerInstall(
+                    RegisterInstall(installId: install, device: Fixture.device(kind), user: .none)))
+            guard case .link(let result) = run(Fixture.request(install, externalID)) else { return nil }
+            return result.userId
+        }
+
+        func change(_ user: UserID, to externalID: ExternalID) -> Answer {
+            run(
+                .changeExternalID(
+                    ChangeExternalID(userId: user, newExternalId: externalID, author: "kim", reason: "typo")))
+        }
+
+        func unlink(_ user: UserID) -> Answer {
+            run(.unlink(UnlinkUser(userId: user, author: "kim", reason: "wrong person")))
+        }
+
+        func read(_ query: GetLinkedUser, in app: AppSettings = Fixture.app) -> LinkedUserResult? {
+            guard case .user(let result) = run(.getUser(query), in: app) else { return nil }
+            return result
+        }
+    }
+
+    // MARK: Reading
+
+    /// L65.
+    @Test func aUserIsFoundByAnyOfItsIDs() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        #expect(desk.link("tablet", "anna", .tablet) == user)
+        let read = try #require(desk.read(GetLinkedUser(externalId: "anna")))
+        #expect(read.userId == user && read.externalId == "anna" && read.next == nil && !read.isErased)
+        #expect(read.installs.map(\.installId) == ["phone", "tablet"])
+        #expect(read.installs.map(\.inactiveBecause) == [nil, .waitsForPhone])
+        #expect(desk.read(GetLinkedUser(userId: user)) == read)
+        #expect(desk.read(GetLinkedUser(installId: "tablet")) == read)
+        #expect(read.createdAt == read.linkedAt)
+    }
+
+    /// L65. Nobody learns of another app's users.
+    @Test(arguments: [
+        GetLinkedUser(userId: Fixture.userID), GetLinkedUser(externalId: "anna"), GetLinkedUser(installId: "phone"),
+    ])
+    func anotherAppsUserIsNotFound(_ query: GetLinkedUser) {
+        let desk = Desk()
+        desk.state = LinkState(
+            installs: [Fixture.install("phone", of: Self.anna)], persons: [Fixture.person(Self.anna, "anna")])
+        #expect(desk.run(.getUser(query), in: Fixture.otherApp) == .rejected(.userNotFound))
+        #expect(desk.read(query)?.userId == Self.anna)
+    }
+
+    /// L65.
+    @Test(arguments: SQLEngine.allCases) func manyInstallsComeInPages(_ engine: SQLEngine) throws {
+        let store = try LinkTestStore(engine)
+        var ids: [InstallID] = []
+        for number in 0..<205 {
+            let id = InstallID("i\(number)-\u{e9}")
+            ids.append(id)
+            let establish = EstablishLink(installId: id, device: Fixture.phone, externalId: "anna", mode: .create)
+            _ = try store.run([
+                RandomCommands.Step(command: .establish(establish), context: Fixture.context(id: CommandID(id.text)))
+            ])
+        }
+        var (seen, after): ([InstallID], InstallID?) = ([], nil)
+        for page in 0..<3 {
+            let query = GetLinkedUser(externalId: "anna", after: after)
+            let decision = try store.run([
+                RandomCommands.Step(command: .getUser(query), context: Fixture.context(id: CommandID("page\(page)")))
+            ])[0]
+            guard case .user(let result) = decision.answer else {
+                Issue.record("\(decision.answer)")
+                return
+            }
+            #expect(result.installs.count == [100, 100, 5][page])
+            #expect((result.next == nil) == (page == 2))
+            seen += result.installs.map(\.installId)
+            after = result.next
+        }
+        #expect(seen == ids.sorted())
+    }
+
+    /// L65.
+    @Test func anErasedUserIsSaidToBe() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        desk.run(.eraseUser(EraseUser(userId: user)))
+        let read = try #require(desk.read(GetLinkedUser(userId: user)))
+        #expect(read.isErased && read.externalId == nil && read.installs.isEmpty && read.createdAt == nil)
+        #expect(desk.run(.getUser(GetLinkedUser(externalId: "anna"))) == .rejected(.userNotFound))
+    }
+
+    // MARK: Which install is active
+
+    /// L70, L71: also where the rules want another one, and where an external id has two that are active.
+    @Test(arguments: [Install.Activity.standby, .deactivated, .active])
+    func theChosenInstallIsTheActiveOne(_ activity: Install.Activity) throws {
+        let desk = Desk()
+        desk.state = LinkState(
+            installs: [
+                Fixture.install("tablet", .tablet, of: Self.anna, activity), Fixture.install("phone", of: Self.anna),
+                Fixture.install("lost", of: Self.anna, .suspended, status: .disabled),
+            ], persons: [Fixture.person(Self.anna, "anna")])
+        let command = MakeInstallActive(installId: "tablet", author: "kim", reason: "the phone is broken")
+        guard case .install(let result) = desk.run(.makeActive(command)) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(result.isActive && result.inactiveBecause == nil)
+        #expect(
+            desk.state.installs(of: Self.anna).map(\.activity) == [.deactivated, .deactivated, .active])
+        let told = desk.told.compactMap { $0.base as? InstallStatusChanged }
+        #expect(told.map(\.cause) == (activity == .active ? [] : [.chosen]) + [.superseded, .superseded])
+        if activity != .active { #expect(told[0].author == "kim" && told[0].reason == command.reason) }
+        #expect(desk.run(.makeActive(command)) == .install(result) && desk.told.isEmpty)
+    }
+
+    /// L70.
+    @Test(arguments: [
+        (InstallStatus.disabled, ReasonCode.installDisabled), (.deleted, .installDeleted), (.enabled, .noUser),
+    ])
+    func whoCannotBeActiveIsNotMadeSo(_ status: InstallStatus, _ reason: ReasonCode) {
+        let desk = Desk()
+        desk.state = LinkState(
+            installs: [Fixture.install("i1", of: status == .enabled ? nil : Self.anna, status: status)],
+            persons: [Fixture.person(Self.anna, "anna")])
+        let command = MakeInstallActive(installId: "i1", author: "kim", reason: "because")
+        #expect(desk.run(.makeActive(command)) == .rejected(reason))
+        #expect(
+            desk.run(.makeActive(MakeInstallActive(installId: "none", author: "kim", reason: "because")))
+                == .rejected(.installNotFound))
+    }
+
+    // MARK: External ids
+
+    /// L66, L75: until it is free again it names nobody, and then whoever comes.
+    @Test func anExternalIDThatWasChangedNamesNobodyForAWhile() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        guard case .user(let read) = desk.change(user, to: "annette") else {
+            Issue.record("refused")
+            return
+        }
+        #expect(read.externalId == "annette" && read.installs.map(\.isActive) == [true])
+        let told = try #require(desk.told.first?.base as? ExternalIDChanged)
+        #expect(told.previousExternalId == "anna" && told.author == "kim" && told.reason == "typo")
+        #expect(desk.told.count == 1)
+        // The backend repeats its request, and a new phone comes with the old id.
+        #expect(desk.run(Fixture.request("phone", "anna")) == .rejected(.externalIDChanged))
+        #expect(desk.link("other", "anna") == nil)
+        #expect(desk.run(Fixture.request("other", "anna")) == .rejected(.externalIDChanged))
+        #expect(desk.link("new", "annette") == user)
+        desk.now += 30 * Self.day
+        let next = try #require(desk.link("other", "anna"))
+        #expect(next != user)
+    }
+
+    /// L67: the change is taken back.
+    @Test func itsPersonMayHaveItBack() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        _ = desk.change(user, to: "annette")
+        _ = desk.change(user, to: "anna")
+        #expect(desk.run(Fixture.request("other", "annette")) == .rejected(.installNotFound))
+        #expect(desk.link("new", "anna") == user)
+        #expect(desk.link("newer", "annette") == nil)
+    }
+
+    /// L68.
+    @Test func nobodyGetsWhatIsAnothersOrWasAMomentAgo() throws {
+        let desk = Desk()
+        let anna = try #require(desk.link("phone", "anna"))
+        let bert = try #require(desk.link("berts", "bert"))
+        #expect(desk.change(bert, to: "anna") == .rejected(.externalIDTaken))
+        _ = desk.change(anna, to: "annette")
+        #expect(desk.change(bert, to: "anna") == .rejected(.externalIDTaken))
+        #expect(desk.change(bert, to: " x") == .rejected(.invalidRequest))
+        // The hold goes with its person.
+        desk.run(.eraseUser(EraseUser(userId: anna)))
+        #expect(desk.change(anna, to: "other") == .rejected(.userErased))
+        guard case .user = desk.change(bert, to: "anna") else {
+            Issue.record("refused")
+            return
+        }
+    }
+
+    /// L72, L73, L74.
+    @Test func whoIsUnlinkedStaysAndIsNotLinkedWithTheSameIDAgain() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        #expect(desk.link("tablet", "anna", .tablet) == user)
+        guard case .user(let read) = desk.unlink(user) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(read.externalId == nil && read.linkedAt == nil && read.installs.count == 2)
+        let news = desk.told.compactMap { $0.base as? InstallStatusChanged }
+        #expect(
+            news.map(\.installId) == ["phone", "tablet"] && news.allSatisfy { !$0.isLinked && $0.cause == .unlinked })
+        #expect(desk.told.first?.base is ExternalIDRemoved)
+        #expect(desk.run(Fixture.request("phone", "anna")) == .rejected(.linkBarred))
+        // The external id is free, for somebody else.
+        let other = try #require(desk.link("other", "anna"))
+        #expect(other != user)
+        // What was sent before the repair comes to nothing.
+        #expect(desk.run(Fixture.request("phone", "bert"), late: 60_000) == .rejected(.noLinkingInProgress))
+        guard case .link(let linked) = desk.run(Fixture.request("phone", "bert")) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(linked.userId == user)
+        let relinked = desk.told.compactMap { $0.base as? InstallStatusChanged }
+        #expect(relinked.map(\.installId) == ["tablet"] && relinked.allSatisfy { $0.isLinked && $0.cause == .relinked })
+    }
+
+    /// L73, L75: support itself may link them.
+    @Test func supportGivesBackWhatItTook() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        _ = desk.unlink(user)
+        guard case .user(let read) = desk.change(user, to: "anna") else {
+            Issue.record("refused")
+            return
+        }
+        #expect(read.externalId == "anna")
+        #expect(desk.told.compactMap { ($0.base as? InstallStatusChanged)?.cause } == [.relinked])
+        #expect(desk.link("new", "anna") == user)
+    }
+
+    /// S118: whoever hears of two changes knows which one counts, whenever they were asked for.
+    @Test func theMomentOfANameGrows() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        let first = try #require(desk.read(GetLinkedUser(userId: user))?.linkedAt)
+        desk.run(
+            .changeExternalID(
+                ChangeExternalID(userId: user, newExternalId: "annette", author: "kim", reason: "typo")),
+            late: 60_000)
+        let second = try #require(desk.read(GetLinkedUser(userId: user))?.linkedAt)
+        #expect(second > first)
+    }
+
+    /// L69.
+    @Test func aPersonOnVeryManyInstallsIsNotRepaired() {
+        let installs = (0...LinkDecider.mostRepaired).map {
+            Fixture.install(InstallID("i\($0)"), of: Self.anna, .deactivated)
+        }
+        let desk = Desk()
+        desk.state = LinkState(installs: installs, persons: [Fixture.person(Self.anna, "anna")])
+        #expect(desk.unlink(Self.anna) == .rejected(.limitExceeded))
+        desk.state = LinkState(installs: installs.dropLast(), persons: [Fixture.person(Self.anna, "anna")])
+        guard case .user = desk.unlink(Self.anna) else {
+            Issue.record("refused")
+            return
+        }
+    }
+}

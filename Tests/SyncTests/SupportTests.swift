@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import TestKit
+import Testing
+
+@testable import Apps
+@testable import Runtime
+@testable import Sync
+
+/// Links of people whom somebody puts right, or erases, meanwhile; and what support reads of a profile.
+@Suite struct SupportTests: ErasingTests {
+    /// S116: the link service has still to forget whoever has the customer id. A link of before makes nobody with whom the next
+    /// one who logs in would go, and ends nobody who has; a later one marks.
+    @Test(arguments: SQLEngine.allCases, [true, false])
+    func aLinkOfWhoIsToBeForgottenMarksNobody(_ engine: SQLEngine, _ isBeforeTheLogin: Bool) throws {
+        let store = try SyncTestStore(engine)
+        let world = world(.conversion, .enforce)
+        @discardableResult func run(_ command: SyncCommand) throws -> SyncDecider.Decision {
+            (world.count, world.now) = (world.count + 1, world.now + 1000)
+            return try store.run([RandomCommands.Step(command: command, context: world.context)])[0]
+        }
+        func login() throws -> MPID {
+            let request = SyncRequest(deviceId: "d1", knownIdentities: ["customerid": "anna"])
+            let answer = Answer(try run(.move(.login, request)).outcome)
+            guard case .sync(let result) = answer else { return try #require(nil as MPID?, "\(answer)") }
+            return result.mpid
+        }
+        func users() throws -> [MPID: String] {
+            try store.database.transaction { transaction in
+                let rows = try transaction.query("SELECT mpid, user_id FROM profiles WHERE user_id IS NOT NULL")
+                return Dictionary(
+                    uniqueKeysWithValues: try rows.map { (try #require(MPID($0.integer(0))), try $0.text(1)) })
+            }
+        }
+        let old = try login()
+        let linkedAt = world.now
+        let forwards = try run(.erase(EraseProfile(mpid: old))).forwards
+        if isBeforeTheLogin { try run(link("user-1", "anna", at: linkedAt)) }
+        let new = try login()
+        if !isBeforeTheLogin { try run(link("user-1", "anna", at: linkedAt)) }
+        #expect(try users().isEmpty)
+        try run(.answered(ForwardAnswer(forwardID: forwards[1].id, isPending: false, part: .part(users: ["user-1"]))))
+        #expect(try login() == new && new != old)
+        try run(link("user-2", "anna", at: world.now))
+        #expect(try users() == [new: "user-2"])
+    }
+
+    // MARK: Names
+
+    private func rename(_ user: UserID, _ old: ExternalID?, to new: ExternalID, at moment: Int64) -> SyncCommand {
+        .renamed(
+            ExternalIDChanged(
+                userId: user, externalId: new, previousExternalId: old,
+                linkedAt: Timestamp(milliseconds: moment), author: "kim", reason: "typo"))
+    }
+
+    private func customers(_ world: World, _ mpid: MPID?) -> [String] {
+        world.profile(mpid)?.values(of: .customerID).map(\.value.text) ?? []
+    }
+
+    /// S118: the same profile under the new name, in whatever order the two are read.
+    @Test(arguments: [true, false], [[], [IdentityType.customerID]])
+    func whoIsRenamedKeepsTheProfile(_ isLinkReadFirst: Bool, _ immutable: Set<IdentityType>) throws {
+        let world = world()
+        world.settings.immutableIdentities = immutable
+        let mpid = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        if isLinkReadFirst { world.run(link("user-1", "anna", at: linkedAt)) }
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 1))
+        if !isLinkReadFirst { world.run(link("user-1", "anna", at: linkedAt)) }
+        #expect(customers(world, mpid) == ["annette"])
+        #expect(world.profile(mpid)?.mark?.userID == "user-1" && world.profile(mpid)?.mark?.externalID == "annette")
+        #expect(world.login(["customerid": "annette"])?.mpid == mpid)
+        // Who has the old name by now is somebody else.
+        #expect(try #require(world.login(["customerid": "anna"], on: "d2")?.mpid) != mpid)
+    }
+
+    /// S118.
+    @Test func whereTheNewNameIsTakenItsProfileIsMarked() throws {
+        let world = world()
+        let old = try #require(world.login(["customerid": "anna"])?.mpid)
+        let new = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(rename("user-1", "anna", to: "annette", at: world.now + 1))
+        #expect(world.profile(old)?.mark == nil && customers(world, old) == ["anna"])
+        #expect(world.profile(new)?.mark?.userID == "user-1" && customers(world, new) == ["annette"])
+    }
+
+    /// S118: an older word about the name changes nothing.
+    @Test func theLastNameCounts() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        world.run(rename("user-1", "anna", to: "other", at: linkedAt + 1))
+        #expect(customers(world, mpid) == ["annette"] && world.last?.changes.isEmpty == true)
+        world.run(link("user-1", "annette", at: linkedAt + 3))
+        #expect(world.profile(mpid)?.mark?.userID == "user-1")
+    }
+
+    /// S119.
+    @Test(arguments: [true, false]) func whoIsUnlinkedLosesTheMark(_ isLinkReadFirst: Bool) throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        let event = ExternalIDRemoved(
+            userId: "user-1", externalId: "anna", unlinkedAt: Timestamp(milliseconds: linkedAt + 1), author: "kim",
+            reason: "wrong")
+        if isLinkReadFirst { world.run(link("user-1", "anna", at: linkedAt)) }
+        world.run(.unlinked(event))
+        if !isLinkReadFirst { world.run(link("user-1", "anna", at: linkedAt)) }
+        #expect(world.profile(mpid)?.mark == nil && customers(world, mpid) == ["anna"])
+        world.run(link("user-2", "anna", at: linkedAt + 5))
+        #expect(world.profile(mpid)?.mark?.userID == "user-2")
+    }
+
+    // MARK: Reading
+
+    private func read(_ query: GetProfile, in world: World) -> Answer { world.run(.getProfile(query)) }
+
+    /// S120.
+    @Test func aProfileIsToldAsItIs() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        world.run(link("user-1", "anna"))
+        _ = world.login(["customerid": "anna"], on: "d2")
+        guard case .profile(let told) = read(GetProfile(identity: .init(type: "email", value: "a@b.io")), in: world)
+        else {
+            Issue.record("refused")
+            return
+        }
+        #expect(told.mpid == mpid && told.isLoggedIn && told.userId == "user-1" && !told.isErased)
+        #expect(told.identities == ["customerid": ["anna"], "email": ["a@b.io"]])
+        #expect(told.devices.map(\.deviceId) == ["d2", "d1"] && told.devices.allSatisfy(\.isCurrent))
+        #expect(told.deviceCount == 2 && told.firstSeen < told.lastSeen)
+        #expect(read(GetProfile(mpid: mpid), in: world) == .profile(told))
+    }
+
+    /// S120, S90, S91: a shared tablet leads to nobody who is known, and what several have to nobody for certain.
+    @Test func whoIsNotCertainIsNotTold() throws {
+        let world = World(.defaults(of: .userIDThenEmail))
+        _ = world.login(["customerid": "anna", "email": "a@b.io", "device_application_stamp": "tablet"])
+        _ = world.login(["customerid": "bert", "email": "a@b.io"], on: "d2")
+        let byEmail = read(GetProfile(identity: .init(type: "email", value: "a@b.io")), in: world)
+        #expect(byEmail == .rejected(.ambiguousIdentity) && holders(world) == #"{"count":2,"heldByOthers":0}"#)
+        let byDevice = read(GetProfile(identity: .init(type: "device_application_stamp", value: "tablet")), in: world)
+        #expect(byDevice == .rejected(.notFoundError) && holders(world) == #"{"count":0,"heldByOthers":1}"#)
+        let nobody = read(GetProfile(identity: .init(type: "customerid", value: "null")), in: world)
+        #expect(nobody == .rejected(.validationError))
+    }
+}
