@@ -183,7 +183,7 @@ let package = Package(
             ["CLibrdkafka", "Contracts", "EmbeddedBroker", "MessagingTestKit", logging, metrics, metricsTestKit]),
         tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit"]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
-        tests("Observability", ["TestKit", logging, metrics, serviceLifecycle]),
+        tests("Observability", ["Contracts", "TestKit", logging, metrics, serviceLifecycle]),
         tests("Apps", ["Contracts", "WireJSON", crypto, logging]),
         tests(
             "Runtime",

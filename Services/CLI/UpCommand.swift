@@ -24,13 +24,35 @@ struct UpCommand: ParsableCommand {
     @Flag(help: "Start the broker and no service.")
     var brokerOnly = false
 
+    /// What is waited for, said after three seconds, when it changes, and every ten seconds.
+    private struct Waiting {
+        private let began = ContinuousClock.now
+        private var said: (problems: [String], at: ContinuousClock.Instant)?
+
+        mutating func line(_ children: [ChildService]) -> String? {
+            let now = ContinuousClock.now
+            guard began.duration(to: now) > .seconds(3) else { return nil }
+            let problems = Dictionary(grouping: children.filter { !$0.isReady }, by: { $0.problem ?? "starting" })
+                .map { problem, children in "\(children.map(\.name).joined(separator: ", ")): \(problem)" }.sorted()
+            if problems.isEmpty { return nil }
+            if let said {
+                let pause = said.problems == problems ? Duration.seconds(10) : .seconds(3)
+                guard said.at.duration(to: now) > pause else { return nil }
+            }
+            said = (problems, now)
+            let seconds = began.duration(to: now).components.seconds
+            return problems.map { "waiting   \($0) (\(seconds) s)" }.joined(separator: "\n")
+        }
+    }
+
     private static let gateway = "gateway"
     /// The variable that names the file into which the gateway writes where its API is served.
     private static let gatewayReport = "IDENTITYBUS_GATEWAY_FILE"
 
     func run() throws {
         let interruption = Interruption()
-        try FileManager.default.createDirectory(atPath: deployment.dataDir, withIntermediateDirectories: true)
+        let lock = try lock()
+        defer { withExtendedLifetime(lock) {} }
         var environment = ProcessInfo.processInfo.environment
         try internalKey(&environment)
         let broker = try broker(&environment)
@@ -50,12 +72,30 @@ struct UpCommand: ParsableCommand {
         }
         try write("\(address)\n", to: deployment.bootstrapFile)
         say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
+        try tend(children, until: interruption)
+        say("stopping")
+    }
+
+    /// The folder is ours from here on.
+    private func lock() throws -> FolderLock {
+        do {
+            return try FolderLock(folder: deployment.dataDir)
+        } catch {
+            complain("identitybus: \(error)")
+            throw ExitCode(64)
+        }
+    }
+
+    /// Starts the children, keeps them running and says what becomes of them.
+    private func tend(_ children: [ChildService], until interruption: Interruption) throws {
         var isAnnounced = false
         var health = ""
+        var waiting = Waiting()
         while !interruption.isRequested {
             for child in children {
                 try child.tend { say("service   \(child.name) ended (\($0)), starting it again") }
             }
+            if !isAnnounced, let line = waiting.line(children) { say(line) }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
             if lines != health {
                 try write(lines, to: deployment.healthFile)
@@ -69,7 +109,6 @@ struct UpCommand: ParsableCommand {
             }
             usleep(100_000)
         }
-        say("stopping")
     }
 
     /// The services and, last, the gateway, not started.

@@ -5,6 +5,7 @@ import Contracts
 import Foundation
 import Glibc
 import Logging
+import Messaging
 import Metrics
 import Observability
 import Runtime
@@ -33,14 +34,17 @@ public enum GatewayProcess {
         raiseDescriptorLimit()
         ServiceMain.watchParent()
         let bus = Bus(configuration: configuration, apps: apps, logger: logger)
-        let health = HealthServer(
-            host: configuration.service.httpHost, port: configuration.service.httpPort,
-            health: { bus.health.report },
-            metrics: {
-                Gauge(label: "gateway_requests_in_flight").record(bus.inFlight)
-                return registry.exposition()
-            }, logger: logger,
-            onBound: { ServiceMain.healthIsBound(configuration.service, port: $0, logger: logger) })
+        logger.info(
+            "gateway starts",
+            metadata: [
+                "event": "service.start", "version": "\(Release.version)",
+                "process": .stringConvertible(ProcessInfo.processInfo.processIdentifier),
+                "kafka": "\(configuration.service.kafka.bootstrapServers)", "librdkafka": "\(KafkaLibrary.version)",
+            ])
+        let watch = HealthWatch(service: "gateway", logger: logger) { bus.health.report }
+        let health = HealthServer(configuration.service, watch, registry, logger) {
+            Gauge(label: "gateway_requests_in_flight").record(bus.inFlight)
+        }
         let secrets = configuration.service.keys.isEmpty ? nil : DerivedSecrets(configuration.service.keys)
         let limits = RequestLimits(wrongCredentialsPerMinute: configuration.wrongCredentialsPerMinute)
         let api = API(
@@ -48,7 +52,7 @@ public enum GatewayProcess {
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: health), .init(service: bus),
+                .init(service: health), .init(service: watch), .init(service: bus),
                 .init(service: APIServer(configuration: configuration, api: api, logger: logger)),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

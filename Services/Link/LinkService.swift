@@ -152,7 +152,10 @@ private final class LateLinkLog: Sendable {
         guard let worst = late.max(by: { $0.age < $1.age }), isTime(now: Timestamp.now.milliseconds) else { return }
         logger.warning(
             "a link request is older than the turn of whoever is on its install: it comes late, or its producer's clock is wrong",
-            metadata: ["app": "\(worst.app)", "key": "\(worst.key?.text ?? "")", "milliseconds": "\(worst.age)"])
+            metadata: [
+                "event": "link.late", "app": "\(worst.app)", "key": "\(worst.key?.text ?? "")",
+                "milliseconds": .stringConvertible(worst.age),
+            ])
     }
 
     private func isTime(now: Int64) -> Bool {

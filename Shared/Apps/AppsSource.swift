@@ -7,8 +7,8 @@ public import Logging
 
 /// The apps file on disk and the version of it that is in force. Confined to the loop's thread.
 ///
-/// The file is read again whenever its bytes changed; an invalid new version is refused with one clear log line and
-/// the old one stays in force (docs/operations.md).
+/// The file is read again whenever its bytes changed; an invalid new version is refused, ``problem`` says why, and the old
+/// one stays in force (docs/operations.md).
 public final class AppsSource {
     private let path: String
     private let extent: AppsFile.Extent
@@ -18,6 +18,8 @@ public final class AppsSource {
     /// Of each file that it was read from the digest: the text may hold secrets that this process does not keep.
     private var files: [String: SHA256.Digest]
     private var lastProblem: String?
+    /// Why the file as it is now is not in force; `nil` when it is.
+    public var problem: String? { lastProblem }
     public private(set) var apps: AppDirectory
 
     /// Of the version in force: 32 hex characters that change when the file, or a secret file that it names, changes.
@@ -51,7 +53,9 @@ public final class AppsSource {
     private func log(_ warnings: [String]) {
         guard !warnings.isEmpty else { return }
         // One line, and no warning for every restart: nothing fails, and who runs the deployment decided so.
-        logger.notice("the apps file has weak secrets", metadata: ["problems": "\(warnings.joined(separator: "; "))"])
+        logger.notice(
+            "the apps file has weak secrets",
+            metadata: ["event": "apps.weak-secrets", "problems": "\(warnings.joined(separator: "; "))"])
     }
 
     /// The problem with the file's path in front.
@@ -87,7 +91,8 @@ public final class AppsSource {
         (apps, files, lastProblem) = (current, currentFiles, nil)
         if isNew {
             let ids = apps.ids.map(\.text).joined(separator: ",")
-            logger.info("apps file reloaded", metadata: ["path": "\(path)", "apps": "\(ids)"])
+            logger.info(
+                "apps file reloaded", metadata: ["event": "apps.reloaded", "path": "\(path)", "apps": "\(ids)"])
             log(current.warnings.filter { !known.contains($0) })
         }
         return isNew
@@ -96,7 +101,7 @@ public final class AppsSource {
     private func refuse(_ problem: AppsFile.Problem) {
         guard lastProblem != problem.description else { return }
         lastProblem = problem.description
-        logger.error("apps file refused; the previous version stays in force", metadata: ["problem": "\(problem)"])
+        logger.debug("apps file refused; the previous version stays in force", metadata: ["problem": "\(problem)"])
     }
 
     /// The apps, and the digests of the files they were read from.

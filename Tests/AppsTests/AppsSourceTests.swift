@@ -81,7 +81,7 @@ import Testing
         try write("apps: [{id: demo}, {id: new}]")
         for _ in 0..<3 { #expect(!reload("app new: no")) }
         #expect(source.apps.ids == ["demo"])
-        #expect(lines.all.count == 1 && lines.all[0].contains("apps.yaml: app new: no"))
+        #expect(source.problem?.contains("apps.yaml: app new: no") == true)
         #expect(throws: Away.self) { try source.reload { _ throws(Away) in throw Away() } }
         #expect(source.apps.ids == ["demo"])
         #expect(reload(nil) && source.apps.ids == ["demo", "new"])
@@ -94,15 +94,16 @@ import Testing
         try write("apps: [{id: demo, keys: [{id: k, secret: hunter2, scopes: [sdk]}]}]")
         for _ in 0..<3 { #expect(!source.reload()) }
         #expect(source.apps["demo"]?.keys["k"] != nil)
-        #expect(lines.all.count == 1)
-        #expect(lines.all[0].contains("app demo, key k"))
-        #expect(!lines.all[0].contains("hunter2"))
-        // Another mistake is another line; back to what is in force is no news.
-        try write("apps: []")
-        #expect(!source.reload())
-        #expect(lines.all.count == 2)
+        #expect(source.problem?.contains("app demo, key k") == true)
+        #expect(source.problem?.contains("hunter2") == false)
+        for (text, words) in [("apps: []", "has no apps"), ("", "is empty"), ("# later\n", "is empty")] {
+            try write(text)
+            #expect(!source.reload())
+            #expect(source.problem?.contains(words) == true)
+        }
+        // Back to what is in force is no news.
         try write(file())
-        #expect(!source.reload())
+        #expect(!source.reload() && source.problem == nil)
         try write("apps: [{id: later}]")
         #expect(source.reload())
         #expect(source.apps.ids == ["later"])
@@ -119,7 +120,7 @@ import Testing
         let current = try source(keys)
         try write(file(secret: "internal-one"))
         #expect(!current.reload())
-        #expect(lines.all.count == 1 && !lines.all[0].contains("internal-one"))
+        #expect(current.problem?.contains("internal-one") == false)
     }
 
     @Test func aFileThatGoesAwayChangesNothing() throws {

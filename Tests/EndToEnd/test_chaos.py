@@ -223,7 +223,7 @@ def test_guarantee_3_a_service_that_starts_before_its_database(make: Make, own_p
     own_postgres.crash()
     deployment = make(database)
     service = deployment.service().start()
-    until(lambda: service.lines("waiting for the database"), 20, "the log to say what is waited for")
+    until(lambda: service.lines('"event":"database.down"'), 20, "the log to say what is waited for")
     assert service.get("/readyz")[0] == 503 and service.get("/livez")[0] == 200
     own_postgres.start_again()
     service.wait_ready(30)

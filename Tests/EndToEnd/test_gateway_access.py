@@ -378,7 +378,7 @@ def test_the_access_log_names_the_client_where_it_may(
 ) -> None:
     assert post(client, "/v1/login", WEB, basic("demo-sdk", "wrong"), f"192.0.2.1, {address}").status == 401
     fields = until(lambda: gateway.access(address), 10, "the access log's line")[0]
-    assert (fields["client"], fields["status"], fields["code"]) == (address, "401", "UNAUTHENTICATED")
+    assert (fields["client"], fields["status"], fields["code"]) == (address, 401, "UNAUTHENTICATED")
     assert "key" not in fields and "app" not in fields, "nobody has shown to be that key"
     quiet = gateway_deployment.gateway(GATEWAY_LOG_CLIENTS="no").start().wait_ready()
     assert isinstance(quiet, Gateway)

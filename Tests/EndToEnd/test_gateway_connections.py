@@ -445,7 +445,7 @@ def test_a_client_that_closes_in_the_middle_of_a_body(client: Client) -> None:
 
 def test_clients_that_vanish_while_they_wait(client: Client, gateway: Gateway) -> None:
     silent = b'{"external_id":"silence"}'
-    before = len(gateway.access('"504"'))
+    before = len(gateway.access('"status":504'))
     connections = [connect(client) for _ in range(10)]
     for connection in connections:
         connection.sendall(head(len(silent)) + silent)
@@ -454,7 +454,7 @@ def test_clients_that_vanish_while_they_wait(client: Client, gateway: Gateway) -
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()
     # Each is logged at its end, so none is still to come when all are there.
-    until(lambda: len(gateway.access('"504"')) == before + 10, 30, "the waits have ended")
+    until(lambda: len(gateway.access('"status":504')) == before + 10, 30, "the waits have ended")
     until(lambda: gateway.metric("gateway_requests_in_flight") == 0, 5, "nothing waits")
 
 

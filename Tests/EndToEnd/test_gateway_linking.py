@@ -324,7 +324,7 @@ def test_the_access_log_has_traces_and_no_secrets(running: GatewayDeployment, ga
     assert len(lines) == 1
     fields = lines[0]
     assert {name: fields[name] for name in ("method", "route", "status", "app", "key", "trace", "ref")} == {
-        "method": "POST", "route": "/v2/users/{install_id}/link", "status": "200", "app": "demo", "key": BACKEND,
+        "method": "POST", "route": "/v2/users/{install_id}/link", "status": 200, "app": "demo", "key": BACKEND,
         "trace": trace, "ref": answer.headers["X-Request-Id"]}
     text = gateway.log.read_text()
     assert install not in text and external_id not in text

@@ -233,7 +233,7 @@ def test_a_kept_store_is_opened_as_it_is(
     before = {name: state(database, name) for name in SERVICES}
     services = [deployment.service(name, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:1").start() for name in SERVICES]
     for service in services:
-        until(lambda: service.lines("waiting for the broker"), 30, service.tail)
+        until(lambda: service.lines('"event":"broker.down"'), 30, service.tail)
         service.kill()
     assert {name: state(database, name) for name in SERVICES} == before
 

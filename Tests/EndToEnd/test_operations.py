@@ -54,7 +54,8 @@ def status_of(bus: Bus, command: Command) -> str:
 
 def test_operations_probes_of_a_ready_service(service: Service) -> None:
     for path in ("/livez", "/readyz"):
-        until(lambda: service.get(path) == (200, '{"status":"ok"}'), 30, lambda: f"{path}: {service.get(path)}")
+        until(lambda: service.get(path)[0] == 200, 30, lambda: f"{path}: {service.get(path)}")
+        assert json.loads(service.get(path)[1])["status"] == "ok"
     assert service.get("/")[0] == 404
     assert f'identity_build_info{{version="{VERSION}"}} 1\n' in service.get("/metrics")[1]
 
@@ -135,17 +136,16 @@ def send_to_nobody(deployment: Deployment) -> Iterator[subprocess.Popen[str]]:
 
 def test_operations_a_service_that_waits_for_the_broker_lives_and_is_not_ready(unreachable: Service) -> None:
     assert unreachable.get("/livez")[0] == 200
-    until(lambda: unreachable.lines("waiting for the broker"), 30, "the log to say what is waited for")
+    until(lambda: unreachable.lines('"event":"broker.down"'), 30, "the log to say what is waited for")
     assert unreachable.get("/livez")[0] == 200
     expected = {
-        "started": False, "group": False, "database": True, "broker": False, "publishing": True, "partitions": True,
-        "turns": True}
+        "started": False, "group": False, "database": True, "broker": False, "topics": True, "publishing": True,
+        "partitions": True, "turns": True, "apps": True}
 
     def is_told() -> bool:
         status, text = unreachable.get("/readyz")
         return status == 503 and {check["name"]: check["ok"] for check in json.loads(text)["checks"]} == expected
 
-    # Told behind the log line; and whoever asks for the broker for 10 s makes no turns meanwhile.
     until(is_told, 30, lambda: str(unreachable.get("/readyz")))
     assert unreachable.stop() == 0
 

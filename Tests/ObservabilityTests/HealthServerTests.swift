@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Dispatch
 import Foundation
 import Glibc
@@ -65,11 +66,28 @@ import Testing
         }
     }
 
+    /// What is well too, and what nothing has to wait for.
+    @Test func readyzListsItsChecksWhenItIsReady() async throws {
+        let report = HealthReport(
+            ready: [
+                HealthCheck(name: "database", ok: true), HealthCheck(name: "apps", ok: false, isRequired: false),
+            ])
+        try await withServer(health: { report }) { port in
+            let ready = try #require(await HTTPProbe.send("/readyz", port: port))
+            #expect(ready.status == "200")
+            #expect(
+                ready.body
+                    == #"{"status":"ok","checks":[{"name":"database","ok":true},{"name":"apps","ok":false}]}"#)
+        }
+    }
+
     @Test func failedChecksAreListed() async throws {
+        var refused = HealthCheck(name: "database", ok: false, detail: "connection \"refused\"\n")
+        refused.since = Timestamp(rfc3339: "2030-01-31T12:00:00Z")
         let report = HealthReport(
             live: [HealthCheck(name: "loop", ok: false)],
             ready: [
-                HealthCheck(name: "database", ok: false, detail: "connection \"refused\"\n"),
+                refused,
                 HealthCheck(name: "kafka", ok: true, detail: "3 partitions"),
             ])
         try await withServer(health: { report }) { port in
@@ -80,7 +98,7 @@ import Testing
             #expect(ready.status == "503")
             #expect(
                 ready.body == #"{"status":"unavailable","checks":["#
-                    + #"{"name":"database","ok":false,"detail":"connection \"refused\"\n"},"#
+                    + #"{"name":"database","ok":false,"detail":"connection \"refused\"\n","since":"2030-01-31T12:00:00.000Z"},"#
                     + #"{"name":"kafka","ok":true,"detail":"3 partitions"}]}"#)
             #expect(try JSONSerialization.jsonObject(with: Data(ready.body.utf8)) is [String: Any])
         }

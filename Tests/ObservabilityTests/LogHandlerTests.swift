@@ -62,7 +62,7 @@ import Testing
         log[metadataKey: "service"] = "sync"
         log.info("m", metadata: ["trace": "t2", "n": .stringConvertible(7), "list": ["a", ["k": "v"]], "empty": [:]])
         let line = try #require(pipe.lines().first)
-        let start = #""fields":{"empty":{},"list":["a",{"k":"v"}],"n":"7","#
+        let start = #""fields":{"empty":{},"list":["a",{"k":"v"}],"n":7,"#
         #expect(line.hasSuffix(start + #""service":"sync","trace":"t2","who":"provider"}}"#))
         log.error("failed", error: Broken())
         let fields = try #require(try pipe.objects().first?["fields"] as? [String: Any])
@@ -101,9 +101,26 @@ import Testing
         logger(pipe, .text, label: "sync").warning(
             "two\nlines \u{1B}[31m \"q\"", metadata: ["b": "x y", "a": "1", "c": .array(["z"]), "d": ""])
         let line = try #require(pipe.lines().first)
-        let shape = /\d\d:\d\d:\d\d\.\d{3} (.*)/
+        let shape = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (.*)/
         let rest = try #require(line.wholeMatch(of: shape)?.output.1)
         #expect(rest == #"WARNING sync: two\nlines \u001b[31m "q" a=1 b="x y" c=["z"] d="""#)
+    }
+
+    /// It names the kind of a line, whatever its words are.
+    @Test func theEventStandsBesideTheMessage() throws {
+        for (format, place) in [
+            (LogFormat.json, #","event":"database.down","message":"m","fields":{"a":1.5,"b":true}}"#),
+            (.text, " link database.down: m a=1.5 b=true"),
+        ] {
+            let pipe = LogPipe()
+            logger(pipe, format, label: "link").info(
+                "m",
+                metadata: [
+                    "event": "database.down", "a": .stringConvertible(1.5), "b": .stringConvertible(true),
+                ])
+            let line = try #require(pipe.lines().first)
+            #expect(line.hasSuffix(place), "\(line)")
+        }
     }
 
     @Test func levelsAreRespectedAndValues() {

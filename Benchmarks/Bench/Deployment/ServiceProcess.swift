@@ -48,7 +48,7 @@ final class ServiceProcess {
 
     /// The port that the gateway serves on.
     func port() throws -> UInt16 {
-        guard let port = try entry("gateway is up")?.fields?["port"].flatMap({ UInt16($0) }) else {
+        guard let port = try entry("gateway is up")?.fields?.port else {
             throw BenchError("\(name) says no port")
         }
         return port
@@ -70,10 +70,14 @@ final class ServiceProcess {
         if process.isRunning { kill(processID, SIGKILL) }
     }
 
+    private struct Fields: Decodable {
+        var port: UInt16?
+    }
+
     private struct LogLine: Decodable {
         var time: String
         var message: String
-        var fields: [String: String]?
+        var fields: Fields?
 
         var instant: Date? {
             Timestamp(rfc3339: time).map { Date(timeIntervalSince1970: Double($0.milliseconds) / 1000) }

@@ -17,6 +17,9 @@ package final class ChildService {
     private var backoff = Backoff(from: .milliseconds(200), upTo: .seconds(10))
     private var addresses: [String: String] = [:]
     package private(set) var isReady = false
+    /// What keeps it from being ready, as it said last.
+    package private(set) var problem: String?
+    private var lookAt = ContinuousClock.now
 
     /// The variable that names the file into which a child writes where its health is served.
     package static let healthReport = "IDENTITYBUS_HEALTH_FILE"
@@ -50,22 +53,19 @@ package final class ChildService {
     }
 
     /// Starts the process when it is not running, after a pause that grows while it keeps dying.
-    /// - Parameter ended: is told why it ended.
+    /// - Parameter ended: is told why it ended, with its last line.
     /// - Throws: when it cannot be started at all, or ended because of its configuration.
     package func tend(ended: (String) -> Void) throws {
         if let process {
             if process.isRunning {
-                if !isReady {
-                    readReports()
-                    isReady = addresses.count == reports.count && HealthProbe.isReady(addresses[Self.healthReport])
-                }
+                if !isReady { look() }
                 if ContinuousClock.now - startedAt > .seconds(10) { backoff.reset() }
                 return
             }
             if process.terminationStatus == 64, process.terminationReason == .exit {
                 throw StartFailure(description: "\(name) refused its configuration:\n\(lastLine())")
             }
-            ended(reason(process))
+            ended("\(reason(process)): \(lastLine())")
             self.process = nil
             forgetReports()
             startAt = .now + backoff.next()
@@ -109,6 +109,19 @@ package final class ChildService {
         startedAt = .now
     }
 
+    private func look() {
+        readReports()
+        guard addresses.count == reports.count else {
+            problem = "starting"
+            return
+        }
+        // Who waits for a broker is asked less often.
+        guard ContinuousClock.now >= lookAt else { return }
+        problem = HealthProbe.problem(addresses[Self.healthReport])
+        isReady = problem == nil
+        lookAt = .now + .milliseconds(250)
+    }
+
     private func readReports() {
         for (variable, path) in reports where addresses[variable] == nil {
             // It is moved there whole; what is there is an address.
@@ -119,6 +132,7 @@ package final class ChildService {
 
     private func forgetReports() {
         isReady = false
+        problem = nil
         addresses = [:]
         for path in reports.values { try? FileManager.default.removeItem(atPath: path) }
     }
@@ -129,25 +143,56 @@ package final class ChildService {
     }
 
     private func lastLine() -> String {
-        let text = (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").last.map(String.init) ?? "see \(logPath)"
+        guard let log = FileHandle(forReadingAtPath: logPath) else { return "see \(logPath)" }
+        defer { try? log.close() }
+        // A log may have grown for months.
+        let size = (try? log.seekToEnd()) ?? 0
+        try? log.seek(toOffset: size - min(size, 8192))
+        let text = String(decoding: (try? log.readToEnd()) ?? Data(), as: UTF8.self)
+        return text.split(whereSeparator: \.isNewline).last.map(String.init) ?? "see \(logPath)"
     }
 }
 
 /// Asks a service on this machine whether it is ready. Blocking sockets: this is all the HTTP the tool needs.
 package enum HealthProbe {
-    /// Whether `GET /readyz` answers 200 within a second.
+    /// What keeps the service from being ready, the first cause first; `nil` when `GET /readyz` answers 200 within a second.
     /// - Parameter address: as a child reports it, `http://host:port` with a numeric host.
-    package static func isReady(_ address: String?) -> Bool {
-        guard let address, let descriptor = connection(to: address) else { return false }
+    package static func problem(_ address: String?) -> String? {
+        guard let answer = address.flatMap(ask) else { return "it does not answer at /readyz" }
+        if answer.hasPrefix("HTTP/1.1 200") { return nil }
+        guard let body = answer.firstRange(of: "\r\n\r\n"),
+            let report = try? JSONDecoder().decode(Report.self, from: Data(answer[body.upperBound...].utf8))
+        else { return "not ready" }
+        let failing = report.checks.filter { !$0.ok }
+        let first = causes.lazy.compactMap { name in failing.first { $0.name == name } }.first ?? failing.first
+        return first.map { "\($0.name): \($0.detail ?? "not ready")" } ?? "not ready"
+    }
+
+    /// Checks that others are consequences of.
+    private static let causes = ["database", "broker", "topics", "group"]
+
+    private struct Report: Decodable {
+        struct Check: Decodable {
+            var name: String
+            var ok: Bool
+            var detail: String?
+        }
+        var checks: [Check]
+    }
+
+    private static func ask(_ address: String) -> String? {
+        guard let descriptor = connection(to: address) else { return nil }
         defer { close(descriptor) }
         let request = Array("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
-        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
-            return false
+        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else { return nil }
+        var answer: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 16_384)
+        while answer.count < 1 << 18 {
+            let count = recv(descriptor, &piece, piece.count, 0)
+            if count <= 0 { break }
+            answer += piece[..<count]
         }
-        var answer = [UInt8](repeating: 0, count: 64)
-        let count = recv(descriptor, &answer, answer.count, 0)
-        return count > 12 && String(decoding: answer[..<count], as: UTF8.self).hasPrefix("HTTP/1.1 200")
+        return answer.isEmpty ? nil : String(decoding: answer, as: UTF8.self)
     }
 
     private static func connection(to address: String) -> Int32? {

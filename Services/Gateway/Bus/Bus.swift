@@ -20,6 +20,8 @@ final class Bus: CommandBus, Service, Sendable {
     private let queue = SendQueue()
     private let waiters: Waiters
     private let currentApps: Mutex<AppDirectory>
+    /// When a service's silence was last said.
+    private let silent = Mutex<[String: ContinuousClock.Instant]>([:])
     private let logger: Logger
 
     init(configuration: GatewayConfiguration, apps: AppDirectory, logger: Logger) {
@@ -54,10 +56,26 @@ final class Bus: CommandBus, Service, Sendable {
         let answer = await waiters.wait(for: question, until: .now + configuration.replyTimeout) {
             queue.add(SendQueue.Item(id: command.id, record: record))
         }
+        if case .timedOut = answer { noAnswer(of: service, to: command.id) }
         if case .full = answer {
             Counter(label: "gateway_full", dimensions: [("service", service)]).increment()
         }
         return answer
+    }
+
+    /// Said at most once in ten seconds of a service: the metric counts them all.
+    private func noAnswer(of service: String, to id: CommandID) {
+        Counter(label: "gateway_reply_timeouts", dimensions: [("service", service)]).increment()
+        let now = ContinuousClock.now
+        let isNew = silent.withLock { silent in
+            if let last = silent[service], last.duration(to: now) < .seconds(10) { return false }
+            silent[service] = now
+            return true
+        }
+        guard isNew else { return }
+        logger.warning(
+            "the \(service) service has not answered within \(configuration.replyTimeout.inSeconds) s",
+            metadata: ["event": "service.silent", "service": "\(service)", "ref": "\(id)"])
     }
 
     func run() async throws {
@@ -107,7 +125,9 @@ final class BusHealth: Sendable {
         /// How many partitions the reply topic had when the broker was last asked, since it is read.
         var partitions: Int?
         var isStopping = false
-        var brokerProblem: String? = "not connected yet"
+        var brokerProblem: String? = "not asked yet"
+        var hasAskedBroker = false
+        var appsProblem: String?
         /// Probes in a row that found no broker.
         var failedProbes = 0
         var lastTurns: [Thread: ContinuousClock.Instant] = [.sender: .now, .tail: .now]
@@ -142,8 +162,12 @@ final class BusHealth: Sendable {
         }
     }
 
+    /// Why the apps file as it is now is not in force.
+    func apps(_ problem: String?) { state.withLock { $0.appsProblem = problem } }
+
     func broker(_ problem: String?) {
         state.withLock { state in
+            state.hasAskedBroker = true
             state.brokerProblem = problem
             state.failedProbes = problem == nil ? 0 : state.failedProbes + 1
         }
@@ -169,10 +193,16 @@ final class BusHealth: Sendable {
                 ready: [
                     HealthCheck(
                         name: "replies", ok: state.address != nil,
-                        detail: state.address == nil ? "the reply topic is not read yet" : nil),
-                    HealthCheck(name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem),
+                        detail: state.address == nil ? "the reply topic is not read yet" : nil, patience: .seconds(10)),
                     HealthCheck(
-                        name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil),
+                        name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
+                        patience: state.hasAskedBroker ? .zero : .seconds(30)),
+                    HealthCheck(
+                        name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
+                        patience: nil),
+                    HealthCheck(
+                        name: "apps", ok: state.appsProblem == nil,
+                        detail: state.appsProblem.map(HealthCheck.refusedApps), isRequired: false),
                 ])
         }
     }

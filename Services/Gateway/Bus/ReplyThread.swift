@@ -37,14 +37,16 @@ struct ReplyThread {
             logger.info(
                 "reading replies",
                 metadata: [
-                    "topic": "\(topic)",
+                    "event": "replies.read", "topic": "\(topic)",
                     "partitions": "\(address.partitions.map(String.init).joined(separator: " "))",
                 ])
             read(tail)
             health.tailing(nil)
             tail.close()
             if health.isStopping { return }
-            logger.notice("the reply topic has other partitions than before", metadata: ["topic": "\(topic)"])
+            logger.notice(
+                "the reply topic has other partitions than before",
+                metadata: ["event": "replies.moved", "topic": "\(topic)"])
             before = address
         }
     }
@@ -64,7 +66,8 @@ struct ReplyThread {
                     waiters.resolve(reply)
                 } else {
                     logger.warning(
-                        "ignored a reply that no service has signed", metadata: ["ref": "\(reply.commandID)"])
+                        "ignored a reply that no service has signed",
+                        metadata: ["event": "replies.forged", "ref": "\(reply.commandID)"])
                 }
             }
             waiters.sweep(now: .now)
@@ -81,7 +84,6 @@ struct ReplyThread {
             do {
                 return try openOnce(after: before)
             } catch {
-                logger.warning("waiting for the broker", metadata: ["error": "\(error)"])
                 health.broker("\(error)")
                 waiters.sweep(now: .now)
                 Thread.sleep(forTimeInterval: backoff.nextSpread().inSeconds)
@@ -95,6 +97,7 @@ struct ReplyThread {
         defer { admin.close(timeout: .seconds(1)) }
         let spec = TopicSpec(
             name: topic, partitions: configuration.partitions, replicationFactor: configuration.replicationFactor)
+        try admin.reach(timeout: .seconds(3))
         try admin.ensureTopics([spec], timeout: .seconds(10))
         guard let count = try admin.existingTopics(timeout: .seconds(10))[topic], count > 0 else {
             throw KafkaError(code: KafkaError.Code.unknownTopic)

@@ -5,6 +5,7 @@ import Contracts
 import Dispatch
 import Logging
 import Messaging
+import Metrics
 import Runtime
 import Synchronization
 
@@ -66,6 +67,9 @@ final class SendThread {
         if now >= nextReload {
             nextReload = now + Self.reloadEvery
             if apps.reload() { publishApps(apps.apps) }
+            health.apps(apps.problem)
+            Gauge(label: "identity_apps_file_valid", dimensions: [("service", "gateway")])
+                .record(apps.problem == nil ? 1 : 0)
         }
         if now >= nextProbe {
             probe()
@@ -89,7 +93,9 @@ final class SendThread {
     }
 
     private func failed(_ id: CommandID, _ error: KafkaError) {
-        logger.warning("Kafka did not accept a command", metadata: ["ref": "\(id)", "error": "\(error)"])
+        logger.warning(
+            "Kafka did not accept a command",
+            metadata: ["event": "command.not-sent", "ref": "\(id)", "error": "\(error)"])
         waiters.fail(id)
     }
 
@@ -97,10 +103,12 @@ final class SendThread {
         for report in producer.close(timeout: .zero) { settle(report) }
         do {
             producer = try Self.makeProducer(configuration, logger)
-            logger.warning("the Kafka producer failed permanently and was replaced")
+            logger.warning(
+                "the Kafka producer failed permanently and was replaced", metadata: ["event": "producer.failed"])
         } catch {
             logger.error(
-                "the Kafka producer failed permanently and could not be replaced", metadata: ["error": "\(error)"])
+                "the Kafka producer failed permanently and could not be replaced",
+                metadata: ["event": "producer.none", "error": "\(error)"])
         }
     }
 

@@ -60,7 +60,11 @@ struct APIServer: Service {
                 let port = channel.localAddress?.port ?? 0
                 let shown = host.contains(":") ? "[\(host)]" : host
                 logger.info(
-                    "gateway is up", metadata: ["port": "\(port)", "address": "\(scheme)://\(shown):\(port)"])
+                    "gateway is up",
+                    metadata: [
+                        "event": "service.up", "port": .stringConvertible(port),
+                        "address": "\(scheme)://\(shown):\(port)",
+                    ])
                 ServiceMain.tellParent(
                     "IDENTITYBUS_GATEWAY_FILE", scheme: scheme, host: host, port: port, logger: logger)
             },

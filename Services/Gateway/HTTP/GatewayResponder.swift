@@ -54,8 +54,8 @@ struct GatewayResponder: HTTPResponder {
         let (route, response) = try await answer(request, context, client, trace, &note)
         let name = route?.endpoint.path.text ?? "other"
         let duration = ContinuousClock.now - start
-        logger.info(
-            "request",
+        logger.log(
+            level: response.status == 504 ? .warning : .info, "request",
             metadata: note.metadata(
                 method: Self.name(request.method), route: name, status: response.status, duration: duration,
                 trace: trace))
@@ -81,7 +81,7 @@ struct GatewayResponder: HTTPResponder {
                 requests come through a proxy that GATEWAY_TRUSTED_PROXIES does not name: limits for each client address \
                 are not applied, and the log shows the proxy's address
                 """,
-                metadata: ["proxy": "\(context.peer?.text ?? "")"])
+                metadata: ["event": "proxy.unnamed", "proxy": "\(context.peer?.text ?? "")"])
         }
         return clients.client(peer: context.peer, forwarded: forwarded)
     }
@@ -216,8 +216,8 @@ struct AccessNote: Sendable {
         method: String, route: String, status: Int, duration: Duration, trace: TraceContext
     ) -> Logger.Metadata {
         var metadata: Logger.Metadata = [
-            "method": "\(method)", "route": "\(route)", "status": "\(status)",
-            "ms": "\(duration.inMilliseconds)", "trace": "\(trace.id)",
+            "event": "request", "method": "\(method)", "route": "\(route)", "status": .stringConvertible(status),
+            "ms": .stringConvertible(duration.inMilliseconds), "trace": "\(trace.id)",
         ]
         if !ref.text.isEmpty { metadata["ref"] = "\(ref)" }
         if let app { metadata["app"] = "\(app)" }

@@ -35,6 +35,15 @@ public final class KafkaAdmin {
         return handle.clusterID(timeout: timeout)
     }
 
+    /// Asks whoever answers first.
+    ///
+    /// - Returns: how many brokers the cluster has.
+    /// - Throws: the first cause, when no broker answers in time.
+    @discardableResult
+    public func reach(timeout: Duration) throws(KafkaError) -> Int {
+        try metadata(allTopics: false, timeout: timeout).brokers.count
+    }
+
     /// All topics of the cluster that we may see, with their number of partitions. Never creates one.
     ///
     /// - Throws: when no broker answers in time.
@@ -80,6 +89,16 @@ public final class KafkaAdmin {
         return PartitionBounds(client: handle.pointer, deadline: Deadline(after: timeout)).ask(partitions)
     }
 
+    /// Asks the partitions' leaders for the end of what can be read. Cheaper than ``bounds(of:timeout:)``; a leader that hangs
+    /// takes the whole time.
+    ///
+    /// - Throws: only after `close`.
+    package func ends(of partitions: [TopicPartition], timeout: Duration) throws(KafkaError) -> [TopicPartition: Int64]
+    {
+        try checkOpen()
+        return PartitionBounds(client: handle.pointer, deadline: Deadline(after: timeout)).ends(partitions)
+    }
+
     /// Creates the topics that do not exist and waits until every partition of all of them can be used.
     ///
     /// With three replicas or more a topic is created with `min.insync.replicas=2`, unless its spec says otherwise: only
@@ -115,7 +134,13 @@ public final class KafkaAdmin {
 
     private func metadata(allTopics: Bool, timeout: Duration) throws(KafkaError) -> MetadataQuery.Answer {
         try checkOpen()
-        return try MetadataQuery(client: handle.pointer).ask(allTopics: allTopics, timeout: timeout)
+        do {
+            let answer = try MetadataQuery(client: handle.pointer).ask(allTopics: allTopics, timeout: timeout)
+            handle.trouble.isOver()
+            return answer
+        } catch {
+            throw handle.trouble.explain(error, after: timeout)
+        }
     }
 
     private func create(
@@ -144,7 +169,8 @@ public final class KafkaAdmin {
             return spec
         }
         try TopicCreation(client: handle.pointer, specs: complete, timeout: deadline.remaining).run()
-        logger.info("topics created", metadata: ["topics": "\(names.joined(separator: " "))"])
+        logger.info(
+            "topics created", metadata: ["event": "topics.created", "topics": "\(names.joined(separator: " "))"])
     }
 
     private func hasThreeReplicas(
@@ -160,7 +186,7 @@ public final class KafkaAdmin {
         } catch {
             logger.warning(
                 "topic is created without min.insync.replicas, because its replication factor is unknown",
-                metadata: ["topic": "\(spec.name)", "error": "\(error)"])
+                metadata: ["event": "topics.replicas-unknown", "topic": "\(spec.name)", "error": "\(error)"])
             return false
         }
     }
@@ -223,13 +249,18 @@ public final class KafkaAdmin {
             } catch {
                 logger.warning(
                     "the settings of topics cannot be read",
-                    metadata: ["topics": "\(specs.map(\.name).joined(separator: " "))", "error": "\(error)"])
+                    metadata: [
+                        "event": "topics.settings-unknown", "topics": "\(specs.map(\.name).joined(separator: " "))",
+                        "error": "\(error)",
+                    ])
             }
         }
         for (topic, words) in findings.sorted(by: { $0.key < $1.key }) where !words.isEmpty {
             logger.warning(
                 "topic is not as it should be",
-                metadata: ["topic": "\(topic)", "problem": "\(words.joined(separator: ", "))"])
+                metadata: [
+                    "event": "topics.weak", "topic": "\(topic)", "problem": "\(words.joined(separator: ", "))",
+                ])
         }
     }
 

@@ -21,6 +21,8 @@ package final class ClientHandle {
         callbacks: ClientCallbacks
     ) throws(KafkaConfigurationError) {
         let settings = try configuration.settings(for: role, groupID: groupID)
+        callbacks.trouble = BrokerTrouble(
+            bootstrapServers: configuration.bootstrapServers, lacksToken: settings.lacksToken)
         pointer = try Self.create(role: role, settings: settings, callbacks: callbacks)
         self.callbacks = callbacks
     }
@@ -30,6 +32,9 @@ package final class ClientHandle {
 
     /// The fatal error that the client is in, if any. Cheap enough to ask once per poll.
     var fatalError: KafkaError? { KafkaError.fatal(of: pointer) }
+
+    /// Why this client does not reach its brokers.
+    var trouble: BrokerTrouble { callbacks.trouble }
 
     /// The number that a setting has in this client.
     func number(_ key: String) throws(KafkaConfigurationError) -> Int {
@@ -169,13 +174,15 @@ extension Duration {
 
 /// What librdkafka calls back into: the `opaque` of one client.
 ///
-/// `logger` is used from librdkafka's own threads. Everything else is touched only by the thread that polls the
+/// `logger` and `trouble` are used from librdkafka's own threads. Everything else is touched only by the thread that polls the
 /// client, because librdkafka runs these callbacks inside its poll functions; the handlers are set before the first
 /// poll.
 package final class ClientCallbacks {
     typealias Rebalance = (rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> Void
 
     let logger: Logger
+    /// Set once, before the client is made.
+    var trouble = BrokerTrouble()
     var statistics: StatisticsReporter?
     var deliveries: DeliveryCollector?
     var rebalance: Rebalance?
@@ -199,6 +206,13 @@ package final class ClientCallbacks {
             ClientCallbacks.of(opaque)?.statistics?.report(json: bytes)
             return 0
         }
+        // It changes nothing but that the cause is known: librdkafka's own words are the same for every certificate.
+        rd_kafka_conf_set_ssl_cert_verify_cb(conf) { _, broker, _, error, _, _, _, _, _, opaque in
+            guard let error, error.pointee != 0 else { return 1 }
+            let address = broker.map { String(cString: $0) } ?? ""
+            ClientCallbacks.of(opaque)?.trouble.note(certificateError: error.pointee, of: address)
+            return 0
+        }
         switch role {
         case .producer:
             rd_kafka_conf_set_dr_msg_cb(conf) { _, message, opaque in
@@ -219,23 +233,30 @@ package final class ClientCallbacks {
     func logCommit(_ code: rd_kafka_resp_err_t) {
         if code == RD_KAFKA_RESP_ERR_NO_ERROR { return }
         let soft = KafkaError.softCommitCodes.contains(code.rawValue)
-        logger.log(level: soft ? .debug : .warning, "offset commit failed", metadata: ["error": "\(KafkaError(code))"])
+        logger.log(
+            level: soft || KafkaError.unreachableCodes.contains(code.rawValue) ? .debug : .warning,
+            "offset commit failed", metadata: ["event": "group.commit-failed", "error": "\(KafkaError(code))"])
     }
 
     private static func of(_ opaque: UnsafeMutableRawPointer?) -> ClientCallbacks? {
         opaque.map { Unmanaged<ClientCallbacks>.fromOpaque($0).takeUnretainedValue() }
     }
 
+    /// What librdkafka says is for who looks into its inside: what it means stands in errors and checks.
     private func log(level: Int32, facility: UnsafePointer<CChar>?, text: UnsafePointer<CChar>?) {
-        var level = Logger.Level(syslog: level)
-        guard level >= logger.logLevel, let text else { return }
-        // librdkafka warns of settings that it calls experimental. This one is set on purpose.
-        if String(cString: text).contains("enable.gapless.guarantee is experimental") { level = .debug }
+        guard let text else { return }
         // What librdkafka calls its facility is the part of it that speaks.
         let facility = facility.map { String(cString: $0) } ?? "-"
+        if facility == "FAIL" { trouble.note(line: String(cString: text)) }
+        let inner = Logger.Level(syslog: level)
+        let level = min(inner, .debug)
+        guard level >= logger.logLevel else { return }
         logger.log(
             level: level, "librdkafka reports",
-            metadata: ["facility": "\(facility)", "text": "\(String(cString: text))"])
+            metadata: [
+                "event": "librdkafka", "facility": "\(facility)", "severity": "\(inner)",
+                "text": "\(String(cString: text))",
+            ])
     }
 }
 

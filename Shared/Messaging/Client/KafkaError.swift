@@ -16,6 +16,9 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The client is unusable: close it and make a new one.
     public let isFatal: Bool
 
+    /// Why no broker could be reached, where that is what it is about.
+    public let failure: BrokerFailure?
+
     /// What the caller should do.
     public var disposition: Disposition {
         if isFatal { return .fatal }
@@ -24,7 +27,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
         return Self.unacceptableCodes.contains(code) ? .unacceptable : .failed
     }
 
-    public var description: String { "\(name): \(message)" }
+    public var description: String { failure?.description ?? "\(name): \(message)" }
 
     /// An error with librdkafka's own name for the code, and its own text where `message` is `nil`.
     public init(code: Int32, message: String? = nil, isFatal: Bool = false) {
@@ -33,6 +36,16 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
         self.name = rd_kafka_err2name(native).map { String(cString: $0) } ?? "ERR_\(code)"
         self.message = message ?? rd_kafka_err2str(native).map { String(cString: $0) } ?? "error \(code)"
         self.isFatal = isFatal || code == Code.fatal
+        failure = nil
+    }
+
+    /// One that says why no broker could be reached.
+    init(code: Int32, failure: BrokerFailure) {
+        self.code = code
+        name = rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code)).map { String(cString: $0) } ?? "ERR_\(code)"
+        message = failure.description
+        isFatal = false
+        self.failure = failure
     }
 
     init(_ native: rd_kafka_resp_err_t, message: String? = nil, isFatal: Bool = false) {
@@ -110,6 +123,19 @@ extension KafkaError {
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
         public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
     }
+
+    /// Errors that only say that no broker could be reached or has answered.
+    static let unreachableCodes: Set<Int32> = Set(
+        [
+            RD_KAFKA_RESP_ERR__TRANSPORT,
+            RD_KAFKA_RESP_ERR__TIMED_OUT,
+            RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE,
+            RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
+            RD_KAFKA_RESP_ERR__RESOLVE,
+            RD_KAFKA_RESP_ERR__SSL,
+            RD_KAFKA_RESP_ERR__AUTHENTICATION,
+            RD_KAFKA_RESP_ERR__WAIT_COORD,
+        ].map(\.rawValue))
 
     static let retryCodes: Set<Int32> = [RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue]
 

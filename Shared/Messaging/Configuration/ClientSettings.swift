@@ -68,7 +68,6 @@ package enum ClientRole: CaseIterable {
         "reconnect.backoff.max.ms": "1000",
         "topic.metadata.refresh.interval.ms": "30000",
         "statistics.interval.ms": "5000",
-        "log.connection.close": "false",
     ]
 
     /// What is fetched ahead counts for each partition of a group's member: so much that a broker which waits for other
@@ -162,6 +161,17 @@ struct ClientSetting {
         let marks = ["password", "secret", "username", "key.pem", "ssl.key", "token", "jaas", "oauthbearer.config"]
         let lowered = key.lowercased()
         return !lowered.hasSuffix(".location") && marks.contains { lowered.contains($0) }
+    }
+}
+
+extension [ClientSetting] {
+    /// Whether they ask for signing in with a token, and say nowhere where one comes from.
+    var lacksToken: Bool {
+        func value(_ keys: String...) -> String? { last { keys.contains($0.key) }?.value.lowercased() }
+        return value("sasl.mechanism", "sasl.mechanisms") == "oauthbearer"
+            && value("security.protocol")?.hasPrefix("sasl") == true
+            && value("enable.sasl.oauthbearer.unsecure.jwt") != "true"
+            && value("sasl.oauthbearer.method") != "oidc"
     }
 }
 

@@ -23,9 +23,11 @@ extension KafkaConsumer {
         guard let list = PartitionList(offsets.sorted { $0.key < $1.key }) else { return false }
         let code = wait ? commitAndWait(list) : rd_kafka_commit(handle.pointer, list.pointer, 1)
         if code == RD_KAFKA_RESP_ERR_NO_ERROR { return true }
-        let isSoft = KafkaError.softCommitCodes.contains(code.rawValue)
+        let isSoft =
+            KafkaError.softCommitCodes.contains(code.rawValue) || KafkaError.unreachableCodes.contains(code.rawValue)
         logger.log(
-            level: isSoft ? .debug : .warning, "offset commit failed", metadata: ["error": "\(KafkaError(code))"])
+            level: isSoft ? .debug : .warning, "offset commit failed",
+            metadata: ["event": "group.commit-failed", "error": "\(KafkaError(code))"])
         return false
     }
 

@@ -11,6 +11,7 @@ public protocol RecordConsumer: AnyObject {
     var assignment: Set<TopicPartition> { get }
     var isJoined: Bool { get }
     var lastError: KafkaError? { get }
+    var rebalance: Rebalance? { get }
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord]
     func poll(_ partitions: Set<TopicPartition>, upTo share: Int) throws(KafkaError) -> [KafkaRecord]
@@ -24,6 +25,10 @@ public protocol RecordConsumer: AnyObject {
     func commit(_ offsets: [TopicPartition: Int64], wait: Bool) -> Bool
     @discardableResult
     func close(timeout: Duration) -> Bool
+}
+
+extension RecordConsumer {
+    public var rebalance: Rebalance? { nil }
 }
 
 /// A member of a consumer group.
@@ -114,6 +119,9 @@ public final class KafkaConsumer: RecordConsumer {
     /// a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
+
+    /// The rebalance that the group is in the midst of, as librdkafka told last: every `statistics.interval.ms`, 5 s.
+    public var rebalance: Rebalance? { rebalancer.rebalance }
 
     /// Waits for the first record, at most `timeout`, then takes what is there without waiting: all of the partitions that
     /// have little, then of those with a backlog, one after the other.
@@ -207,7 +215,7 @@ public final class KafkaConsumer: RecordConsumer {
         rebalancer.forgetAll()
         let ended = end(hasLeft: left, timeout: deadline.remaining)
         if !left || !ended {
-            logger.warning("kafka consumer did not close in time; it keeps closing in the background")
+            logger.debug("kafka consumer did not close in time; it keeps closing in the background")
         }
         return left && ended
     }
@@ -261,7 +269,10 @@ public final class KafkaConsumer: RecordConsumer {
         }
         if let fatal = handle.fatalError { throw fatal }
         let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
-        let error = KafkaError(code, message: text)
+        var error = KafkaError(code, message: text)
+        if KafkaError.unreachableCodes.contains(error.code), let told = handle.trouble.newest {
+            error = KafkaError(code: error.code, failure: told)
+        }
         let place = self.place(of: message)
         if code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET {
             // One of a partition that went away meanwhile concerns nobody.
@@ -297,7 +308,11 @@ public final class KafkaConsumer: RecordConsumer {
     }
 
     private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {
-        logger.warning("kafka consumer error", metadata: ["topic": "\(place.description)", "error": "\(error)"])
+        // That no broker answers is said once for all clients, where it is looked at.
+        let isOfBroker = KafkaError.unreachableCodes.contains(error.code)
+        logger.log(
+            level: isOfBroker ? .debug : .warning, "kafka consumer error",
+            metadata: ["event": "group.error", "topic": "\(place.description)", "error": "\(error)"])
     }
 
     /// librdkafka gives errors of a whole topic the partition number 0, as errors of partition 0.

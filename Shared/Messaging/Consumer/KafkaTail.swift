@@ -35,15 +35,36 @@ public final class KafkaTail {
     public init(
         configuration: KafkaConfiguration, reading partitions: [TopicPartition], from start: Start, logger: Logger
     ) throws {
-        let callbacks = ClientCallbacks(logger: logger)
-        handle = try ClientHandle(
-            role: .tail, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
+        handle = try Self.client(configuration, logger)
+        try assign(try Self.offsets(of: partitions, start, handle))
+    }
+
+    /// Reads from these offsets.
+    ///
+    /// - Throws: ``KafkaConfigurationError``, or ``KafkaError`` when librdkafka does not do it.
+    package init(configuration: KafkaConfiguration, readingFrom offsets: [TopicPartition: Int64], logger: Logger) throws
+    {
+        handle = try Self.client(configuration, logger)
+        try assign(offsets)
+    }
+
+    private static func client(
+        _ configuration: KafkaConfiguration, _ logger: Logger
+    ) throws(KafkaConfigurationError) -> ClientHandle {
+        let handle = try ClientHandle(
+            role: .tail, configuration: configuration, groupID: "identitybus.tail",
+            callbacks: ClientCallbacks(logger: logger))
         rd_kafka_poll_set_consumer(handle.pointer)
-        let offsets = try Self.offsets(of: partitions, start, handle).sorted { $0.key < $1.key }
-        guard let list = PartitionList(offsets) else { throw KafkaError(code: KafkaError.Code.fatal) }
+        return handle
+    }
+
+    private func assign(_ offsets: [TopicPartition: Int64]) throws(KafkaError) {
+        guard let list = PartitionList(offsets.sorted { $0.key < $1.key }) else {
+            throw KafkaError(code: KafkaError.Code.fatal)
+        }
         let code = rd_kafka_assign(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
-        tracker.add(partitions)
+        tracker.add(Array(offsets.keys))
     }
 
     /// Waits for the first record, at most `timeout`, then takes what is there. Errors of single partitions are left

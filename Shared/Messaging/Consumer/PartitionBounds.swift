@@ -25,6 +25,11 @@ struct PartitionBounds {
         return bounds
     }
 
+    /// The ends of those partitions that answered. The client knows the leaders.
+    func ends(_ partitions: [TopicPartition]) -> [TopicPartition: Int64] {
+        offsets(partitions, at: KafkaOffset.end, by: deadline)
+    }
+
     private func leaders(of partitions: [TopicPartition]) -> [Int32: [TopicPartition]] {
         var groups: [Int32: [TopicPartition]] = [:]
         for (topic, wanted) in Dictionary(grouping: partitions, by: \.topic) {

@@ -71,7 +71,9 @@ final class Rebalancer {
         case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS where list != nil:
             if let list { revoke(list) }
         default:
-            logger.error("kafka rebalance failed", metadata: ["error": "\(KafkaError(code))"])
+            logger.error(
+                "kafka rebalance failed",
+                metadata: ["event": "group.rebalance-failed", "error": "\(KafkaError(code))"])
             let partitions = tracker.partitions.sorted()
             if !partitions.isEmpty { handler?.partitionsLost(partitions) }
             isMember = false
@@ -96,6 +98,9 @@ final class Rebalancer {
         // Whoever is beyond that stays in memory.
         if let error { rd_kafka_error_destroy(error) }
     }
+
+    /// The rebalance that the group is in, as the client told last.
+    var rebalance: Rebalance? { statistics.rebalance }
 
     /// Forgets every partition, after the client has left its group.
     func forgetAll() {
@@ -123,7 +128,6 @@ final class Rebalancer {
         isMember = true
         errors.assigned(partitions)
         tracker.add(partitions)
-        statistics.assignment = tracker.partitions
         log("kafka partitions assigned", partitions)
     }
 
@@ -152,7 +156,6 @@ final class Rebalancer {
         queues.close(partitions)
         tracker.remove(partitions)
         errors.removed(partitions)
-        statistics.assignment = tracker.partitions
     }
 
     /// Eager is not configurable here, but a group of older members may force it.
@@ -174,13 +177,14 @@ final class Rebalancer {
     }
 
     private func refused(_ error: KafkaError) {
-        logger.error("kafka refused the assignment", metadata: ["error": "\(error)"])
+        logger.error(
+            "kafka refused the assignment", metadata: ["event": "group.assignment-refused", "error": "\(error)"])
         refusal = KafkaError(
             code: error.code, message: "the assignment was refused: \(error.message)", isFatal: true)
     }
 
     private func log(_ text: Logger.Message, _ partitions: [TopicPartition]) {
-        logger.info(text, metadata: ["partitions": "\(partitions.map(\.description).joined(separator: " "))"])
+        logger.debug(text, metadata: ["partitions": "\(partitions.map(\.description).joined(separator: " "))"])
     }
 }
 

@@ -142,7 +142,8 @@ public final class KafkaProducer: RecordProducer {
         purgeIfFatal()
         let code = rd_kafka_flush(handle.pointer, timeout.kafkaMilliseconds)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR, code != RD_KAFKA_RESP_ERR__TIMED_OUT {
-            logger.warning("kafka flush failed", metadata: ["error": "\(KafkaError(code))"])
+            logger.warning(
+                "kafka flush failed", metadata: ["event": "producer.flush-failed", "error": "\(KafkaError(code))"])
         }
         purgeIfFatal()
         return takeReports()
@@ -166,7 +167,7 @@ public final class KafkaProducer: RecordProducer {
         topics.removeAll()
         statistics.close()
         if !handle.destroy(timeout: max(deadline.remaining, .milliseconds(500))) {
-            logger.warning("kafka producer did not close in time; it keeps closing in the background")
+            logger.debug("kafka producer did not close in time; it keeps closing in the background")
         }
         identitybus_give_memory_back()
         return reports
@@ -187,7 +188,8 @@ public final class KafkaProducer: RecordProducer {
     /// A client with a fatal error delivers nothing any more, so its messages are given back at once.
     private func purgeIfFatal() {
         guard fatalError == nil, let error = handle.fatalError else { return }
-        logger.error("kafka producer failed for good", metadata: ["error": "\(error)"])
+        logger.error(
+            "kafka producer failed for good", metadata: ["event": "producer.failed", "error": "\(error)"])
         fatalError = error
         collector.fatalError = error
         purge()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Contracts
+internal import Contracts
 internal import Metrics
 
 #if canImport(FoundationEssentials)
@@ -9,27 +9,30 @@ internal import Metrics
     internal import Foundation
 #endif
 
-/// Turns librdkafka's statistics documents into gauges. Confined to the thread that polls the client.
+/// Turns librdkafka's statistics documents into metrics, and into what they say of the group. Confined to the thread that
+/// polls the client.
 final class StatisticsReporter {
     private typealias Labels = [(String, String)]
 
     private let client: Labels
     private let group: String?
     private let factory: any MetricsFactory
+    private let now: () -> ContinuousClock.Instant
     private var gauges: [String: Gauge] = [:]
-    private var lag: [TopicPartition: Gauge] = [:]
+    private var rebalances: Counter?
+    private var countedRebalances = 0
 
-    /// The partitions whose lag is reported; the gauges of all others are dropped.
-    var assignment: Set<TopicPartition> = [] {
-        didSet { dropLag(of: oldValue.subtracting(assignment)) }
-    }
+    /// Since when the group is in the midst of a rebalance, and in which step; `nil` while it is not.
+    private(set) var rebalance: Rebalance?
 
     init(
-        clientID: String, role: ClientRole, group: String? = nil, factory: any MetricsFactory = MetricsSystem.factory
+        clientID: String, role: ClientRole, group: String? = nil, factory: any MetricsFactory = MetricsSystem.factory,
+        now: @escaping () -> ContinuousClock.Instant = { .now }
     ) {
         self.client = [("client", clientID), ("role", "\(role)")]
         self.group = group
         self.factory = factory
+        self.now = now
     }
 
     /// Reads one document. A document that cannot be read is skipped: statistics must never stop the service.
@@ -38,40 +41,33 @@ final class StatisticsReporter {
         set(KafkaMetric.replyQueue, client, Double(document.replyQueue))
         set(KafkaMetric.queuedMessages, client, Double(document.queuedMessages))
         for broker in document.brokers.values where broker.nodeid >= 0 && broker.rtt.cnt > 0 {
-            for (quantile, value) in [("0.95", broker.rtt.p95), ("0.99", broker.rtt.p99)] {
-                let labels = client + [("broker", String(broker.nodeid)), ("quantile", quantile)]
+            for (percentile, value) in [("95", broker.rtt.p95), ("99", broker.rtt.p99)] {
+                let labels = client + [("broker", String(broker.nodeid)), ("percentile", percentile)]
                 set(KafkaMetric.brokerRoundTrip, labels, Double(value) / 1_000_000)
             }
         }
-        guard let group else { return }
-        if let count = document.group?.rebalances {
-            set(KafkaMetric.rebalances, client + [("group", group)], Double(count))
-        }
-        for (topic, content) in document.topics {
-            for partition in content.partitions.values {
-                report(partition, of: topic, group: group)
-            }
-        }
+        if let group, let state = document.group { report(state, of: group) }
     }
 
     /// Takes every gauge back. The reporter can be used again afterwards.
     func close() {
-        assignment = []
         for gauge in gauges.values { gauge.destroy() }
         gauges = [:]
+        rebalance = nil
     }
 
-    private func report(_ partition: ClientStatistics.Partition, of topic: String, group: String) {
-        let address = TopicPartition(topic: topic, partition: partition.partition)
-        guard assignment.contains(address), let value = partition.lag else { return }
-        if let gauge = lag[address] {
-            gauge.record(value)
-        } else {
-            let labels = [("group", group), ("topic", topic), ("partition", String(partition.partition))]
-            let gauge = Gauge(label: KafkaMetric.consumerLag, dimensions: labels, factory: factory)
-            lag[address] = gauge
-            gauge.record(value)
-        }
+    private func report(_ state: ClientStatistics.Group, of group: String) {
+        let labels = client + [("group", group)]
+        let counter = rebalances ?? Counter(label: KafkaMetric.rebalances, dimensions: labels, factory: factory)
+        rebalances = counter
+        if state.rebalances > countedRebalances { counter.increment(by: state.rebalances - countedRebalances) }
+        countedRebalances = state.rebalances
+        // It is `steady` after it, and `init` while there is no coordinator to begin one with.
+        rebalance =
+            state.joinState.hasPrefix("wait-")
+            ? Rebalance(step: state.joinState, since: rebalance?.since ?? now()) : nil
+        let lasts = rebalance.map { $0.since.duration(to: now()).inSeconds } ?? 0
+        set(KafkaMetric.rebalance, labels, lasts)
     }
 
     private func set(_ name: String, _ labels: Labels, _ value: Double) {
@@ -80,11 +76,18 @@ final class StatisticsReporter {
         gauges[id] = gauge
         gauge.record(value)
     }
+}
 
-    private func dropLag(of partitions: Set<TopicPartition>) {
-        for partition in partitions {
-            lag.removeValue(forKey: partition)?.destroy()
-        }
+/// A rebalance of a consumer group, as one member sees it.
+public struct Rebalance: Sendable, Hashable {
+    /// librdkafka's name of the step that the member is in, such as `wait-join`: it has said that it is there, and others
+    /// have not.
+    public let step: String
+    public let since: ContinuousClock.Instant
+
+    public init(step: String, since: ContinuousClock.Instant) {
+        self.step = step
+        self.since = since
     }
 }
 
@@ -93,14 +96,12 @@ struct ClientStatistics: Decodable {
     let replyQueue: Int
     let queuedMessages: Int
     let brokers: [String: Broker]
-    let topics: [String: Topic]
     let group: Group?
 
     enum CodingKeys: String, CodingKey {
         case replyQueue = "replyq"
         case queuedMessages = "msg_cnt"
         case brokers
-        case topics
         case group = "cgrp"
     }
 
@@ -117,58 +118,27 @@ struct ClientStatistics: Decodable {
         let cnt: Int
     }
 
-    struct Topic: Decodable {
-        let partitions: [String: Partition]
-    }
-
-    struct Partition: Decodable {
-        let partition: Int32
-        let committedLag: Int64
-        /// Behind the last message that was polled; negative before the first.
-        let position: Int64
-        let nextFetch: Int64
-        let stableEnd: Int64
-        let end: Int64
-
-        enum CodingKeys: String, CodingKey {
-            case partition
-            case committedLag = "consumer_lag"
-            case position = "app_offset"
-            case nextFetch = "next_offset"
-            case stableEnd = "ls_offset"
-            case end = "hi_offset"
-        }
-
-        /// Messages that were not polled yet; before the first those that were not fetched, and before that those that the
-        /// group has not committed, `nil` while that is not known either. Committed offsets are told rarely, so they would
-        /// show a lag where there is none.
-        var lag: Int64? {
-            let end = stableEnd >= 0 ? stableEnd : end
-            let next = position >= 0 ? position : nextFetch
-            if next >= 0, end >= 0 { return max(0, end - next) }
-            return committedLag >= 0 ? committedLag : nil
-        }
-    }
-
     struct Group: Decodable {
         let rebalances: Int
+        let joinState: String
 
         enum CodingKeys: String, CodingKey {
             case rebalances = "rebalance_cnt"
+            case joinState = "join_state"
         }
     }
 }
 
 /// The names of this library's metrics.
 enum KafkaMetric {
-    /// Gauge {group, topic, partition}: messages that the group still has before it.
-    static let consumerLag = "kafka_consumer_lag"
-    /// Gauge {client, role, broker, quantile}: seconds from request to answer over the last interval.
+    /// Gauge {client, role, broker, percentile}: seconds from request to answer over the last interval.
     static let brokerRoundTrip = "kafka_broker_round_trip_seconds"
     /// Gauge {client, role}: produced messages that wait for delivery or for their report to be read.
     static let queuedMessages = "kafka_client_queued_messages"
     /// Gauge {client, role}: events that wait for the owner to poll.
     static let replyQueue = "kafka_client_reply_queue"
-    /// Gauge {client, role, group}: rebalances since the consumer started.
+    /// Counter {client, role, group}.
     static let rebalances = "kafka_consumer_rebalances"
+    /// Gauge {client, role, group}: how long the rebalance lasts that the group is in; 0 for none.
+    static let rebalance = "kafka_consumer_rebalance_seconds"
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Contracts
 import Hummingbird
 import HummingbirdCore
 public import Logging
@@ -19,6 +20,9 @@ public struct HealthReport: Sendable, Equatable {
         self.live = live
         self.ready = ready
     }
+
+    /// Whether all is well that has to be.
+    public var isReady: Bool { ready.allSatisfy { $0.ok || !$0.isRequired } }
 }
 
 /// The state of one thing that the service depends on.
@@ -28,19 +32,30 @@ public struct HealthCheck: Sendable, Equatable {
     public var ok: Bool
     /// What an operator should know, without secrets: the answer is readable for everyone who reaches the port.
     public var detail: String?
+    /// Since when it fails.
+    public var since: Timestamp?
+    /// Whether the process is not ready without it.
+    public var isRequired: Bool
+    /// How long it fails, while nothing fails that it may be a consequence of, before the log says so. Zero for what is a
+    /// cause itself; `nil` for what is never said.
+    public var patience: Duration?
 
-    public init(name: String, ok: Bool, detail: String? = nil) {
+    public init(
+        name: String, ok: Bool, detail: String? = nil, isRequired: Bool = true, patience: Duration? = .zero
+    ) {
         self.name = name
         self.ok = ok
         self.detail = detail
+        self.isRequired = isRequired
+        self.patience = patience
     }
 }
 
 /// The HTTP server for operators: `GET /livez`, `/readyz` and `/metrics`.
 ///
 /// Guarantees:
-/// - A probe answers 200 `{"status":"ok"}` when all of its checks are ok (also when there are none) and otherwise 503
-///   with the list of checks. The report is taken anew for every request.
+/// - A probe answers 200 when all of its checks are ok that are required (also when there are none) and otherwise 503.
+///   `/readyz` always has the list of checks, `/livez` with 503. The report is taken anew for every request.
 /// - `run()` throws when the address cannot be bound. It returns after a graceful shutdown, when requests in progress
 ///   are answered, and gives the port back on every way out.
 /// - A client that sends nothing, or no whole request, or does not read its answer, is disconnected after 30 seconds, and
@@ -75,7 +90,10 @@ public struct HealthServer: Service {
     ) {
         self.host = host
         self.port = port
-        self.logger = logger
+        // What it says of its start is said by who started it.
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, .warning)
+        self.logger = quiet
         self.onBound = onBound
         responder = HealthResponder(health: health, metrics: metrics)
     }
@@ -121,8 +139,8 @@ struct HealthResponder: HTTPResponder {
         let response =
             switch request.uri.path {
             case "/livez" where !isRead, "/readyz" where !isRead, "/metrics" where !isRead: Self.notAllowed
-            case "/livez": Self.probe(health().live)
-            case "/readyz": Self.probe(health().ready)
+            case "/livez": Self.probe(health().live, isListed: false)
+            case "/readyz": Self.probe(health().ready, isListed: true)
             case "/metrics": Self.response(.ok, Array(metrics().utf8), type: PrometheusRegistry.contentType)
             default: Self.json(.notFound, Self.refusal("not found"))
             }
@@ -135,15 +153,15 @@ struct HealthResponder: HTTPResponder {
         return response
     }
 
-    private static func probe(_ checks: [HealthCheck]) -> Response {
-        let ok = checks.allSatisfy(\.ok)
-        let body = ok ? Array("{\"status\":\"ok\"}".utf8) : unavailable(checks)
-        return json(ok ? .ok : .serviceUnavailable, body)
+    private static func probe(_ checks: [HealthCheck], isListed: Bool) -> Response {
+        let ok = checks.allSatisfy { $0.ok || !$0.isRequired }
+        if ok, !isListed || checks.isEmpty { return json(.ok, Array("{\"status\":\"ok\"}".utf8)) }
+        return json(ok ? .ok : .serviceUnavailable, list(checks, status: ok ? "ok" : "unavailable"))
     }
 
     /// All checks are listed, not only the failed ones: what still works is half of a diagnosis.
-    private static func unavailable(_ checks: [HealthCheck]) -> [UInt8] {
-        var body = Array("{\"status\":\"unavailable\",\"checks\":[".utf8)
+    private static func list(_ checks: [HealthCheck], status: String) -> [UInt8] {
+        var body = Array("{\"status\":\"\(status)\",\"checks\":[".utf8)
         for (index, check) in checks.enumerated() {
             if index > 0 { body.append(UInt8(ascii: ",")) }
             body += "{\"name\":".utf8
@@ -153,6 +171,7 @@ struct HealthResponder: HTTPResponder {
                 body += ",\"detail\":".utf8
                 HarmlessText.append(detail, to: &body)
             }
+            if let since = check.since { body += ",\"since\":\"\(since.rfc3339)\"".utf8 }
             body.append(UInt8(ascii: "}"))
         }
         body += "]}".utf8

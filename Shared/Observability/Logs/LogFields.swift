@@ -18,6 +18,12 @@ enum LogFields {
         return fields
     }
 
+    /// The key of what names the kind of a line, see ``JSONLogHandler``.
+    static let event = "event"
+
+    /// What names the kind of the line, taken out of its fields.
+    static func takeEvent(_ fields: inout Logger.Metadata) -> String? { fields.removeValue(forKey: event)?.description }
+
     /// Appends the metadata as a JSON object, keys sorted.
     static func appendJSON(_ fields: Logger.Metadata, to line: inout [UInt8]) {
         line.append(UInt8(ascii: "{"))
@@ -54,7 +60,12 @@ enum LogFields {
     private static func appendJSON(_ value: Logger.Metadata.Value, to line: inout [UInt8]) {
         switch value {
         case .string(let text): HarmlessText.append(text, to: &line)
-        case .stringConvertible(let object): HarmlessText.append(object.description, to: &line)
+        case .stringConvertible(let object):
+            if let number = number(object) {
+                line += number.utf8
+            } else {
+                HarmlessText.append(object.description, to: &line)
+            }
         case .dictionary(let nested): appendJSON(nested, to: &line)
         case .array(let values):
             line.append(UInt8(ascii: "["))
@@ -63,6 +74,16 @@ enum LogFields {
                 appendJSON(element, to: &line)
             }
             line.append(UInt8(ascii: "]"))
+        }
+    }
+
+    /// A number, or whether something is so, as JSON writes it.
+    private static func number(_ object: any CustomStringConvertible & Sendable) -> String? {
+        switch object {
+        case let number as any BinaryInteger: number.description
+        case let number as Double where number.isFinite: MetricText.number(number)
+        case let isSo as Bool: isSo.description
+        default: nil
         }
     }
 

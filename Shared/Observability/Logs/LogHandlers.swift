@@ -4,10 +4,11 @@ import Contracts
 public import Logging
 
 /// Writes one JSON object per log event:
-/// `{"time":"2026-01-02T03:04:05.678Z","level":"info","logger":"label","message":"…","fields":{…}}`.
+/// `{"time":"2026-01-02T03:04:05.678Z","level":"info","logger":"label","event":"…","message":"…","fields":{…}}`.
 ///
-/// `fields` holds the metadata, sorted by key, and is left out when there is none. Dictionaries and arrays stay nested;
-/// every other value is a string, so that one key never changes its type. Later sources win: handler metadata, then
+/// `event` is the metadata of that key: the stable name of what happened, while messages may be worded anew. `fields`
+/// holds the rest of the metadata, sorted by key; both are left out when there is none. Dictionaries and arrays stay
+/// nested, numbers and booleans given as such (`.stringConvertible`) stay that; every other value is a string. Later sources win: handler metadata, then
 /// the provider's, then the event's. An event's error becomes `error.message` and `error.type`. The values of secret
 /// keys (`Redaction`) are never written. Control characters are escaped, so an event is always exactly one line.
 ///
@@ -37,7 +38,7 @@ public struct JSONLogHandler: LogHandler {
     }
 
     public func log(event: LogEvent) {
-        let fields = LogFields.merged(handler: metadata, provider: metadataProvider, event: event)
+        var fields = LogFields.merged(handler: metadata, provider: metadataProvider, event: event)
         var line: [UInt8] = []
         line.reserveCapacity(256)
         line += "{\"time\":\"".utf8
@@ -46,6 +47,10 @@ public struct JSONLogHandler: LogHandler {
         line += event.level.rawValue.utf8
         line += "\",\"logger\":".utf8
         HarmlessText.append(label, to: &line)
+        if let event = LogFields.takeEvent(&fields) {
+            line += ",\"event\":".utf8
+            HarmlessText.append(event, to: &line)
+        }
         line += ",\"message\":".utf8
         HarmlessText.append(event.message.description, to: &line)
         if !fields.isEmpty {
@@ -57,9 +62,10 @@ public struct JSONLogHandler: LogHandler {
     }
 }
 
-/// Writes one short line per log event: `03:04:05.678 INFO  label: message key=value key2="two words"`.
+/// Writes one short line per log event: `2026-01-02T03:04:05.678Z INFO  label event: message key=value
+/// key2="two words"`.
 ///
-/// Times are UTC. Metadata follows the same rules as in `JSONLogHandler`, secrets included; nested metadata is shown as
+/// Metadata follows the same rules as in `JSONLogHandler`, secrets included; nested metadata is shown as
 /// JSON. Control characters are escaped, so a message can neither start a second line nor steer the terminal. The
 /// level is coloured when the writer says that it leads to a terminal.
 ///
@@ -89,13 +95,16 @@ public struct TextLogHandler: LogHandler {
     }
 
     public func log(event: LogEvent) {
-        let fields = LogFields.merged(handler: metadata, provider: metadataProvider, event: event)
+        var fields = LogFields.merged(handler: metadata, provider: metadataProvider, event: event)
         var line: [UInt8] = []
         line.reserveCapacity(256)
-        // The time of day of `2026-01-02T03:04:05.678Z`.
-        line += Timestamp.now.rfc3339.utf8.dropFirst(11).dropLast()
+        line += Timestamp.now.rfc3339.utf8
         line += " \(levelName(event.level)) ".utf8
         HarmlessText.appendEscaped(label, quotes: false, to: &line)
+        if let event = LogFields.takeEvent(&fields) {
+            line += " ".utf8
+            HarmlessText.appendEscaped(event, quotes: false, to: &line)
+        }
         line += ": ".utf8
         HarmlessText.appendEscaped(event.message.description, quotes: false, to: &line)
         LogFields.appendText(fields, to: &line)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Contracts
 import Metrics
 import Synchronization
 
@@ -12,6 +13,12 @@ protocol MetricSeries: AnyObject, Sendable {
 
     /// Appends the sample lines of this series, each ending in a line feed.
     func write(to output: inout String)
+    /// Whether it was told nothing since that moment, so that its value may not be true any more.
+    func isStale(since moment: ContinuousClock.Instant) -> Bool
+}
+
+extension MetricSeries {
+    func isStale(since moment: ContinuousClock.Instant) -> Bool { false }
 }
 
 /// A counter that takes whole and fractional amounts. Lock-free; safe from any thread.
@@ -65,6 +72,9 @@ final class GaugeSeries: MetricSeries, MeterHandler, RecorderHandler {
     let family: String
     let labels: LabelSet
     private let bits = Atomic<UInt64>(0)
+    private static let start = ContinuousClock.now
+    /// Milliseconds since `start`.
+    private let told = Atomic<Int64>(0)
 
     init(family: String, labels: LabelSet) {
         self.family = family
@@ -72,7 +82,14 @@ final class GaugeSeries: MetricSeries, MeterHandler, RecorderHandler {
     }
 
     func set(_ value: Int64) { set(Double(value)) }
-    func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
+    func set(_ value: Double) {
+        bits.store(value.bitPattern, ordering: .relaxed)
+        told.store(Self.start.duration(to: .now).inMilliseconds, ordering: .relaxed)
+    }
+
+    func isStale(since moment: ContinuousClock.Instant) -> Bool {
+        told.load(ordering: .relaxed) < Self.start.duration(to: moment).inMilliseconds
+    }
     func increment(by amount: Double) { bits.addDouble(amount) }
     func decrement(by amount: Double) { bits.addDouble(-amount) }
     func record(_ value: Int64) { set(value) }

@@ -36,7 +36,10 @@ public final class PrometheusRegistry: Sendable {
         var blocks = processMetrics.blocks() + [droppedBlock()]
         for (name, family) in families {
             var text = MetricText.header(name: name, kind: family.kind, help: configuration.help[name])
-            for (_, series) in family.series.sorted(by: { $0.key < $1.key }) { series.write(to: &text) }
+            let oldest = configuration.maxAge[name].map { ContinuousClock.now - $0 }
+            let fresh = family.series.filter { series in oldest.map { !series.value.isStale(since: $0) } ?? true }
+            if fresh.isEmpty { continue }
+            for (_, series) in fresh.sorted(by: { $0.key < $1.key }) { series.write(to: &text) }
             blocks.append((name, text))
         }
         return blocks.sorted { $0.name < $1.name }.map(\.text).joined()
@@ -95,6 +98,9 @@ extension PrometheusRegistry {
 
         /// HELP texts. A metric without one is exposed without a HELP line.
         public var help: [String: String] = [:]
+
+        /// Gauges that are not shown when nobody has set them for so long: an old value would pass for one of now.
+        public var maxAge: [String: Duration] = [:]
 
         public init() {}
     }

@@ -40,7 +40,7 @@ public enum Salts {
             if try database.transaction({ try Salt.stored(in: $0) }) == nil {
                 logger.warning(
                     "the store is empty and gets a salt of its own: erasures of before, which name ids, do nothing",
-                    metadata: ["set": "\(variable)"])
+                    metadata: ["event": "settings.new-salt", "set": "\(variable)"])
             }
             return
         }

@@ -239,6 +239,14 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Where it is: the servers with their ports, or the folder. Without the user and the password.
+    var place: String {
+        switch self {
+        case .sqlite: description
+        case .postgresql(let url, _): "PostgreSQL at \(PostgreSQLDatabase.place(of: url))"
+        }
+    }
+
     /// Never shows the URL: it may hold a password.
     public var description: String {
         switch self {

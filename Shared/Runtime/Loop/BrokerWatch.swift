@@ -90,29 +90,23 @@ package final class BrokerWatch: Sendable {
 
     /// Starts looking.
     /// - Parameter admin: belongs to the watch from here on.
-    func start(_ admin: sending KafkaAdmin, topics: [String], health: LoopHealth, logger: Logger) {
+    func start(
+        _ admin: sending KafkaAdmin, _ kafka: KafkaConfiguration, topics: [String], health: LoopHealth, logger: Logger
+    ) {
         let box = Mutex<KafkaAdmin?>(admin)
         let thread = Thread { [self] in
             guard let admin = box.withLock({ $0.take() }) else { return }
-            watch(admin, topics, health, logger)
+            watch(admin, kafka, topics, health, logger)
         }
         thread.name = "identitybus-watch"
         thread.start()
     }
 
-    private func watch(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth, _ logger: Logger) {
-        var told: String?
+    private func watch(
+        _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: [String], _ health: LoopHealth, _ logger: Logger
+    ) {
         while !state.withLock({ $0.isStopped }) {
-            let problem = look(admin, topics)
-            health.broker(problem)
-            if problem != told {
-                if let problem {
-                    logger.warning("the broker is not as it should be", metadata: ["problem": "\(problem)"])
-                } else {
-                    logger.info("the broker is as it should be again")
-                }
-                told = problem
-            }
+            if look(admin, topics, health) { measure(health.lag, admin, kafka, logger) }
             let next = ContinuousClock.now + Self.period
             while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
                 askForBounds(admin)
@@ -120,6 +114,15 @@ package final class BrokerWatch: Sendable {
             }
         }
         admin.close(timeout: .seconds(1))
+    }
+
+    /// How far the loop is behind. What does not answer in time is measured the next time.
+    private func measure(_ lag: LagBoard, _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ logger: Logger) {
+        let places = lag.wanted
+        guard !places.isEmpty, let ends = try? admin.ends(of: places, timeout: Self.timeout) else { return }
+        lag.measure(ends: ends, now: .now) { offsets in
+            RecordTimes.look(offsets, kafka, timeout: Self.period, logger: logger)
+        }
     }
 
     private func askForBounds(_ admin: KafkaAdmin) {
@@ -130,7 +133,8 @@ package final class BrokerWatch: Sendable {
         tell(bounds)
     }
 
-    private func look(_ admin: KafkaAdmin, _ topics: [String]) -> String? {
+    /// - Returns: whether a broker answers.
+    private func look(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth) -> Bool {
         do {
             let (appTopics, areNew) = state.withLock { ($0.appTopics, $0.areNew) }
             let topics = topics + appTopics.map(\.name)
@@ -143,9 +147,13 @@ package final class BrokerWatch: Sendable {
                 if let error = found.error { return "topic \(topic) cannot be used: \(error)" }
                 return found.isUsable ? nil : "topic \(topic) has partitions without a leader: \(found.leaderless)"
             }
-            return problems.isEmpty ? nil : problems.joined(separator: ", ")
+            health.broker(nil)
+            health.topics(problems.isEmpty ? nil : problems.joined(separator: ", "))
+            return true
         } catch {
-            return "no broker answers: \(error)"
+            let isOfBroker = error.failure != nil
+            if isOfBroker { health.broker("\(error)") } else { health.topics("\(error)") }
+            return !isOfBroker
         }
     }
 

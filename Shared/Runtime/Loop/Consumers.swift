@@ -3,6 +3,7 @@
 import Contracts
 import Logging
 import Messaging
+import Observability
 
 /// The topics that a service reads, each through a consumer group of its own, so that each is balanced on its own.
 /// Confined to the loop's thread.
@@ -156,6 +157,20 @@ package final class Consumers {
                 let cause = consumer.lastError.map { ": \($0)" } ?? ""
                 return "not yet in the group \(input.group)\(cause)"
             }
+        }
+        return nil
+    }
+
+    /// How long a rebalance may last: the members that are there answer within seconds.
+    private static var rebalanceLimit: Duration { .seconds(30) }
+
+    /// A group whose rebalance does not end: until it does, some partitions may have no owner.
+    var hangingRebalance: String? {
+        for input in all {
+            guard let rebalance = consumers[input.topic]?.rebalance else { continue }
+            let lasts = rebalance.since.duration(to: .now)
+            guard lasts > Self.rebalanceLimit else { continue }
+            return "a rebalance of the group \(input.group) has lasted for \(lasts.inWords) (\(rebalance.step))"
         }
         return nil
     }

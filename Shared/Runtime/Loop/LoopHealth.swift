@@ -4,6 +4,7 @@ import Contracts
 import Foundation
 import Glibc
 public import Observability
+import Storage
 import Synchronization
 
 /// How the loop is doing now, written by its thread and the ``BrokerWatch``, read by the health server. What is over
@@ -15,13 +16,41 @@ public final class LoopHealth: Sendable {
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
-        var database: String?
-        var broker: String?
+        var store = "the database"
+        /// What is wrong with looking into the store, and with writing into it: the one says nothing of the other.
+        var reading: Sight = .notYet("not asked yet")
+        var writing: Sight = .well
+        var asksStoreSince: ContinuousClock.Instant?
+        var broker: Sight = .notYet("not asked yet")
+        var topics: String?
         var publishing: String?
         var partitions: String?
+        var apps: String?
+    }
+
+    /// What is known of something outside.
+    fileprivate enum Sight {
+        /// Nothing; it keeps the process from being ready, and is no failure.
+        case notYet(String)
+        case well
+        case problem(String)
+
+        init(_ problem: String?) { self = problem.map { .problem($0) } ?? .well }
+
+        var problem: String? {
+            switch self {
+            case .notYet(let text), .problem(let text): text
+            case .well: nil
+            }
+        }
+
+        /// Whoever has begun has asked.
+        var asked: Sight { if case .notYet = self { .well } else { self } }
     }
 
     private let state: Mutex<State>
+    /// How far the loop is behind.
+    let lag = LagBoard()
 
     /// - Parameters:
     ///   - stuckAfter: a loop that has begun and has not turned for this long is stuck: it turns at least four times a
@@ -37,28 +66,80 @@ public final class LoopHealth: Sendable {
         state.withLock {
             $0.lastTurn = .now
             $0.hasStarted = true
+            $0.reading = $0.reading.asked
+            $0.broker = $0.broker.asked
         }
     }
     func group(_ problem: String?) { state.withLock { $0.group = problem } }
-    func database(_ problem: String?) { state.withLock { $0.database = problem } }
-    func broker(_ problem: String?) { state.withLock { $0.broker = problem } }
+    /// Which store it is, for people.
+    func store(is name: String) { state.withLock { $0.store = name } }
+    /// What came of looking into the store.
+    func reads(_ problem: StorageError?) { state.withLock { $0.reading = Sight(problem?.cause) } }
+    /// What came of writing into it.
+    func writes(_ problem: StorageError?) {
+        state.withLock {
+            $0.writing = Sight(problem?.cause)
+            if problem == nil { $0.reading = .well }
+        }
+    }
+    /// An answer of the store is waited for from now on, or not any more.
+    func asksStore(_ begins: Bool) { state.withLock { $0.asksStoreSince = begins ? .now : nil } }
+    func broker(_ problem: String?) { state.withLock { $0.broker = Sight(problem) } }
+    func topics(_ problem: String?) { state.withLock { $0.topics = problem } }
     func publishing(_ problem: String?) { state.withLock { $0.publishing = problem } }
     func partitions(_ problem: String?) { state.withLock { $0.partitions = problem } }
+    func apps(_ problem: String?) { state.withLock { $0.apps = problem } }
 
     public var report: HealthReport { HealthReport(of: [self]) }
 
-    /// What keeps each part from being well, by the names that `/healthz` and `/readyz` show.
+    /// What keeps each part from being well, by the names that `/livez` and `/readyz` show.
     fileprivate static let live: [Check] = [
         // Before it has started it may migrate a large store, or wait for who does: a restart would begin that anew.
-        ("loop", { !$0.hasStarted || .now - $0.lastTurn < $0.stuckAfter ? nil : "the loop is stuck" })
+        Check("loop") { !$0.hasStarted || .now - $0.lastTurn < $0.stuckAfter ? nil : "the loop is stuck" }
     ]
     fileprivate static let ready: [Check] = [
-        ("started", { $0.hasStarted ? nil : "still starting" }), ("group", \.group), ("database", \.database),
-        ("broker", \.broker), ("publishing", \.publishing), ("partitions", \.partitions),
-        ("turns", { .now - $0.lastTurn < $0.waitsAfter ? nil : "the loop waits: does the database answer?" }),
+        Check("started", patience: .seconds(30)) { $0.hasStarted ? nil : "still starting" },
+        Check("group", patience: .seconds(10), \.group),
+        Check("database", \.database, isKnown: { if case .notYet = $0.reading { false } else { true } }),
+        Check("broker", \.broker.problem, isKnown: { if case .notYet = $0.broker { false } else { true } }),
+        Check("topics", \.topics), Check("publishing", patience: .seconds(10), \.publishing),
+        Check("partitions", patience: .seconds(10), \.partitions),
+        Check("turns", patience: .seconds(10)) { state in
+            let lasts = ContinuousClock.now - state.lastTurn
+            if !state.hasStarted || lasts < state.waitsAfter { return nil }
+            return "the loop has stood still for \(lasts.inWords)"
+        },
+        Check("apps", isRequired: false) { $0.apps.map(HealthCheck.refusedApps) },
     ]
-    fileprivate typealias Check = (name: String, problem: @Sendable (State) -> String?)
+
+    fileprivate struct Check: Sendable {
+        var name: String
+        var isRequired = true
+        var patience: Duration
+        var problem: @Sendable (State) -> String?
+        var isKnown: @Sendable (State) -> Bool
+
+        init(
+            _ name: String, isRequired: Bool = true, patience: Duration = .zero,
+            _ problem: @escaping @Sendable (State) -> String?,
+            isKnown: @escaping @Sendable (State) -> Bool = { _ in true }
+        ) {
+            self.name = name
+            self.isRequired = isRequired
+            self.patience = patience
+            self.problem = problem
+            self.isKnown = isKnown
+        }
+    }
     fileprivate var now: State { state.withLock { $0 } }
+}
+
+extension LoopHealth.State {
+    fileprivate var database: String? {
+        if let problem = writing.problem ?? reading.problem { return "\(store): \(problem)" }
+        guard let since = asksStoreSince, .now - since >= waitsAfter else { return nil }
+        return "\(store): no answer for \((.now - since).inWords)"
+    }
 }
 
 extension HealthReport {
@@ -66,10 +147,24 @@ extension HealthReport {
     init(of loops: [LoopHealth]) {
         let states = loops.map(\.now)
         func check(_ check: LoopHealth.Check) -> HealthCheck {
-            let problem = states.lazy.compactMap(check.problem).first
-            return HealthCheck(name: check.name, ok: problem == nil, detail: problem)
+            let failing = states.first { check.problem($0) != nil }
+            // What is not known yet is no failure that is worth a line.
+            let patience = failing.map(check.isKnown) ?? true ? check.patience : .seconds(30)
+            return HealthCheck(
+                name: check.name, ok: failing == nil, detail: failing.flatMap(check.problem),
+                isRequired: check.isRequired, patience: patience)
         }
         self.init(live: LoopHealth.live.map(check), ready: LoopHealth.ready.map(check))
+    }
+}
+
+extension HealthWatch.Backlog {
+    /// What waits for these loops together; `nil` where that is not known of each.
+    init?(of loops: [LoopHealth]) {
+        let all = loops.map(\.lag.backlog)
+        guard !all.contains(nil) else { return nil }
+        let known = all.compactMap { $0 }
+        self.init(count: known.map(\.count).reduce(0, +), oldest: known.compactMap(\.oldest).max())
     }
 }
 

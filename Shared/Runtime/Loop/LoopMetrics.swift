@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Metrics
 import Storage
@@ -48,6 +49,18 @@ struct LoopMetrics {
             Counter(label: "identity_app_commands", dimensions: dimensions).increment(by: count)
             FloatingPointCounter(label: "identity_app_seconds", dimensions: dimensions)
                 .increment(by: Double(each * Int64(count)) / 1e9)
+        }
+    }
+
+    /// How the apps file is doing, and when its keys end. What is no longer in it is not shown for long.
+    func apps(_ source: AppsSource) {
+        Gauge(label: "identity_apps_file_valid", dimensions: [("service", service)])
+            .record(source.problem == nil ? 1 : 0)
+        for (app, key, expires) in source.apps.expiries {
+            Gauge(
+                label: "identity_api_key_expires_timestamp_seconds",
+                dimensions: [("service", service), ("app", app.text), ("key", key.text)]
+            ).record(Double(expires.milliseconds) / 1000)
         }
     }
 

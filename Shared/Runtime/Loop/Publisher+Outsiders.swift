@@ -64,7 +64,9 @@ extension Publisher {
     func renew() {
         let waiting = refusals.values.reduce(unsent.count) { $0 + $1.items.count }
         guard items.count <= waiting, refusals.values.allSatisfy({ $0.probe == nil }) else { return }
-        logger.info("the producer knows many topics of outsiders, a new one takes its place")
+        logger.info(
+            "the producer knows many topics of outsiders, a new one takes its place",
+            metadata: ["event": "producer.renewed"])
         producer?.close(timeout: .zero)
         producer = nil
         failure.error = nil

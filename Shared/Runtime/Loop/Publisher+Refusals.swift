@@ -14,7 +14,7 @@ extension Publisher {
             let isNew = accepted.map { $0.topic != topic || now - $0.at > .seconds(10) } ?? true
             logger.log(
                 level: isNew ? .warning : .debug, "a topic refuses messages, they wait",
-                metadata: ["topic": "\(topic)", "error": "\(error)"])
+                metadata: ["event": "publishing.refused", "topic": "\(topic)", "error": "\(error)"])
             let backoff = Backoff(
                 from: isNew ? Self.firstPause : Self.firstPause * 5, upTo: Self.longestRefusalPause)
             refusals[topic] = RefusingTopic(item, error, since: now, backoff: backoff)
@@ -55,7 +55,8 @@ extension Publisher {
         }
         refusals[topic] = nil
         accepted = (topic, hooks.now())
-        logger.info("a topic accepts messages again", metadata: ["topic": "\(topic)"])
+        logger.info(
+            "a topic accepts messages again", metadata: ["event": "publishing.accepted", "topic": "\(topic)"])
         for waiting in refusal.items { send(waiting) }
     }
 
@@ -78,7 +79,7 @@ extension Publisher {
         if refusal.items.isEmpty { refusals[topic] = nil }
         logger.error(
             "gave up a reply: the topic that its command names refuses it",
-            metadata: ["topic": "\(topic)", "error": "\(refusal.error)"])
+            metadata: ["event": "publishing.gave-up", "topic": "\(topic)", "error": "\(refusal.error)"])
         giveUp(item, refusal.error)
     }
 
@@ -90,7 +91,8 @@ extension Publisher {
             logger.warning(
                 "the producer failed, making a new one",
                 metadata: [
-                    "error": "\(failure.error.map { "\($0)" } ?? "unknown")", "pause": "\(failure.pauses.pause)",
+                    "event": "producer.failed", "error": "\(failure.error.map { "\($0)" } ?? "unknown")",
+                    "pause": "\(failure.pauses.pause)",
                 ])
             failed.close(timeout: .zero)
             single?.close(timeout: .zero)
@@ -104,7 +106,7 @@ extension Publisher {
             failure.error = nil
             outsiders.producerIsNew()
         } catch {
-            logger.error("no new producer", metadata: ["error": "\(error)"])
+            logger.error("no new producer", metadata: ["event": "producer.none", "error": "\(error)"])
             failure.restartAt = now + failure.pauses.next()
             return
         }

@@ -279,7 +279,7 @@ final class Publisher {
         guard let substitute = hooks.substitute(item.message, error) else { return refuse(item, error) }
         logger.error(
             "a message cannot be delivered as it is; a dead letter takes its place",
-            metadata: ["topic": "\(item.message.topic)", "error": "\(error)"])
+            metadata: ["event": "publishing.undeliverable", "topic": "\(item.message.topic)", "error": "\(error)"])
         put(substitute, inPlaceOf: item)
     }
 

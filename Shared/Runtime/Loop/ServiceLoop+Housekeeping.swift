@@ -17,7 +17,8 @@ extension ServiceLoop {
         guard housekeeping.round.ticks(now) else { return }
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
-        health.group(consumers.problem)
+        health.group(consumers.problem ?? consumers.hangingRebalance)
+        health.lag.tell(partitions.places(of: consumers))
         saveProgress()
         lookAtCluster()
         if housekeeping.commit.ticks(now) {
@@ -32,7 +33,10 @@ extension ServiceLoop {
         } else {
             housekeeping.lateDryRuns.forget()
         }
-        if housekeeping.reload.ticks(now) { reloadApps() }
+        if housekeeping.reload.ticks(now) {
+            reloadApps()
+            tellApps()
+        }
         if store.decider == 0, !partitions.isEmpty { nameDecider() }
         if housekeeping.store.ticks(now) {
             lookAtStore()
@@ -43,7 +47,8 @@ extension ServiceLoop {
     private func lookAtCluster() {
         guard let joined = watch.cluster, joined != cluster else { return }
         logger.warning(
-            "this is another Kafka cluster than before", metadata: ["before": "\(cluster)", "now": "\(joined)"])
+            "this is another Kafka cluster than before",
+            metadata: ["event": "broker.other-cluster", "before": "\(cluster)", "now": "\(joined)"])
         membership.leave()
     }
 
@@ -62,6 +67,17 @@ extension ServiceLoop {
         watch.want(appTopics: appTopics)
         store.decider = 0
         return true
+    }
+
+    /// How the apps file is doing, and which keys are over.
+    func tellApps() {
+        health.apps(apps.problem)
+        metrics.apps(apps)
+        let over = housekeeping.keys.newlyOver(in: apps.apps, now: clock.time())
+        if over.isEmpty { return }
+        logger.notice(
+            "keys have expired: what they sign is refused",
+            metadata: ["event": "apps.key-expired", "keys": "\(over.joined(separator: " "))"])
     }
 
     /// One replica does what is to be done once: the owner of the first partition of the commands topic.
@@ -121,7 +137,7 @@ extension ServiceLoop {
             }
             partitions.saved(unsaved)
             partitions.removed(published)
-            databaseWorks()
+            databaseWorks(wrote: true)
         } catch {
             note(error)
         }
@@ -171,8 +187,13 @@ extension ServiceLoop {
                 keeper: keeper, logTime: partitions.positions.map(\.logTime).max() ?? -1,
                 retention: configuration.journalRetention.inMilliseconds, limit: 2 * configuration.batchSize,
                 on: database)
-            if isForgotten { logger.info("a generation of the inbox is forgotten, the next one begins") }
-            if keeper != nil { databaseWorks() }
+            if isForgotten {
+                logger.info(
+                    "a generation of the inbox is forgotten, the next one begins",
+                    metadata: ["event": "inbox.generation"])
+            }
+            // It has locked the keeper's row.
+            if keeper != nil { databaseWorks(wrote: true) }
         } catch {
             note(error)
         }
@@ -183,8 +204,14 @@ extension ServiceLoop {
     private func lookAtStore() {
         guard !partitions.isEmpty else { return }
         do {
-            try database.transaction { try migrator.check(in: $0) }
-            databaseWorks()
+            let orphans = health.lag.orphans
+            let claimed = try database.transaction { transaction in
+                try migrator.check(in: transaction)
+                return try Storage.Progress.claimedSince(orphans, in: transaction)
+            }
+            health.lag.forget(claimed)
+            // Who writes nothing now and then cannot tell that it can.
+            databaseWorks(wrote: keeper == nil)
         } catch {
             note(error)
         }
@@ -197,25 +224,30 @@ extension ServiceLoop {
             return
         }
         guard let error = error as? StorageError else {
-            logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+            logger.error(
+                "housekeeping failed", metadata: ["event": "storage.defect", "error": "\(error)"])
             return
         }
         switch error.kind {
-        case .conflict: break
+        case .conflict: if error.isLockTimeout { health.writes(error) }
         case .fenced: rejoin(because: error)
-        case .unavailable: health.database(error.description)
-        case .invalid: logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+        case .unavailable: health.writes(error)
+        case .invalid:
+            logger.error("housekeeping failed", metadata: ["event": "storage.defect", "error": "\(error)"])
         }
     }
 
-    /// Something was written or looked up.
-    func databaseWorks() {
-        if !store.isDecidingFailing { health.database(nil) }
+    /// Something was looked up, or written too: a store may answer and take no writes.
+    func databaseWorks(wrote: Bool) {
+        if store.isDecidingFailing { return }
+        if wrote { health.writes(nil) } else { health.reads(nil) }
     }
 
     func rejoin(because error: StorageError) {
         metrics.fenced()
-        logger.warning("letting go of all partitions and joining again", metadata: ["cause": "\(error)"])
+        logger.notice(
+            "letting go of all partitions and joining again",
+            metadata: ["event": "partitions.fenced", "cause": "\(error)"])
         membership.leave()
         // A migration ends all claims.
         lookAtStore()

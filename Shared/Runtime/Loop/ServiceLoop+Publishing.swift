@@ -30,7 +30,11 @@ extension ServiceLoop {
                 note(error)
                 health.partitions("what \(lane.partition) owes cannot be published: \(error)")
                 if !(error is StorageError) {
-                    logger.critical("\(error)", metadata: ["partition": "\(lane.partition)"])
+                    logger.critical(
+                        "what is owed cannot be published",
+                        metadata: [
+                            "event": "outbox.unreadable", "partition": "\(lane.partition)", "error": "\(error)",
+                        ])
                 }
                 clock.sleep(.milliseconds(200))
                 return
@@ -125,7 +129,9 @@ extension ServiceLoop {
         do {
             try work()
         } catch {
-            logger.warning("a consumer does not obey; joining again", metadata: ["error": "\(error)"])
+            logger.warning(
+                "a consumer does not obey; joining again",
+                metadata: ["event": "group.disobeyed", "error": "\(error)"])
             membership.leave()
         }
     }

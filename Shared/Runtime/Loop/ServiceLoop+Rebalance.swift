@@ -21,9 +21,10 @@ extension ServiceLoop: RebalanceHandler {
                 let (place, actions) = take(claim)
                 for case .restart(let offset) in actions { starts[place] = offset }
             }
-            logger.info("partitions assigned", metadata: ["partitions": "\(list(places))"])
+            logger.info(
+                "partitions assigned", metadata: ["event": "partitions.assigned", "partitions": "\(list(places))"])
         } catch {
-            logger.warning(
+            logger.debug(
                 "the partitions cannot be claimed yet",
                 metadata: ["partitions": "\(list(places))", "error": "\(error)"])
         }
@@ -41,12 +42,13 @@ extension ServiceLoop: RebalanceHandler {
             logger.debug("the partitions were not released", metadata: ["error": "\(error)"])
         }
         forget(places)
-        logger.info("partitions revoked", metadata: ["partitions": "\(list(places))"])
+        logger.info(
+            "partitions revoked", metadata: ["event": "partitions.revoked", "partitions": "\(list(places))"])
     }
 
     package func partitionsLost(_ places: [TopicPartition]) {
         forget(places)
-        logger.warning("partitions lost", metadata: ["partitions": "\(list(places))"])
+        logger.info("partitions lost", metadata: ["event": "partitions.lost", "partitions": "\(list(places))"])
     }
 
     /// How long the whole group waits at most so that nothing is published twice.
@@ -113,14 +115,17 @@ extension ServiceLoop: RebalanceHandler {
         if case .setAside(let previous, _) = claim.start {
             logger.notice(
                 "the log was replaced by another one; reading it from its beginning",
-                metadata: ["partition": "\(place)", "set_aside": "\(previous)"])
+                metadata: [
+                    "event": "log.replaced", "partition": "\(place)", "set_aside": .stringConvertible(previous),
+                ])
         }
         if let gap = claim.gap {
             metrics.missed(gap.count, place)
             logger.error(
                 "records were removed from the log before they were read",
                 metadata: [
-                    "partition": "\(place)", "first_offset": "\(gap.lowerBound)", "count": "\(gap.count)",
+                    "event": "log.gap", "partition": "\(place)", "first_offset": .stringConvertible(gap.lowerBound),
+                    "count": .stringConvertible(gap.count),
                 ])
         }
         if !partitions.positions.contains(where: { _ in true }) { store.claimedConnection = database.connectionNumber }
@@ -135,7 +140,7 @@ extension ServiceLoop: RebalanceHandler {
     /// where the store says.
     func claimAgain(_ consumers: Consumers) {
         if !partitions.isEmpty, database.connectionNumber != store.claimedConnection {
-            logger.notice("there is a new database connection; claiming all partitions again")
+            logger.debug("there is a new database connection; claiming all partitions again")
             doubt(partitions.all.keys)
             do {
                 // A copy that was put back may be older than the last migration.
@@ -173,8 +178,8 @@ extension ServiceLoop: RebalanceHandler {
                 try consumers.resume(resumed.sorted())
             }
             if membership.isLeaving { return }
-            databaseWorks()
-            logger.info("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
+            databaseWorks(wrote: true)
+            logger.debug("partitions claimed again", metadata: ["partitions": "\(list(starts.keys.sorted()))"])
         } catch {
             note(error)
             if (error as? StorageError)?.isFenced != true { wait("partitions cannot be claimed: \(error)") }

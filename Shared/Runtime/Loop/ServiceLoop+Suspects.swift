@@ -96,8 +96,9 @@ extension ServiceLoop {
         logger.error(
             "a record cannot be decided and becomes a dead letter",
             metadata: [
-                "topic": "\(record.topicPartition.topic)", "partition": "\(record.topicPartition.partition)",
-                "offset": "\(record.offset)", "problem": "\(problem)",
+                "event": "record.undecidable", "topic": "\(record.topicPartition.topic)",
+                "partition": .stringConvertible(record.topicPartition.partition),
+                "offset": .stringConvertible(record.offset), "problem": "\(problem)",
             ])
         var refusal = Refusal(
             record: record,

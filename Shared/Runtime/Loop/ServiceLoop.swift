@@ -137,7 +137,9 @@ package final class ServiceLoop<Service: CommandService> {
             consumers.commit(partitions.uncommitted, wait: true)
             partitions.committed()
         }
-        if !consumers.leave(timeout: .seconds(10)) { logger.warning("a consumer did not close in time") }
+        if !consumers.leave(timeout: .seconds(10)) {
+            logger.notice("a consumer did not close in time", metadata: ["event": "group.close-slow"])
+        }
         forget(Array(partitions.all.keys))
         switch membership {
         case .outside, .unfit: break
@@ -157,7 +159,8 @@ package final class ServiceLoop<Service: CommandService> {
             pause(taken.paused, consumers)
             return taken.decided
         } catch {
-            logger.error("a consumer failed for good; joining again", metadata: ["error": "\(error)"])
+            logger.error(
+                "a consumer failed for good; joining again", metadata: ["event": "group.failed", "error": "\(error)"])
             health.group("\(error)")
             membership.leave()
             return []
@@ -200,6 +203,7 @@ package final class ServiceLoop<Service: CommandService> {
                 return
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
+                if error.isLockTimeout { heldUp(error) }
                 // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
                 if !error.isLockTimeout { conflicts += 1 }
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
@@ -253,7 +257,7 @@ package final class ServiceLoop<Service: CommandService> {
         }
         partitions.removed(published)
         store.committed()
-        health.database(nil)
+        health.writes(nil)
         partitions.decided(updates)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
@@ -312,8 +316,10 @@ package final class ServiceLoop<Service: CommandService> {
             } catch let error as StorageError where error.kind == .unavailable {
                 waitForDatabase(error)
             } catch {
-                logger.error("storage refused a statement; this is a defect", metadata: ["error": "\(error)"])
-                health.database("\(error)")
+                logger.error(
+                    "storage refused a statement; this is a defect",
+                    metadata: ["event": "storage.defect", "error": "\(error)"])
+                health.writes(error as? StorageError ?? StorageError(kind: .invalid, message: "\(error)"))
                 clock.sleep(.seconds(1))
             }
         }
@@ -325,10 +331,18 @@ package final class ServiceLoop<Service: CommandService> {
     /// harmless: the epoch says so. Whether a commit happened is told by the claim that follows a new connection.
     func waitForDatabase(_ error: StorageError) {
         metrics.waited()
-        logger.warning("the database is unavailable, waiting", metadata: ["error": "\(error)"])
-        health.database(error.description)
+        logger.debug("the database is unavailable, waiting", metadata: ["error": "\(error)"])
+        health.writes(error)
         health.turned()
         clock.sleep(store.failed(using: &clock.random))
+    }
+}
+
+extension ServiceLoop {
+    /// Somebody keeps a lock that a batch needs: nothing is decided meanwhile, which no look into the store can see.
+    func heldUp(_ error: StorageError) {
+        store.heldUp()
+        health.writes(error)
     }
 }
 

@@ -23,6 +23,9 @@ struct StoreConnection {
         isDecidingFailing = false
     }
 
+    /// A lock did not become free in time.
+    mutating func heldUp() { isDecidingFailing = true }
+
     /// Nothing is to be decided.
     mutating func isIdle() { isDecidingFailing = false }
 

@@ -75,7 +75,7 @@ public enum ServiceMain {
 
     /// Sets up logs and metrics of the process. To be called once.
     public static func bootstrap(_ configuration: ServiceConfiguration) -> PrometheusRegistry {
-        let registry = PrometheusRegistry()
+        let registry = PrometheusRegistry(configuration: .identityBus)
         MetricsSystem.bootstrap(registry)
         LoggingSystem.bootstrap(
             { configuration.logFormat.handler(label: $0, level: configuration.logLevel, metadataProvider: $1) },
@@ -88,13 +88,13 @@ public enum ServiceMain {
         _ logger: Logger
     ) async throws {
         watchParent()
-        let healthServer = HealthServer(
-            host: configuration.httpHost, port: configuration.httpPort, health: { .init(of: loops.map(\.health)) },
-            metrics: { registry.exposition() }, logger: logger,
-            onBound: { healthIsBound(configuration, port: $0, logger: logger) })
+        let states = loops.map(\.health)
+        let health = HealthWatch(
+            service: Service.name, logger: logger, backlog: { .init(of: states) }, report: { .init(of: states) })
+        let healthServer = HealthServer(configuration, health, registry, logger)
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: healthServer),
+                .init(service: healthServer), .init(service: health),
                 .init(service: LoopRunners(all: loops), successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
@@ -115,8 +115,8 @@ public enum ServiceMain {
     }
 
     /// To be called when the health server has bound its port: the log says it, and `identitybus up` is told.
-    public static func healthIsBound(_ configuration: ServiceConfiguration, port: Int, logger: Logger) {
-        logger.info("health server is up", metadata: ["port": "\(port)"])
+    fileprivate static func healthIsBound(_ configuration: ServiceConfiguration, port: Int, logger: Logger) {
+        logger.info("health server is up", metadata: ["event": "health.bound", "port": .stringConvertible(port)])
         tellParent("IDENTITYBUS_HEALTH_FILE", host: configuration.httpHost, port: port, logger: logger)
     }
 
@@ -132,13 +132,32 @@ public enum ServiceMain {
             // Moved there whole: the reader sees all of it or nothing.
             try Data("\(scheme)://\(shown):\(port)\n".utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
-            logger.error("address not reported", metadata: ["file": "\(path)", "error": "\(error)"])
+            logger.error(
+                "address not reported",
+                metadata: ["event": "health.not-reported", "file": "\(path)", "error": "\(error)"])
         }
     }
 
     private static func complain(_ line: String) {
         LineWriter.standardError.write(Array("\(line)\n".utf8))
         LineWriter.standardError.flush()
+    }
+}
+
+extension HealthServer {
+    /// The health server of a process: what the watch sees, and all metrics.
+    public init(
+        _ configuration: ServiceConfiguration, _ health: HealthWatch, _ registry: PrometheusRegistry, _ logger: Logger,
+        measuring measure: @escaping @Sendable () -> Void = {}
+    ) {
+        self.init(
+            host: configuration.httpHost, port: configuration.httpPort, health: { health.report },
+            metrics: {
+                health.measure()
+                measure()
+                return registry.exposition()
+            }, logger: logger,
+            onBound: { ServiceMain.healthIsBound(configuration, port: $0, logger: logger) })
     }
 }
 
@@ -190,11 +209,12 @@ struct LoopRunner<Command: CommandService>: Sendable {
         logger.info(
             "service is up",
             metadata: [
-                "kafka": "\(configuration.kafka.bootstrapServers)", "database": "\(configuration.database)",
+                "event": "service.up", "kafka": "\(configuration.kafka.bootstrapServers)",
+                "database": "\(configuration.database)",
                 "apps": "\(configuration.appsPath)", "trust": "\(configuration.trust.rawValue)",
                 "client": "\(configuration.kafka.clientID)",
             ])
         try loop.run()
-        logger.info("service has stopped")
+        logger.info("service has stopped", metadata: ["event": "service.stopped"])
     }
 }

@@ -40,6 +40,9 @@ public struct SchemaMismatch: Error, Sendable, Hashable, CustomStringConvertible
 public struct Migrator: Sendable {
     private let migrations: [Migration]
 
+    /// The number of the last one.
+    public var newest: Int { migrations.last.map { Int($0.number) } ?? 0 }
+
     /// - Parameter migrations: in any order; ``StorageSchema/migrations`` and the service's own.
     public init(_ migrations: [Migration]) {
         self.migrations = migrations.sorted { $0.number < $1.number }

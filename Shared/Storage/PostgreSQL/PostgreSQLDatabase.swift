@@ -51,6 +51,9 @@ public final class PostgreSQLDatabase: SQLDatabase {
         self.logger = logger
     }
 
+    /// The hosts and ports of a URL, as people name them: `db:5432`, or several with commas. Without users and passwords.
+    public static func place(of url: String) -> String { PostgreSQLSettings.place(of: url) }
+
     @discardableResult
     public func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try exclusively { connection in
@@ -147,17 +150,20 @@ public final class PostgreSQLDatabase: SQLDatabase {
             ended = try connection.endSessionsThatStandStill()
         } catch {
             // What the transaction failed with is the news; the next one that waits in vain tries again.
-            logger.warning("cannot end idle sessions that hold locks", metadata: ["error": "\(error)"])
+            logger.warning(
+                "cannot end idle sessions that hold locks",
+                metadata: ["event": "database.lock-kept", "error": "\(error)"])
             return
         }
         guard !ended.isEmpty else {
-            logger.info("a lock did not become free in time", metadata: ["schema": "\(settings.schema)"])
+            logger.debug("a lock did not become free in time", metadata: ["schema": "\(settings.schema)"])
             return
         }
         logger.warning(
             "ended idle sessions that held locks",
             metadata: [
-                "schema": "\(settings.schema)", "count": "\(ended.count)",
+                "event": "database.sessions-ended", "schema": "\(settings.schema)",
+                "count": .stringConvertible(ended.count),
                 "pids": "\(ended.map(String.init).joined(separator: " "))",
             ])
     }
@@ -167,7 +173,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     private func usableConnection() throws(StorageError) -> PostgreSQLConnection {
         if let connection { return connection }
         let fresh = try PostgreSQLConnection(settings)
-        logger.info("connected to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
+        logger.debug("connected to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
         connection = fresh
         connectionNumber += 1
         return fresh
@@ -175,7 +181,8 @@ public final class PostgreSQLDatabase: SQLDatabase {
 
     private func dropIfBroken(_ used: PostgreSQLConnection) {
         guard used.isBroken else { return }
-        logger.warning("lost the connection to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
+        // Who asked for the transaction is told why, and says it.
+        logger.debug("lost the connection to PostgreSQL", metadata: ["schema": "\(settings.schema)"])
         connection = nil
     }
 }

@@ -2,6 +2,7 @@
 
 import CLibpq
 import Contracts
+import Glibc
 
 /// All that a connection is made from. Checked once, so that a wrong setting shows at start and not at midnight.
 struct PostgreSQLSettings {
@@ -76,6 +77,19 @@ struct PostgreSQLSettings {
     func withoutPassword(_ message: String) -> String {
         guard let password, !password.isEmpty else { return message }
         return message.split(separator: password, omittingEmptySubsequences: false).joined(separator: "***")
+    }
+
+    static func place(of url: String) -> String {
+        guard let options = PQconninfoParse(url, nil) else { return "an unknown place" }
+        defer { PQconninfoFree(options) }
+        func list(_ name: String, _ variable: String) -> [String] {
+            let text = option(name, in: options) ?? getenv(variable).map { String(cString: $0) } ?? ""
+            return text.split(separator: ",").map(String.init)
+        }
+        let hosts = list("host", "PGHOST")
+        let ports = list("port", "PGPORT")
+        return (hosts.isEmpty ? ["localhost"] : hosts).enumerated()
+            .map { "\($1):\($0 < ports.count ? ports[$0] : ports.last ?? "5432")" }.joined(separator: ",")
     }
 
     private static func option(_ name: String, in options: UnsafeMutablePointer<PQconninfoOption>) -> String? {

@@ -138,6 +138,19 @@ public enum Progress {
             partitions.map(\.parameters))
     }
 
+    /// Which of these partitions were claimed after the claim that is named with each. One round trip, none for none.
+    package static func claimedSince(
+        _ epochs: [TopicPartition: Int64], in transaction: any SQLTransaction
+    ) throws(StorageError) -> [TopicPartition] {
+        if epochs.isEmpty { return [] }
+        var claimed: [TopicPartition] = []
+        for row in try transaction.query("SELECT topic, partition, epoch FROM progress") {
+            let place = TopicPartition(topic: try row.text(0), partition: Int32(truncatingIfNeeded: try row.integer(1)))
+            if let mine = epochs[place], try row.integer(2) > mine { claimed.append(place) }
+        }
+        return claimed
+    }
+
     /// Ends every claim: who holds a partition has to claim it again before anything more is written on it.
     package static func endClaims(in transaction: any SQLTransaction) throws(StorageError) {
         try transaction.execute("UPDATE progress SET epoch = epoch + 1")

@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from .broker import SERVICES, Broker
 from .databases import Database
@@ -38,7 +39,7 @@ class Gateway(Service):
     def client(self) -> Client:
         return Client(self.address)
 
-    def access(self, *parts: str) -> list[dict[str, str]]:
+    def access(self, *parts: str) -> list[dict[str, Any]]:
         """The access log's fields of the requests whose lines contain all `parts`."""
         return [json.loads(line)["fields"] for line in self.lines('"request"', *parts)]
 

@@ -24,6 +24,7 @@ import Testing
             _ = producer.poll(timeout: .milliseconds(20))
         }
         producer.close(timeout: .seconds(5))
-        #expect(recorder.lines.contains { $0.level == .error && $0.metadata["facility"] == "FAIL" })
+        #expect(recorder.lines.contains { $0.level == .debug && $0.metadata["severity"] == "error" })
+        #expect(recorder.lines.allSatisfy { $0.level <= .debug })
     }
 }

@@ -77,20 +77,27 @@ import Testing
             ])
     }
 
-    @Test func publishingIsSavedAndCommittedOnce() {
+    @Test func publishingIsSavedOnce() {
         var partitions = Partitions(batchSize: 500)
         partitions.add(claim(0, next: 3, published: 2))
         #expect(partitions.unsaved.isEmpty)
-        #expect(partitions.uncommitted.isEmpty)
         _ = partitions.published([lane(0): 9, lane(5): 1])
         #expect(
             partitions.unsaved == [PublishedUpdate(topic: Self.topic, partition: 0, epoch: 1, publishedThrough: 9)])
-        #expect(partitions.uncommitted == [place(0): 10])
         partitions.saved(partitions.unsaved)
         #expect(partitions.unsaved.isEmpty)
-        #expect(partitions.uncommitted == [place(0): 10])
+    }
+
+    /// Whoever measures the lag by the groups' offsets sees each partition from its claim on, as the store has it.
+    @Test func theGroupIsToldWhatTheStoreHas() {
+        var partitions = Partitions(batchSize: 500)
+        partitions.add(claim(0, next: 3, published: 2))
+        partitions.add(claim(1, next: nil))
+        #expect(partitions.uncommitted == [place(0): 3, place(1): 0])
         partitions.committed()
         #expect(partitions.uncommitted.isEmpty)
+        partitions.decided(partitions.updates(for: [record(0, 4)], now: 1000))
+        #expect(partitions.uncommitted == [place(0): 5])
     }
 
     /// The next commit expects what the last one left, and the first one what the claim found.

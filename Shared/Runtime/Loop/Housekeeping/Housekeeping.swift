@@ -14,12 +14,13 @@ struct Housekeeping {
     var store: Ticker
     var sweeper = Sweeper()
     var lateDryRuns = LateDryRuns()
+    var keys = KeyExpiry()
     /// `nil` where replicas share the store, and so the topics.
     var soleReader: SoleReader?
 
     init(_ configuration: ServiceConfiguration, now: ContinuousClock.Instant) {
         round = Ticker(every: .seconds(1), from: now)
-        commit = Ticker(every: .seconds(30), from: now)
+        commit = Ticker(every: .seconds(1), from: now)
         reload = Ticker(every: .seconds(2), from: now)
         store = Ticker(every: .seconds(5), from: now)
         if !configuration.database.isShared {

@@ -158,7 +158,18 @@ struct Partitions {
         for one in published { all[one.log.partition]?.position?.removed(one) }
     }
 
-    /// Next offsets to tell the group; a hint only.
+    /// Where the claimed partitions stand, to compare with the ends of their logs.
+    func places(of consumers: Consumers) -> [TopicPartition: LagBoard.Place] {
+        let groups = Dictionary(consumers.all.map { ($0.topic, $0.group) }) { first, _ in first }
+        return all.compactMapValues { partition in
+            guard let position = partition.position, let group = groups[position.claim.topic] else { return nil }
+            return LagBoard.Place(
+                group: group, epoch: position.claim.epoch, next: position.nextOffset, lastTime: position.lastTime,
+                heldTime: partition.held.first?.timestampMs)
+        }
+    }
+
+    /// Next offsets to tell the groups: what the store has. Nothing here reads them; others measure the lag by them.
     var uncommitted: [TopicPartition: Int64] { all.compactMapValues { $0.position?.uncommitted } }
 
     mutating func committed() {

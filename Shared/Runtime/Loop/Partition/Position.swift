@@ -26,8 +26,8 @@ struct Position {
     private(set) var savedThrough: Int64
     /// What of that has left the outbox.
     private(set) var removedThrough: Int64 = -1
-    /// What of that the group was told.
-    private(set) var committedThrough: Int64
+    /// The next offset that the group was told; `nil` while it was told none by this claim.
+    private(set) var committedOffset: Int64?
     /// The last offset that is owed of an earlier incarnation, once all of it was handed over.
     var setAsideEnds: [Int64: Int64] = [:]
     /// Where a batch is to be tried with a mark: claims ended here without progress.
@@ -49,7 +49,6 @@ struct Position {
         self.isSeen = isSeen || claim.lastTime == nil || start == 0
         publishedThrough = claim.publishedThrough
         savedThrough = claim.publishedThrough
-        committedThrough = claim.publishedThrough
         doubtedAt = !isSuspicious && claim.idleClaims >= Self.doubtfulClaims ? start : nil
         suspiciousUntil = isSuspicious ? start + Int64(batchSize) : start
     }
@@ -134,8 +133,8 @@ struct Position {
 
     mutating func removed(_ published: Storage.Outbox.Published) { removedThrough = published.through }
 
-    /// The next offset to tell the group; a hint only.
-    var uncommitted: Int64? { publishedThrough > committedThrough ? publishedThrough + 1 : nil }
+    /// The next offset to tell the group.
+    var uncommitted: Int64? { committedOffset == nextOffset ? nil : nextOffset }
 
-    mutating func committed() { committedThrough = publishedThrough }
+    mutating func committed() { committedOffset = nextOffset }
 }

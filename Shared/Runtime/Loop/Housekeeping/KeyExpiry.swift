@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+
+/// Which of the apps' keys are over, each told once.
+struct KeyExpiry {
+    private var told: Set<String> = []
+
+    /// - Returns: the keys, as `app/key`, that have expired since they were looked at last.
+    mutating func newlyOver(in apps: AppDirectory, now: Timestamp) -> [String] {
+        let over = Set(apps.expiries.filter { $0.expires <= now }.map { "\($0.app)/\($0.key)" })
+        defer { told = over }
+        return over.subtracting(told).sorted()
+    }
+}
+
+extension AppDirectory {
+    /// The keys that end, and when.
+    var expiries: [(app: AppID, key: KeyID, expires: Timestamp)] {
+        ids.flatMap { app in
+            (self[app]?.keys ?? [:]).compactMap { key, settings in settings.expires.map { (app, key, $0) } }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said when something is wrong: /readyz names the right check, with the address and the cause, the metric of that
+check is 0, and one line of the log has a stable name, within 30 s and without traffic. Nothing false is said meanwhile;
+after the repair a line says for how long it was, and a command is answered."""
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from identitybus_testkit import apps
+from identitybus_testkit import commands as c
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.commands import fresh
+from identitybus_testkit.databases import PostgreSQL, PostgresServer
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, silent, tls
+from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.service import Service
+from identitybus_testkit.waiting import until
+
+# Within this time somebody who looks has to be told.
+TOLD = 30.0
+# What may fail beside a check for its sake.
+CONSEQUENCES = {
+    "database": {"partitions", "turns"}, "broker": {"group", "publishing", "topics", "replies"},
+    "topics": {"group", "publishing"}, "group": set(), "apps": set()}
+
+
+def events(service: Service, name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in service.lines(f'"event":"{name}"')]
+
+
+def failing(service: Service) -> dict[str, dict[str, object]]:
+    """The checks of /readyz that fail."""
+    return {check["name"]: check for check in json.loads(service.get("/readyz")[1])["checks"] if not check["ok"]}
+
+
+def wait_until_told(service: Service, check: str, *words: str, starts: bool = False, ready: bool = False) -> None:
+    """All three say it, and nothing else is blamed."""
+    allowed = CONSEQUENCES[check] | {check} | ({"started", "group", "database", "broker"} if starts else set())
+    label = f'identity_check_ok{{check="{check}",service="{service.name}"}}'
+
+    def told() -> bool:
+        checks = failing(service)
+        detail = str(checks.get(check, {}).get("detail", ""))
+        return all(word in detail for word in words) and "since" in checks[check]
+
+    until(told, TOLD, lambda: f"{check} {words}: {failing(service)}\n{service.tail()}")
+    assert set(failing(service)) <= allowed, failing(service)
+    for name, other in failing(service).items():
+        assert name == check or "not asked yet" in str(other["detail"]) or name not in ("database", "broker"), other
+    assert f"{label} 0\n" in service.get("/metrics")[1]
+    assert f'identity_ready{{service="{service.name}"}} {int(ready)}\n' in service.get("/metrics")[1]
+    until(lambda: events(service, f"{check}.down"), 3, lambda: f"the line\n{service.tail()}")
+    [line] = events(service, f"{check}.down")
+    assert all(word in str(line["message"]) for word in words), line
+    others = [json.loads(entry)["event"] for entry in service.lines(".down\"")]
+    assert set(others) == {f"{check}.down"}, others
+    assert not service.lines("librdkafka reports"), "chatter"
+
+
+def wait_until_over(deployment: Deployment, service: Service, check: str) -> None:
+    def line() -> list[dict[str, object]]:
+        return events(service, f"{check}.up")
+
+    until(line, TOLD, lambda: f"{check} well again: {failing(service)}\n{service.tail()}")
+    [over] = line()
+    assert re.fullmatch(r"well again after [\d.]+ s.*", str(over["message"])), over
+    assert isinstance(over["fields"]["seconds"], (int, float))  # type: ignore[index]
+    service.wait_ready(TOLD)
+    assert not failing(service)
+    assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+
+
+# The database
+
+
+@pytest.fixture(scope="module")
+def server(directory: Path) -> Iterator[PostgresServer]:
+    server = PostgresServer.throwaway(directory / f"postgres-{uuid.uuid4().hex[:8]}")
+    yield server
+    server.close()
+
+
+def sql(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+
+END_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'identitybus'"""
+
+
+@contextmanager
+def stopped(server: PostgresServer, _: PostgreSQL) -> Iterator[None]:
+    server.crash()
+    yield
+    server.start_again()
+
+
+@contextmanager
+def read_only(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+    name = urlsplit(database.url).path[1:]
+    sql(database.url, f'ALTER DATABASE "{name}" SET default_transaction_read_only TO on', END_SESSIONS)
+    yield
+    sql(database.url, f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+
+
+@contextmanager
+def wrong_password(server: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+    sql(database.url, "ALTER ROLE operated PASSWORD 'another'", END_SESSIONS)
+    yield
+    sql(database.url, "ALTER ROLE operated PASSWORD 'right'")
+
+
+@contextmanager
+def full(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+    """As the server says it when its disk is full."""
+    sql(
+        database.url,
+        """
+        CREATE FUNCTION public.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
+        END $$""",
+        "CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON identity_link.progress EXECUTE FUNCTION public.no_room()")
+    yield
+    sql(database.url, "DROP TRIGGER no_room ON identity_link.progress")
+
+
+@contextmanager
+def locked(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+    """By somebody who has other rights than the service."""
+    connection = psycopg.connect(database.url)
+    connection.execute("LOCK TABLE identity_link.progress IN ACCESS EXCLUSIVE MODE")
+    yield
+    connection.close()
+
+
+DATABASE = {
+    stopped: ["refused"], read_only: ["read-only"], wrong_password: ["password authentication failed"],
+    full: ["No space left on device"], locked: ["lock"]}
+
+
+@pytest.fixture(scope="module")
+def role(server: PostgresServer) -> None:
+    """A role that has to say its password."""
+    sql(server.url, "CREATE ROLE operated LOGIN PASSWORD 'right'")
+    file = server._data / "pg_hba.conf"
+    file.write_text("host all operated 127.0.0.1/32 scram-sha-256\n" + file.read_text())
+    sql(server.url, "SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize("injury", DATABASE, ids=lambda injury: injury.__name__)
+def test_operate_the_database(
+    injury: Callable[[PostgresServer, PostgreSQL], Iterator[None]], server: PostgresServer, role: None,
+    make_deployment: Callable[..., Deployment]
+) -> None:
+    database = server.new_database()
+    name = urlsplit(database.url).path[1:]
+    sql(database.url, f'ALTER DATABASE "{name}" OWNER TO operated')
+    deployment = make_deployment(database=database)
+    place = f"127.0.0.1:{urlsplit(database.url).port}"
+    service = deployment.service(DATABASE_URL=f"postgresql://operated:right@{place}/{name}").start().wait_ready()
+    with injury(server, database):  # type: ignore[attr-defined]
+        wait_until_told(service, "database", f"PostgreSQL at {place}", *DATABASE[injury])
+    wait_until_over(deployment, service, "database")
+
+
+# The broker
+
+
+@pytest.fixture(scope="module")
+def own_broker(directory: Path) -> Iterator[Broker]:
+    broker = Broker.embedded(directory / f"broker-{uuid.uuid4().hex[:8]}")
+    yield broker
+    broker.resume()
+    broker.close()
+
+
+@pytest.fixture(scope="module")
+def authority(directory: Path) -> Authority:
+    return Authority(directory / "authority")
+
+
+SASL = {
+    "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_USERNAME": "somebody", "KAFKA_SASL_PASSWORD": "not-this-one"}
+
+
+def kafka(case: str, authority: Authority, folder: Path) -> tuple[Talk | None, dict[str, str]]:
+    """Who listens, and the settings of the service."""
+    trusting = {"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CA_LOCATION": str(authority.certificate)}
+    match case:
+        case "refused":
+            return None, {}
+        case "silent":
+            return silent, {}
+        case "TLS to plain":
+            return plain, trusting
+        case "plain to TLS":
+            return tls(*authority.issue("127.0.0.1")), {}
+        case "unknown CA":
+            return tls(*Authority(folder / "stranger").issue("127.0.0.1")), trusting
+        case "wrong host name":
+            return tls(*authority.issue("kafka.example")), trusting
+        case "expired certificate":
+            return tls(*authority.issue("127.0.0.1", ends="200101000000Z")), trusting
+        case "wrong mechanism":
+            return Refusing(["SCRAM-SHA-512"]), {**SASL, "KAFKA_SASL_MECHANISM": "PLAIN"}
+        case "wrong password":
+            return Refusing(["PLAIN"]), {**SASL, "KAFKA_SASL_MECHANISM": "PLAIN"}
+        case "no token":
+            return Refusing(["OAUTHBEARER"]), {
+                "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "OAUTHBEARER"}
+        case "no right":
+            return Refusing(), {}
+        case _:
+            raise AssertionError(case)
+
+
+KAFKA = {
+    "refused": "connection refused", "silent": "no answer", "TLS to plain": "does not speak TLS",
+    "plain to TLS": "perhaps this port speaks TLS", "unknown CA": "no known authority",
+    "wrong host name": "another host name", "expired certificate": "expired", "wrong mechanism": "SASL mechanism",
+    "wrong password": "refuses the user name or the password", "no token": "no token", "no right": "(Describe)"}
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="makes certificates with openssl")
+@pytest.mark.parametrize("case", KAFKA)
+def test_operate_a_broker_that_lets_nobody_in(
+    case: str, authority: Authority, make_deployment: Callable[..., Deployment]
+) -> None:
+    deployment = make_deployment()
+    talk, settings = kafka(case, authority, deployment.directory)
+    port = free_port()
+    fake = FakeBroker(talk, port) if talk else None
+    try:
+        service = deployment.service(KAFKA_BOOTSTRAP_SERVERS=f"127.0.0.1:{port}", **settings).start()
+        if case == "no right":
+            wait_until_told(service, "topics", KAFKA[case], starts=True)
+        else:
+            wait_until_told(service, "broker", f"Kafka at 127.0.0.1:{port}", KAFKA[case], starts=True)
+        assert "not-this-one" not in service.get("/readyz")[1]
+        assert service.stop() == 0
+    finally:
+        if fake:
+            fake.close()
+
+
+def test_operate_a_host_name_that_nobody_knows(make_deployment: Callable[..., Deployment]) -> None:
+    service = make_deployment().service(KAFKA_BOOTSTRAP_SERVERS="kafka.invalid:9092").start()
+    wait_until_told(service, "broker", "Kafka at kafka.invalid:9092", "cannot be resolved", starts=True)
+    assert service.stop() == 0
+
+
+@pytest.mark.skipif(bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS")), reason="freezes the embedded broker")
+def test_operate_a_broker_that_freezes(own_broker: Broker, make_deployment: Callable[..., Deployment]) -> None:
+    """And nothing is measured of it meanwhile."""
+    deployment = make_deployment(on=own_broker)
+    service = deployment.service().start().wait_ready()
+    until(lambda: "kafka_broker_round_trip_seconds{" in service.get("/metrics")[1], 20, "a round trip measured")
+    own_broker.pause()
+    wait_until_told(service, "broker", f"Kafka at {own_broker.servers}", "no answer")
+    until(lambda: "kafka_broker_round_trip_seconds{" not in service.get("/metrics")[1], 30, "no old round trip")
+    assert "kafka_consumer_lag{" not in service.get("/metrics")[1]
+    said = [json.loads(line) for line in service.text.splitlines()]
+    since = next(place for place, line in enumerate(said) if line.get("event") == "broker.down")
+    assert len(said) - since <= 4, f"chatter: {said[since:]}"
+    own_broker.resume()
+    wait_until_over(deployment, service, "broker")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(os.environ.get("KAFKA_BOOTSTRAP_SERVERS")), reason="is about how the embedded broker waits")
+def test_operate_a_rebalance_that_hangs(make_deployment: Callable[..., Deployment]) -> None:
+    """The embedded broker waits for a session before it gives those who have joined their shares."""
+    deployment = make_deployment("postgresql")
+    first, second = (deployment.service(KAFKA_CONSUMER_SESSION_TIMEOUT_MS="60000") for _ in range(2))
+    first.start().wait_ready()
+    second.start()
+    until(lambda: "group" in failing(first), 100, lambda: f"{failing(first)}\n{first.tail()}", 0.5)
+    assert re.search(r"a rebalance of the group \S+ has lasted for \d+ s \(wait-", str(failing(first)["group"]["detail"]))
+    assert set(failing(first)) == {"group"}
+    assert first.metric("kafka_consumer_rebalance_seconds") > 25
+    until(lambda: events(first, "group.down"), 20, first.tail)
+
+
+# The apps file
+
+
+@pytest.mark.parametrize("content", ["", "apps: [", '{"apps": [{"id": "demo", "kees": []}]}'], ids=["empty", "broken", "wrong"])
+def test_operate_an_apps_file_that_is_not_accepted(content: str, make_deployment: Callable[..., Deployment]) -> None:
+    """The one of before stays in force, so the service is ready all the same."""
+    deployment = make_deployment()
+    service = deployment.service().start().wait_ready()
+    before = deployment.apps_file.read_text()
+    deployment.apps_file.write_text(content)
+    wait_until_told(service, "apps", str(deployment.apps_file), ready=True)
+    assert service.get("/readyz")[0] == 200
+    assert service.metric("identity_apps_file_valid") == 0
+    deployment.apps_file.write_text(before)
+    wait_until_over(deployment, service, "apps")
+    assert service.metric("identity_apps_file_valid") == 1
+
+
+def test_operate_a_key_that_expires(make_deployment: Callable[..., Deployment]) -> None:
+    deployment = make_deployment()
+    service = deployment.service().start().wait_ready()
+
+    def lines() -> list[str]:
+        return [str(line["fields"]["keys"]) for line in events(service, "apps.key-expired")]  # type: ignore[index]
+
+    until(lambda: lines() == ["demo/demo-expired"], TOLD, service.tail)
+    sample = 'identity_api_key_expires_timestamp_seconds{app="demo",key="demo-expired",service="link"} 1577836800\n'
+    assert sample in service.get("/metrics")[1]
+    changed = apps.apps()
+    changed[1]["keys"].append(apps.key("other-old", "admin", expires="2021-01-01"))  # type: ignore[attr-defined]
+    apps.write(deployment.apps_file, changed)
+    until(lambda: lines() == ["demo/demo-expired", "other/other-old"], TOLD, service.tail)
+    assert not failing(service)
+
+
+# Services and topics
+
+
+def test_operate_a_service_that_is_stopped(gateway_deployment: GatewayDeployment) -> None:
+    gateway = gateway_deployment.gateway(GATEWAY_REPLY_TIMEOUT_MS="500").start().wait_ready()
+    link = gateway_deployment.process("link").start().wait_ready()
+    assert not failing(gateway)
+    link.pause()
+    answer = gateway.client.post(f"/v2/users/{fresh('install')}/link", {"external_id": fresh("ext")}, "demo-backend")
+    assert answer.status == 504
+    sample = 'gateway_reply_timeouts_total{service="link"} 1\n'
+    until(lambda: sample in gateway.get("/metrics")[1], 5, lambda: gateway.get("/metrics")[1])
+    [line] = events(gateway, "service.silent")
+    assert "the link service has not answered" in str(line["message"]) and line["level"] == "warning"
+    link.resume()
+
+
+@pytest.mark.skipif(not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="the embedded broker deletes no topic")
+def test_operate_a_topic_that_is_missing(make_deployment: Callable[..., Deployment]) -> None:
+    deployment = make_deployment()
+    service = deployment.service().start().wait_ready()
+    topic = f"{deployment.prefix}identity.link.dlq.v1"
+    deployment.broker.delete(topic)
+    wait_until_told(service, "topics", topic)
+    deployment.broker.create([topic])
+    wait_until_over(deployment, service, "topics")

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Messaging
+
+/// librdkafka 2.0.2's lines, and what they mean.
+@Suite struct BrokerFailureTests {
+    private static let verify =
+        "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could not be "
+        + "verified, verify that ssl.ca.location is correctly configured or root CA certificates are installed"
+
+    @Test(arguments: [
+        (
+            "127.0.0.1:1/bootstrap", "Connect to ipv4#127.0.0.1:1 failed: Connection refused",
+            BrokerFailure.Cause.refused, "127.0.0.1:1"
+        ),
+        (
+            "nowhere:9092/bootstrap", "Failed to resolve 'nowhere:9092': Name or service not known", .nameNotResolved,
+            "nowhere:9092"
+        ),
+        (
+            "h:9/3", "Connect to ipv4#10.0.0.1:9 failed: No route to host", .unreachable, "h:9"
+        ),
+        (
+            "ssl://h:9/bootstrap",
+            "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?", .tlsToPlain, "h:9"
+        ),
+        (
+            "h:9/bootstrap",
+            "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol configuration "
+                + "(connecting to a SSL listener?) or broker version is < 0.10 (see api.version.request)",
+            .plainToTLS, "h:9"
+        ),
+        ("ssl://[::1]:9/bootstrap", verify, .certificateRefused, "[::1]:9"),
+        (
+            "sasl_ssl://h:9/bootstrap",
+            "SASL SCRAM-SHA-512 mechanism handshake failed: Broker: Unsupported SASL mechanism: broker's supported "
+                + "mechanisms: PLAIN", .wrongMechanism, "h:9"
+        ),
+        (
+            "sasl_plaintext://h:9/bootstrap", "SASL authentication error: Authentication failed", .wrongCredentials,
+            "h:9"
+        ),
+        (
+            "h:9/1",
+            "ApiVersionRequest failed: Local: Timed out: probably due to broker version < 0.10 "
+                + "(see api.version.request configuration)", .timedOut, "h:9"
+        ),
+        ("h:9/1", "something new", .other, "h:9"),
+    ]) func aLineSaysTheCause(name: String, text: String, cause: BrokerFailure.Cause, address: String) throws {
+        let failure = try #require(BrokerFailure(line: "[thrd:\(name)]: \(name): \(text) (after 5ms in state CONNECT)"))
+        #expect(failure.cause == cause)
+        #expect(failure.address == address)
+        #expect(!failure.description.contains("(after"))
+        #expect(!failure.description.contains("broker version"), "a guess that misleads")
+    }
+
+    @Test(arguments: [
+        (Int32(20), BrokerFailure.Cause.unknownAuthority), (18, .unknownAuthority), (10, .certificateOver),
+        (62, .wrongHostName), (26, .certificateRefused),
+    ]) func aRefusedCertificateIsNamed(number: Int32, cause: BrokerFailure.Cause) {
+        let trouble = BrokerTrouble(bootstrapServers: "h:9")
+        trouble.note(certificateError: number, of: "h:9")
+        trouble.note(
+            line: "[thrd:ssl://h:9/bootstrap]: ssl://h:9/bootstrap: \(Self.verify) (after 3ms in state SSL_HANDSHAKE)")
+        #expect(trouble.newest?.cause == cause)
+    }
+
+    @Test func theNewestCauseCounts() {
+        let trouble = BrokerTrouble(bootstrapServers: "a:1,b:2")
+        let error = KafkaError(code: KafkaError.Code.transport)
+        let silence = "Kafka at a:1,b:2: no answer within 4 s"
+        #expect(trouble.explain(error, after: .seconds(4)).description == silence)
+        for (address, text) in [("a:1", "Connect to x failed: Connection refused"), ("b:2", "Disconnected")] {
+            trouble.note(line: "[thrd:\(address)/bootstrap]: \(address)/bootstrap: \(text)")
+        }
+        #expect(trouble.explain(error, after: .seconds(4)).failure?.cause == .closed)
+        let other = KafkaError(code: KafkaError.Code.messageTooLarge)
+        #expect(trouble.explain(other, after: .seconds(4)) == other)
+        // The same one would not be told again yet.
+        trouble.isOver()
+        #expect(trouble.explain(error, after: .seconds(4)).failure?.cause == .closed)
+    }
+
+    @Test func nobodyBlamesTheBrokerForAMissingToken() {
+        let trouble = BrokerTrouble(bootstrapServers: "a:1", lacksToken: true)
+        #expect(trouble.failure(after: .seconds(4)).cause == .noToken)
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Testing
+
+@testable import Observability
+
+/// What is said of checks, and when.
+@Suite struct HealthHistoryTests {
+    private let start = ContinuousClock.now
+    private let time = Timestamp(milliseconds: 0)
+
+    private func report(_ problems: [String: String]) -> HealthReport {
+        HealthReport(
+            ready: [
+                HealthCheck(name: "database", ok: problems["database"] == nil, detail: problems["database"]),
+                HealthCheck(
+                    name: "group", ok: problems["group"] == nil, detail: problems["group"], patience: .seconds(10)),
+                HealthCheck(name: "apps", ok: problems["apps"] == nil, detail: problems["apps"], isRequired: false),
+            ])
+    }
+
+    /// - Returns: events and texts.
+    private func say(
+        _ history: inout HealthHistory, _ problems: [String: String], after seconds: Int, waiting: Int64 = 0
+    ) -> [String] {
+        history.look(
+            at: report(problems), backlog: .init(count: waiting, oldest: waiting > 0 ? 58 : 0),
+            now: start + .seconds(seconds), time: time
+        ).map { "\($0.event): \($0.text)" }
+    }
+
+    @Test func aFaultIsSaidAtItsBeginningEachMinuteAndAtItsEnd() {
+        var history = HealthHistory(now: start)
+        #expect(say(&history, [:], after: 2) == ["service.ready: ready after 2.0 s"])
+        #expect(say(&history, ["database": "refused"], after: 5) == ["database.down: refused"])
+        #expect(say(&history, ["database": "refused"], after: 64).isEmpty)
+        #expect(
+            say(&history, ["database": "refused"], after: 255, waiting: 212) == [
+                "database.still: still, for 4 min 10 s: refused; 212 commands wait, the oldest for 58 s"
+            ])
+        #expect(
+            say(&history, [:], after: 257, waiting: 391) == [
+                "database.up: well again after 4 min 12 s; catching up on 391 commands"
+            ])
+        #expect(
+            say(&history, [:], after: 260) == ["service.caught-up: caught up on 391 commands in 3.0 s"])
+        #expect(say(&history, [:], after: 261).isEmpty)
+    }
+
+    /// What follows from a cause is not said while the cause lasts, nor just after it.
+    @Test func aConsequenceIsSaidWhenItHasNoCause() {
+        var history = HealthHistory(now: start)
+        _ = say(&history, [:], after: 0)
+        _ = say(&history, ["database": "refused", "group": "left"], after: 1)
+        #expect(say(&history, ["database": "refused", "group": "left"], after: 50).isEmpty)
+        #expect(say(&history, ["group": "left"], after: 51).map { $0.prefix(11) } == ["database.up"])
+        #expect(say(&history, ["group": "left"], after: 59).isEmpty)
+        #expect(say(&history, ["group": "left"], after: 60) == ["group.down: left"])
+        #expect(say(&history, [:], after: 70) == ["group.up: well again after 1 min 9 s"])
+    }
+
+    /// Each try to mend the file is told what came of it, and nobody's readiness depends on it.
+    @Test func whatIsMendedByTryingIsSaidAnewForEachTry() {
+        var history = HealthHistory(now: start)
+        #expect(
+            say(&history, ["apps": "line 3"], after: 1) == ["apps.down: line 3", "service.ready: ready after 1.0 s"])
+        #expect(say(&history, ["apps": "line 3"], after: 2).isEmpty)
+        #expect(say(&history, ["apps": "line 4"], after: 3) == ["apps.down: line 4"])
+        #expect(say(&history, [:], after: 4) == ["apps.up: well again after 3.0 s"])
+    }
+
+    @Test func whatFailsHasItsTime() {
+        var history = HealthHistory(now: start)
+        _ = say(&history, ["database": "refused"], after: 1)
+        let dated = history.dated(report(["database": "refused"]), time: Timestamp(milliseconds: 9000))
+        #expect(dated.ready.map(\.since) == [time, nil, nil])
+    }
+}
