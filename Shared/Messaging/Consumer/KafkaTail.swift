@@ -14,7 +14,13 @@ public final class KafkaTail {
         /// after it returned is read.
         case end
         case beginning
+        /// The first message of each partition that is not older. The embedded broker does not know: there it is
+        /// ``beginning``.
+        case time(Timestamp)
     }
+
+    /// Where it began in each partition: an offset, or a negative number for its beginning.
+    public let starts: [TopicPartition: Int64]
 
     private let handle: ClientHandle
     private var reader = RecordReader()
@@ -39,8 +45,10 @@ public final class KafkaTail {
         handle = try ClientHandle(
             role: .tail, configuration: configuration, groupID: "identitybus.tail", callbacks: callbacks)
         rd_kafka_poll_set_consumer(handle.pointer)
-        let offsets = try Self.offsets(of: partitions, start, handle).sorted { $0.key < $1.key }
-        guard let list = PartitionList(offsets) else { throw KafkaError(code: KafkaError.Code.fatal) }
+        starts = try Self.offsets(of: partitions, start, handle)
+        guard let list = PartitionList(starts.sorted(by: { $0.key < $1.key })) else {
+            throw KafkaError(code: KafkaError.Code.fatal)
+        }
         let code = rd_kafka_assign(handle.pointer, list.pointer)
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
         tracker.add(partitions)
@@ -71,10 +79,16 @@ public final class KafkaTail {
     private static func offsets(
         of partitions: [TopicPartition], _ start: Start, _ handle: ClientHandle
     ) throws(KafkaError) -> [TopicPartition: Int64] {
-        if start == .beginning {
+        let deadline = Deadline(after: .seconds(10))
+        let isEmbedded = handle.clusterID(timeout: deadline.remaining)?.hasPrefix(KafkaAdmin.embeddedClusterPrefix)
+        let ask = PartitionBounds(client: handle.pointer, deadline: deadline)
+        var later: [TopicPartition: Int64] = [:]
+        switch start {
+        case .time where isEmbedded == true, .beginning:
             return Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
+        case .time(let time): later = ask.first(of: partitions, since: time.milliseconds)
+        case .end: break
         }
-        let ask = PartitionBounds(client: handle.pointer, deadline: Deadline(after: .seconds(10)))
         let ends = ask.ask(partitions).mapValues(\.high)
         let silent = partitions.filter { ends[$0] == nil }
         guard silent.isEmpty else {
@@ -82,6 +96,6 @@ public final class KafkaTail {
                 code: KafkaError.Code.timedOut,
                 message: "no end known of \(silent.sorted().map(\.description).joined(separator: " "))")
         }
-        return ends
+        return ends.merging(later) { _, later in later }
     }
 }
