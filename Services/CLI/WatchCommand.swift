@@ -36,24 +36,26 @@ struct WatchCommand: ParsableCommand {
     func run() throws {
         let kafka = try deployment.kafka()
         let publications = Publications(try deployment.keys(), topics: deployment.topics)
-        let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
-        let existing = try admin.existingTopics(timeout: .seconds(10))
-        admin.close(timeout: .seconds(1))
+        let reached = try kafka.reach()
+        reached.admin.close(timeout: .seconds(1))
         let prefix = deployment.topics.prefix
         let patterns = topic.isEmpty ? ["*.events.v1", "identity.replies.*", "*.dlq.v1"] : topic
-        let watched = existing.filter { name, _ in
+        let watched = reached.topics.filter { name, _ in
             name.hasPrefix(prefix)
                 && patterns.contains {
                     Self.matches(name, $0) || Self.matches(String(name.dropFirst(prefix.count)), $0)
                 }
         }
         guard !watched.isEmpty else {
-            throw ValidationError("no topic matches \(patterns.joined(separator: ", ")) at \(kafka.bootstrapServers)")
+            throw Problem(
+                .refused,
+                "no topic matches \(patterns.joined(separator: ", ")) at \(kafka.configuration.bootstrapServers).",
+                "Services make their topics when they start.")
         }
         let tail = try KafkaTail(
-            configuration: kafka, partitions: watched, from: fromBeginning ? .beginning : .end, logger: .quiet)
-        FileHandle.standardError.write(
-            Data("watching \(watched.keys.sorted().joined(separator: ", "))\n".utf8))
+            configuration: kafka.configuration, partitions: watched, from: fromBeginning ? .beginning : .end,
+            logger: kafka.logger)
+        complain("watching \(watched.keys.sorted().joined(separator: ", "))")
         let line = RecordLine(showsSecrets: showSecrets)
         let interruption = Interruption()
         while !interruption.isRequested {
