@@ -222,7 +222,7 @@ struct SendCommand: ParsableCommand {
     private func tellSent(_ order: Order, _ place: Place) {
         complain("sent      \(order.id)  \(place.text)".harmless)
         complain(
-            "          Nobody waited for the answer: --wait 5 does."
+            "          Nobody waited for the answer: --wait 5 does, and this shows it: identitybus watch --since 5m --until now --id \(order.id)"
                 .harmless)
         guard json else { return }
         let line: JSONValue = [

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from identitybus_testkit import commands as c
+from identitybus_testkit.broker import Broker
 from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import fresh
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import leaks
@@ -89,6 +93,9 @@ def test_help_tells_every_status_of_the_page_and_is_the_same_twice() -> None:
     (("send", "link.query", "--app", "demo", "--key-id", "k", "--data", "{}", "--wait", "nan"), "give seconds, 0 or more"),
     (("send", "link.query", "--ap", "demo"), "Unknown option '--ap'"),
     (("explain", "x", "--app", "demo", "--limit", "-1"), "give a whole number, 1 or more"),
+    (("watch", "--limit", "0"), "give a whole number, 1 or more"),
+    (("watch", "--since", "yesterday"), "'yesterday' is invalid"),
+    (("watch", "--until", "now"), "--since or --from-beginning"),
     (("sign", "--topic", "t", "--app", "demo", "--key-id", "k", "--header", "x=1"), "ce_<attribute>=<value>"),
     (("sned",), "Unexpected argument 'sned'"),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
@@ -128,6 +135,9 @@ def test_without_wait_it_tells_where_the_command_is(shell: dict[str, str], bus: 
     assert f'{place["topic"]}[{place["partition"]}]@{place["offset"]}' in sent.stderr
     assert place["id"] in sent.stderr and "--wait" in sent.stderr
     assert bus.reply(place["id"], timeout=60)["reason"] == "INSTALL_NOT_FOUND"
+    shown = tool("watch", "--since", "5m", "--until", "now", "--id", place["id"], "--json", environment=shell)
+    assert shown.returncode == 0, shown
+    assert json.loads(shown.stdout)["value"]["data"]["commandId"] == place["id"]
 
 
 def test_a_time_out_tells_how_to_ask_again(make_deployment: Callable[..., Deployment]) -> None:
@@ -329,6 +339,117 @@ def test_tls_and_plain_text_are_told_apart(
     is_problem(send(shell, "--bootstrap-servers", tls), 78, "TLS listener", "KAFKA_SECURITY_PROTOCOL")
 
 
+# watch
+
+
+@pytest.fixture(scope="module")
+def story(make_deployment: Callable[..., Deployment]) -> tuple[Deployment, str, str]:
+    """One install that is registered and linked, a refusal, and a dead letter; a deployment that nobody else uses."""
+    deployment = make_deployment("sqlite")
+    deployment.service().start().wait_ready()
+    bus, install, person = deployment.bus, fresh("install"), fresh("ada")
+    bus.ask(c.register(install))
+    request = c.request(install, person)
+    bus.ask(request)
+    bus.ask(c.query(fresh("nobody")))
+    bus.put(b"not json", [])
+    until(lambda: len(deployment_lines(deployment, "--topic", "*.dlq.v1")) == 1, 30, "the dead letter")
+    return deployment, request.id, f"demo/{person}"
+
+
+def deployment_lines(deployment: Deployment, *options: str) -> list[str]:
+    answer = tool("watch", "--from-beginning", "--until", "now", *options, environment=deployment.environment())
+    assert answer.returncode == 0 and answer.stderr == "", answer
+    return answer.stdout.splitlines()
+
+
+def test_watch_shows_what_is_there_in_the_order_of_time_and_ends(story: tuple[Deployment, str, str]) -> None:
+    deployment, request, person = story
+    lines = deployment_lines(deployment)
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert all(re.match(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3}Z  (EVENT|OK|NO|DEAD) ", line) for line in lines), lines
+    [dead] = [line for line in lines if "  DEAD " in line]
+    assert "NOT_JSON (decode): " in dead and "identity.link.dlq.v1[" in dead
+    mine = deployment_lines(deployment, "--id", request)
+    assert len(mine) > 1 and all(f"id {request}" in line for line in mine)
+    assert len(deployment_lines(deployment, "--id", request, "--limit", "1")) == 1
+    assert deployment_lines(deployment, "--key", person) and deployment_lines(deployment, "--key", "demo/*") == [
+        line for line in lines if "  DEAD " not in line]
+    assert deployment_lines(deployment, "--app", "demo") and not deployment_lines(deployment, "--app", "nobody")
+    records = [json.loads(line) for line in deployment_lines(deployment, "--json")]
+    assert len(records) == len(lines) and all(record["timestamp"].endswith("Z") for record in records)
+    middle = records[len(records) // 2]["timestamp"]
+    since = [json.loads(line) for line in tool(
+        "watch", "--since", middle, "--until", "now", "--json", environment=deployment.environment()).stdout.splitlines()]
+    assert since == [record for record in records if record["timestamp"] >= middle]
+    until_then = [json.loads(line) for line in deployment_lines(deployment, "--until", middle, "--json")]
+    assert until_then == [record for record in records if record["timestamp"] <= middle]
+
+
+def test_watch_reads_nobody_elses_topics(story: tuple[Deployment, str, str], make_deployment: Callable[..., Deployment]) -> None:
+    deployment, request, _ = story
+    other = make_deployment("sqlite", prefix=f"x{uuid.uuid4().hex[:6]}.{deployment.prefix}")
+    topic = f"{other.prefix}identity.replies.theirs"
+    other.broker.ensure([topic])
+    other.bus.put(b"theirs", [], topic=topic)
+    assert not [line for line in deployment_lines(deployment) if other.prefix in line]
+    assert [line for line in deployment_lines(deployment, "--all-prefixes") if other.prefix in line]
+
+
+def test_watch_goes_on_when_all_is_shown(story: tuple[Deployment, str, str]) -> None:
+    deployment = story[0]
+    watch = subprocess.Popen(
+        [binary("identitybus"), "watch", "--since", "1h"], env=clean_environment() | deployment.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watch.stdout is not None
+        assert "EVENT" in watch.stdout.readline()
+        command = c.query(fresh("late"))
+        deployment.bus.ask(command)
+        for line in watch.stdout:
+            if command.id in line:
+                break
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+    finally:
+        watch.kill()
+        watch.wait()
+
+
+def test_watch_ends_when_nobody_reads_it(story: tuple[Deployment, str, str]) -> None:
+    environment = clean_environment() | story[0].environment()
+    look = f"'{binary('identitybus')}' watch --from-beginning | head -n 1"
+    answer = subprocess.run(["bash", "-c", look], env=environment, capture_output=True, text=True, timeout=60)
+    assert len(answer.stdout.splitlines()) == 1, answer
+
+
+@pytest.mark.slow
+@pytest.mark.outage
+def test_watch_tells_when_kafka_says_nothing_and_when_it_does_again(
+    make_deployment: Callable[..., Deployment], directory: Path
+) -> None:
+    broker = Broker.for_tests(directory / fresh("frozen"))
+    deployment = make_deployment("sqlite", on=broker)
+    watch = subprocess.Popen(
+        [binary("identitybus"), "watch"], env=clean_environment() | deployment.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watch.stderr is not None and "watching " in watch.stderr.readline()
+        broker.go_away()
+        assert "does not answer" in watch.stderr.readline()
+        broker.come_back()
+        assert re.search(r"answers again, after \d+ s", watch.stderr.readline())
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+    finally:
+        if broker.is_away:
+            broker.come_back()
+        watch.kill()
+        watch.wait()
+        if broker.is_embedded:
+            broker.close()
+
+
 def on_terminal(environment: dict[str, str], *arguments: str) -> str:
     """What a person sees: both outputs are a terminal."""
     child, terminal = pty.fork()
@@ -348,6 +469,18 @@ def on_terminal(environment: dict[str, str], *arguments: str) -> str:
     os.close(terminal)
     os.waitpid(child, 0)
     return seen.decode()
+
+
+def test_colours_are_for_terminals(story: tuple[Deployment, str, str]) -> None:
+    deployment = story[0]
+    environment = {name: text for name, text in deployment.environment().items()} | {"NO_COLOR": ""}
+    look = ("watch", "--from-beginning", "--until", "now")
+    assert "\x1b[32mOK" in on_terminal(environment, *look)
+    assert "\x1b" not in on_terminal(environment | {"NO_COLOR": "1"}, *look)
+    assert "\x1b" not in on_terminal(environment, *look, "--color", "never")
+    piped = tool(*look, environment=environment)
+    assert "\x1b" not in piped.stdout + piped.stderr
+    assert "\x1b[31mDEAD" in tool(*look, "--color", "always", environment=environment).stdout
 
 
 def test_progress_is_for_terminals(shell: dict[str, str]) -> None:

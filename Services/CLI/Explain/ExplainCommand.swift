@@ -44,7 +44,7 @@ struct ExplainCommand: ParsableCommand {
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
                 "Commands that were refused before they reached a store are dead letters: "
-                    + "identitybus watch --from-beginning --topic '*.dlq.v1'")
+                    + "identitybus watch --from-beginning --until now --app \(app) --topic '*.dlq.v1'")
         }
         print("NOW")
         for fact in walk.facts { print("  \(fact.harmless)") }
