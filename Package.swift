@@ -133,11 +133,11 @@ let package = Package(
                 "Supervision", "WireJSON", argumentParser, crypto, grdb, logging,
             ],
             path: "Services/CLI", exclude: ["Chaos", "Supervision"], swiftSettings: strict),
-        // Services as child processes, for `up` and `chaos`.
+        // What all commands share: services as child processes, what is said and how a command ends.
         .target(
             name: "Supervision",
             dependencies: services.map { .byName(name: $0) } + [
-                "Contracts", "Observability", "Runtime", "WireJSON", logging,
+                "Apps", "Contracts", "Messaging", "Observability", "Runtime", "Storage", "WireJSON", logging,
             ],
             path: "Services/CLI/Supervision", swiftSettings: strict),
         // `identitybus chaos`.
@@ -196,7 +196,7 @@ let package = Package(
         tests("Sync", running),
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
-        tests("CLI", ["Contracts", "Messaging", "WireJSON"]),
+        tests("CLI", ["Contracts", "Messaging", "Runtime", "Supervision", "WireJSON", logging]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])

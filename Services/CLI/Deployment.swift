@@ -8,6 +8,7 @@ import Foundation
 import Logging
 import Messaging
 import Runtime
+import Supervision
 
 /// Which deployment a command talks to: the one `identitybus up` runs under `--data-dir`, or whatever the environment
 /// names.
@@ -31,42 +32,42 @@ struct Deployment: ParsableArguments {
     var internalKeyFile: String { "\(dataDir)/internal-key" }
     var appsPath: String { apps ?? environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml" }
 
-    /// - Throws: `ValidationError` (exit status 64) when no broker is named anywhere.
-    func kafka() throws -> KafkaConfiguration {
+    /// - Throws: `Problem` when no Kafka is named anywhere, or a setting is wrong.
+    func kafka() throws -> KafkaAccess {
         var environment = environment
+        var advice: [String] = []
         environment["KAFKA_CLIENT_ID"] = environment["KAFKA_CLIENT_ID"] ?? "identitybus-cli"
         if let bootstrapServers {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
         } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
             guard let address = try? String(contentsOfFile: bootstrapFile, encoding: .utf8) else {
-                throw ValidationError(
-                    "no broker: set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile))")
+                throw Problem(
+                    .setting, "no broker is named.",
+                    "Set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile)).")
             }
             environment["KAFKA_BOOTSTRAP_SERVERS"] = address.trimmingCharacters(in: .whitespacesAndNewlines)
             environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
+            advice = ["The address is from \(bootstrapFile). Does that `identitybus up` still run?"]
         }
-        do {
-            return try KafkaConfiguration(environment: environment)
-        } catch {
-            throw ValidationError("\(error)")
-        }
+        return KafkaAccess(try KafkaConfiguration(environment: environment), advice: advice)
     }
 
     /// The secret of an app's key, or what services sign commands with.
-    /// - Throws: `ValidationError` that says where it was looked for.
+    /// - Throws: `Problem` that says where it was looked for.
     func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey {
         if keyID.text == Signature.internalKeyID {
             guard let key = try keys().signing(.commands) else {
-                throw ValidationError(
-                    "no internal key: set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes "
-                        + "\(internalKeyFile))")
+                throw Problem(
+                    .setting, "the internal key is not known.",
+                    "Set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile)).")
             }
             return key
         }
         let settings = try self.app(app)
         guard let key = settings.keys[keyID] else {
-            let known = (settings.keys.keys.sorted().map(\.text) + [Signature.internalKeyID]).joined(separator: ", ")
-            throw ValidationError("app \(app) has no key \(keyID); it has \(known)")
+            throw unknown(
+                "app \(app) has no key \(keyID)", keyID.text,
+                known: settings.keys.keys.map(\.text) + [Signature.internalKeyID])
         }
         return key.secret
     }
@@ -79,44 +80,53 @@ struct Deployment: ParsableArguments {
         return topics.prefix + own
     }
 
-    /// - Throws: `ValidationError` when the apps file has no such app.
+    /// - Throws: `Problem` when the apps file has no such app.
     func app(_ id: AppID) throws -> AppSettings {
         let directory = try appDirectory()
         guard let app = directory[id] else {
-            throw ValidationError(
-                "\(appsPath) has no app \(id); it has \(directory.ids.map(\.text).joined(separator: ", "))")
+            throw unknown("\(appsPath) has no app \(id)", id.text, known: directory.ids.map(\.text))
         }
         return app
     }
 
+    private func unknown(_ what: String, _ name: String, known: [String]) -> Problem {
+        let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
+        return Problem(.usage, "\(what).\(guess)", "It has: \(known.sorted().joined(separator: ", ")).")
+    }
+
     /// The apps of the apps file.
-    /// - Throws: `ValidationError` with what is wrong with the file.
     func appDirectory() throws -> AppDirectory {
-        do {
-            return try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli")).apps
-        } catch {
-            throw ValidationError("\(error)")
-        }
+        try AppsSource(path: appsPath, logger: Logger(label: "identitybus.cli")).apps
     }
 
     /// What this environment has to sign and check with: of the internal key everything, else what it was given. Nothing
     /// when there is neither.
-    /// - Throws: `ValidationError` when a variable is wrong.
     func keys() throws -> DeploymentKeys {
-        do {
-            let keys = try DeploymentKeys(environment: EnvironmentSettings(environment), derived: .events)
-            guard keys.isEmpty, let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
-                return keys
-            }
-            let key = text.withoutFinalNewlines
-            return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
-        } catch {
-            throw ValidationError("\(error)")
+        let keys = try DeploymentKeys(environment: EnvironmentSettings(environment), derived: .events)
+        guard keys.isEmpty, let text = try? String(contentsOfFile: internalKeyFile, encoding: .utf8) else {
+            return keys
         }
+        let key = text.withoutFinalNewlines
+        return DeploymentKeys(internalKeys: [SymmetricKey(data: Array(key.utf8))])
     }
 }
 
 /// Ids in options and arguments.
 extension ID: ExpressibleByArgument {
     public init?(argument: String) { self.init(argument) }
+}
+
+/// A number of an option. Given with `parsing: .unconditional`, so that `-1` is refused as a number and not taken for
+/// another option.
+func parsedSeconds(_ text: String) throws -> Double {
+    guard let seconds = Double(text), seconds >= 0, seconds <= 1_000_000 else {
+        throw ValidationError("give seconds, 0 or more")
+    }
+    return seconds
+}
+
+/// The same, of whole things.
+func parsedCount(_ text: String) throws -> Int {
+    guard let count = Int(text), count > 0 else { throw ValidationError("give a whole number, 1 or more") }
+    return count
 }

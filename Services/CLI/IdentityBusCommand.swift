@@ -3,16 +3,55 @@
 import ArgumentParser
 import Chaos
 import Observability
+import Supervision
 
 @main
 struct IdentityBusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identitybus",
         abstract: "Runs IdentityBus on this machine, sends commands to it and watches what it says.",
+        discussion: """
+            The result goes to standard output, everything else to standard error. Exit status:
+
+            \(ExitStatus.table)
+            """,
         version: "identitybus \(Release.version)",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
             VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
             ChaosCommand.self,
         ])
+
+    /// Every message has the program's name in front, also those of the parser.
+    static let _errorPrefix = "identitybus: "
+
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            do {
+                try command.run()
+            } catch let wrong as ValidationError {
+                misused(type(of: command), wrong.message)
+            }
+        } catch let error where !isOfParser(error) {
+            let problem = Problem(error)
+            complain(problem.text)
+            exit(withError: ExitCode(problem.status.rawValue))
+        } catch {
+            exit(withError: error)
+        }
+    }
+
+    /// For what the parser cannot see: it says the same as it would.
+    private static func misused(_ command: any ParsableCommand.Type, _ what: String) -> Never {
+        let usage = usageString(for: command).replacing("\n", with: "\n       ")
+        complain("\(_errorPrefix)\(what)\nUsage: \(usage)")
+        complain("  See 'identitybus \(command._commandName) --help' for more information.")
+        exit(withError: ExitCode(ExitStatus.usage.rawValue))
+    }
+
+    /// Whether the parser knows what to say and how to end: help, a wrong command line, a status.
+    private static func isOfParser(_ error: any Error) -> Bool {
+        error is ExitCode || exitCode(for: error) != .failure
+    }
 }

@@ -6,6 +6,7 @@ import Contracts
 import Crypto
 import Foundation
 import Runtime
+import Supervision
 
 struct SignCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,13 +31,19 @@ struct SignCommand: ParsableCommand {
 
     @OptionGroup var deployment: Deployment
 
-    func run() throws {
-        let wireHeaders = try headers.map { text in
+    private func wireHeaders() throws -> [Header] {
+        try headers.map { text in
             guard let separator = text.firstIndex(of: "="), text.hasPrefix(HeaderName.attributePrefix) else {
-                throw ValidationError("--header \(text) must be ce_<attribute>=<value>")
+                throw ValidationError("--header \(text): must be ce_<attribute>=<value>")
             }
             return Header(String(text[..<separator]), String(text[text.index(after: separator)...]))
         }
+    }
+
+    func validate() throws { _ = try wireHeaders() }
+
+    func run() throws {
+        let wireHeaders = try wireHeaders()
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
         let secret = try deployment.secret(app: app, keyID: keyId)
         print(Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
@@ -63,13 +70,12 @@ struct DeriveKeysCommand: ParsableCommand {
     var reader: Reader
 
     func run() throws {
-        let keys: DeploymentKeys
-        do {
-            keys = try DeploymentKeys(environment: EnvironmentSettings(ProcessInfo.processInfo.environment))
-        } catch {
-            throw ValidationError("\(error)")
+        let keys = try DeploymentKeys(environment: EnvironmentSettings(ProcessInfo.processInfo.environment))
+        guard !keys.isEmpty else {
+            throw Problem(
+                .setting, "IDENTITYBUS_INTERNAL_KEY is not set.",
+                "Set it, or IDENTITYBUS_INTERNAL_KEY_FILE to its file.")
         }
-        guard !keys.isEmpty else { throw ValidationError("IDENTITYBUS_INTERNAL_KEY is not set") }
         print(
             keys.text(
                 for: reader == .gateway ? DeploymentKeys.gatewayPurposes : DeploymentKeys.readerPurposes))

@@ -20,7 +20,7 @@ struct RekeyCommand: ParsableCommand {
             under --data-dir, or on that of $DATABASE_URL, in one transaction: when it is killed, nothing has happened. \
             Values that would become one are listed, and nothing is written. With --dry-run it only looks, also beside \
             running services. \
-            Exit status: 0 done, or nothing to do; 1 values would meet; 64 usage, or the service runs.
+            Exit status 3: values would meet. 64: the service runs.
             """)
 
     @Option(help: "The app.")
@@ -49,7 +49,11 @@ struct RekeyCommand: ParsableCommand {
                 let database = try open()
                 defer { database.close() }
                 try database.exclusiveTransaction { transaction in
-                    try ServiceLock.take(in: transaction)
+                    do throws(StorageError) {
+                        try ServiceLock.take(in: transaction)
+                    } catch {
+                        throw Problem(.usage, "\(error.message).")
+                    }
                     let plan = try rekeying.plan(transaction.engine) { try transaction.query($0, $1) }
                     tell(plan)
                     try refuseMeetings(plan)
@@ -61,14 +65,12 @@ struct RekeyCommand: ParsableCommand {
                 }
             }
         } catch is Rekeying.OlderStore {
-            throw ValidationError("the store is of an earlier version; start the sync service of this version once")
+            throw Problem(
+                .setting, "the store is of an earlier version.", "Start the sync service of this version once.")
         }
     }
 
-    private var noStore: ValidationError {
-        ValidationError(
-            "no store of the sync service: set DATABASE_URL, or --data-dir to the folder that has sync.sqlite")
-    }
+    private var noStore: Problem { StoreReader.noStore(deployment.dataDir, "no store of the sync service") }
 
     private func open() throws -> any SQLDatabase {
         let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
@@ -81,7 +83,7 @@ struct RekeyCommand: ParsableCommand {
         do {
             return try SQLiteDatabase(path: path)
         } catch {
-            throw ValidationError("stop the sync service first: \(error.message)")
+            throw Problem(.usage, "\(error.message).", "Stop the sync service first.")
         }
     }
 
@@ -115,6 +117,6 @@ struct RekeyCommand: ParsableCommand {
             nothing was written. Start the sync service with the file as it was, let one profile of each line keep the \
             value (sync.modify takes it from another, sync.erase-profile erases one), then try again
             """)
-        throw ExitCode(1)
+        throw ExitCode(ExitStatus.refused.rawValue)
     }
 }

@@ -4,6 +4,7 @@ import ArgumentParser
 import Foundation
 import Runtime
 import Storage
+import Supervision
 
 struct SaltsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,10 +26,9 @@ struct SaltsCommand: ParsableCommand {
             salts[store.service] = try store.query("SELECT value FROM salt WHERE id = 1", []).first?.blob(0)
         }
         guard !salts.isEmpty else {
-            throw ValidationError(
-                "no store with a salt: set DATABASE_URL, or --data-dir to the folder of `identitybus up`")
+            throw StoreReader.noStore(deployment.dataDir, "no store with a salt")
         }
-        FileHandle.standardError.write(Data("This line is as secret as the stores.\n".utf8))
+        complain("This line is as secret as the stores.")
         print(Salts.text(salts))
     }
 }

@@ -4,7 +4,6 @@ import Apps
 import ArgumentParser
 import Contracts
 import Foundation
-import Logging
 import Messaging
 import Observability
 import Runtime
@@ -15,153 +14,235 @@ struct SendCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
         abstract: "Signs a command and sends it.",
+        usage: """
+            identitybus send <type> --app <app> --key-id <key-id> --data <data> [<options>]
+            identitybus send --types
+            """,
         discussion: """
-            With --wait, prints the reply envelope as one JSON line. Exit status: 0 succeeded (or sent), 3 rejected, \
-            4 expired or no reply in time, 64 usage.
+            With --wait, prints the reply envelope as one JSON line. Exit status 0: succeeded, or sent; 3: rejected; \
+            4: expired, or no reply in time. A time-out tells how to ask again without doing it twice.
             """)
 
     @Argument(help: "The command's type: link.request or, in full, identity.link.request.v1.")
-    var type: String
+    var type: String?
 
     @Option(help: "The app the command is for.")
-    var app: AppID
+    var app: AppID?
 
     @Option(help: "The API key to sign with; `internal` signs as the services do.")
-    var keyId: KeyID
+    var keyId: KeyID?
 
     @Option(help: "The command's data, a JSON object.")
-    var data: String
+    var data: String?
 
     @Option(help: "The command's id; the same id and source again is the same command. Default: a new UUID.")
-    var id = CommandID(UUID().uuidString.lowercased())
+    var id: CommandID?
 
     @Option(help: "The command's source.")
     var source = "identitybus-cli"
 
-    @Option(help: "Seconds to wait for the reply. Default: not at all; with --dry-run 40.")
+    @Option(
+        parsing: .unconditional, help: "Seconds to wait for the reply. Default: not at all; with --dry-run 40.",
+        transform: parsedSeconds)
     var wait: Double?
 
     @Flag(help: "Only ask what would happen: nothing is changed, the id is not taken, the reply names the events.")
     var dryRun = false
 
+    @Flag(help: "Send a type that this version does not know.")
+    var force = false
+
+    @Flag(help: "List the types that there are, with the scope that a key needs, and send nothing.")
+    var types = false
+
+    @Flag(help: "Without --wait too, print one JSON line: where the command was written.")
+    var json = false
+
     @OptionGroup var deployment: Deployment
 
-    private static let rejected = ExitCode(3)
-    private static let unanswered = ExitCode(4)
+    /// What a command consists of, all of it given.
+    private struct Order {
+        var type: String
+        var service: String
+        var app: AppID
+        var keyID: KeyID
+        var data: JSONValue
+        var id: CommandID
+    }
 
     func run() throws {
+        if types { return listTypes() }
+        let order = try order()
+        let interruption = Interruption()
+        let record = try record(order)
+        let kafka = try deployment.kafka()
         // Longer than services wait for each other before they tell what they know.
         let wait = wait ?? (dryRun ? 40 : nil)
-        let (record, digest) = try record()
-        let kafka = try deployment.kafka()
-        let topic = try deployment.replyTopic(app: app, keyID: keyId)
-        let keys = try deployment.keys()
+        let patience = wait.map { min(KafkaAccess.patience, max(.seconds(3), .seconds($0))) } ?? KafkaAccess.patience
+        let reached = try kafka.reach(within: patience) { interruption.isRequested }
+        defer { reached.admin.close(timeout: .seconds(1)) }
+        let replies = try deployment.replyTopic(app: order.app, keyID: order.keyID)
+        let topics = try partitions(of: [record.topic] + (wait == nil ? [] : [replies]), reached, kafka)
         let tail = try wait.map { _ in
-            try ReplyTail(kafka: kafka, topic: topic, keys: keys, topics: deployment.topics)
+            try ReplyTail(
+                kafka, topic: replies, partitions: topics[replies] ?? 0, keys: try deployment.keys(),
+                topics: deployment.topics)
         }
         defer { tail?.close() }
-        try deliver(record, kafka)
-        guard let tail, let wait else { return }
-        let question = ReplyTail.Question(commandID: id, digest: digest, isDryRun: dryRun)
-        guard let (line, status) = tail.reply(to: question, within: .seconds(wait)) else {
-            FileHandle.standardError.write(Data("no reply within \(wait) s\n".utf8))
-            throw Self.unanswered
+        let place = try deliver(record, of: order, kafka)
+        guard let tail, let wait else { return tellSent(order, place) }
+        if Terminal.isErrorOutput {
+            complain("sent      \(order.id)  \(place.text)  (waiting \(wait.formatted()) s at most)")
         }
-        print(line.harmless)
-        switch status {
+        let question = ReplyTail.Question(
+            commandID: order.id, digest: CommandDigest.text(type: order.type, data: order.data), isDryRun: dryRun)
+        let answer = tail.reply(to: question, within: .seconds(wait)) { interruption.isRequested }
+        guard let answer else {
+            throw noAnswer(order, place, isInterrupted: interruption.isRequested, wait, pending: tail.pending)
+        }
+        print(answer.line.harmless)
+        switch answer.status {
         case .succeeded, .pending: return
-        case .rejected: throw Self.rejected
-        case .expired: throw Self.unanswered
+        case .rejected: throw ExitCode(ExitStatus.refused.rawValue)
+        case .expired: throw ExitCode(ExitStatus.unanswered.rawValue)
         }
     }
 
-    /// - Returns: the digest of the command too.
-    private func record() throws -> (Record, String) {
-        let type = CommandType.fullName(type)
-        guard let service = CommandType.service(of: type) else {
-            throw ValidationError("\(type) is not a type such as link.request or identity.link.request.v1")
+    // MARK: Types
+
+    private static let known = services.flatMap { $0.commandTypes }
+
+    private func listTypes() {
+        let width = Self.known.map { RecordLine.short($0.name).count }.max() ?? 0
+        for type in Self.known.sorted(by: { $0.name < $1.name }) {
+            if json {
+                let line: JSONValue = ["type": .string(type.name), "scope": .string(type.scope.rawValue)]
+                print(String(decoding: line.serialized(), as: UTF8.self))
+            } else {
+                let name = RecordLine.short(type.name)
+                print(name + String(repeating: " ", count: width - name.count + 2) + type.scope.rawValue)
+            }
+        }
+    }
+
+    /// - Throws: also when something is missing, here and not by the parser: `--types` needs none of it.
+    private func order() throws -> Order {
+        guard let type, let app, let keyId, let data else {
+            let given = [("<type>", type), ("--app", app?.text), ("--key-id", keyId?.text), ("--data", data)]
+            let missing = given.filter { $0.1 == nil }.map(\.0)
+            throw ValidationError("Missing: \(missing.joined(separator: ", "))")
+        }
+        let full = CommandType.fullName(type)
+        guard let service = CommandType.service(of: full), force || Self.known.contains(where: { $0.name == full })
+        else {
+            let guess = nearest(to: RecordLine.short(full), in: Self.known.map { RecordLine.short($0.name) })
+            throw Problem(
+                .usage, "there is no command \(type).\(guess.map { " Did you mean \($0)?" } ?? "")",
+                "Nothing was sent. All types: identitybus send --types")
         }
         let value: JSONValue
         do {
             value = try JSONValue(parsing: Array(data.utf8))
         } catch {
-            throw ValidationError("--data is not JSON: \(error)")
+            throw Problem(.usage, "--data is not JSON: \(error)", "Nothing was sent.")
         }
-        let topic = deployment.topics.commands(service)
-        let known = services.flatMap { $0.commandTypes }.first { $0.name == type }
-        let key = partitionKey(app: app, subject: known?.partitionSubject(of: value) ?? id.text)
-        var attributes = EventAttributes(id: id.text, source: source, type: type, appID: app.text)
+        return Order(
+            type: full, service: service, app: app, keyID: keyId, data: value,
+            id: id ?? CommandID(UUID().uuidString.lowercased()))
+    }
+
+    // MARK: Sending
+
+    private func record(_ order: Order) throws -> Record {
+        let known = Self.known.first { $0.name == order.type }
+        let key = partitionKey(app: order.app, subject: known?.partitionSubject(of: order.data) ?? order.id.text)
+        var attributes = EventAttributes(id: order.id.text, source: source, type: order.type, appID: order.app.text)
         attributes.time = Timestamp.now.rfc3339
         attributes.dataContentType = "application/json"
         attributes.partitionKey = key
         if dryRun { attributes.dryRun = "true" }
-        let seal = Seal(keyId.text, try deployment.secret(app: app, keyID: keyId))
-        let record = try seal.record(to: topic, key: Array(key.utf8), attributes, value)
-        return (record, CommandDigest.text(type: type, data: value))
+        let seal = Seal(order.keyID.text, try deployment.secret(app: order.app, keyID: order.keyID))
+        return try seal.record(
+            to: deployment.topics.commands(order.service), key: Array(key.utf8), attributes, order.data)
     }
 
-    private func deliver(_ record: Record, _ kafka: KafkaConfiguration) throws {
-        let producer = try KafkaProducer(configuration: kafka, logger: .quiet)
-        try producer.send(record, token: 1)
-        let reports = producer.flush(timeout: .seconds(10))
+    /// How many partitions the topics have.
+    /// - Throws: `Problem` when one is missing, or there is no right to see it: nothing would come of sending.
+    private func partitions(
+        of topics: [String], _ reached: KafkaAccess.Reached, _ kafka: KafkaAccess
+    ) throws -> [String: Int] {
+        if topics.allSatisfy({ reached.topics[$0] != nil }) { return reached.topics }
+        let states: [String: TopicState]
+        do {
+            // Tells what is missing from what is hidden. The embedded broker makes what it is asked for.
+            try reached.admin.watch(topics: topics)
+            states = try reached.admin.topicStates(timeout: .seconds(10))
+        } catch {
+            throw kafka.problem(error)
+        }
+        for topic in topics {
+            guard let error = states[topic]?.error else { continue }
+            if error.code == KafkaError.Code.topicAuthorizationFailed { throw kafka.problem(error) }
+            throw Problem(
+                .refused, "Kafka at \(kafka.configuration.bootstrapServers) has no topic \(topic).",
+                "Nothing was sent. Services make their topics when they start; TOPIC_PREFIX must be theirs.")
+        }
+        return states.mapValues(\.partitions)
+    }
+
+    /// Where a record was written.
+    private struct Place {
+        var partition: TopicPartition
+        var offset: Int64
+
+        var text: String { "\(partition)@\(offset)" }
+    }
+
+    private func deliver(_ record: Record, of order: Order, _ kafka: KafkaAccess) throws -> Place {
+        let producer = try KafkaProducer(configuration: kafka.configuration, logger: kafka.logger)
+        let reports: [DeliveryReport]
+        do {
+            try producer.send(record, token: 1)
+            reports = producer.flush(timeout: KafkaAccess.patience)
+        } catch {
+            throw kafka.problem(error)
+        }
         producer.close(timeout: .seconds(1))
         guard let report = reports.first else {
-            FileHandle.standardError.write(Data("the broker at \(kafka.bootstrapServers) did not answer\n".utf8))
-            throw ExitCode.failure
+            throw Problem(
+                .away, "Kafka at \(kafka.configuration.bootstrapServers) did not say that it has the command.",
+                "It may have it. Send it again, which never does it twice: the same line with --id \(order.id)")
         }
-        if let error = report.error {
-            FileHandle.standardError.write(Data("the broker refused the command: \(error)\n".utf8))
-            throw ExitCode.failure
-        }
-    }
-}
-
-/// Waits for one reply on a reply topic.
-final class ReplyTail {
-    struct Question {
-        var commandID: CommandID
-        /// Of the command that was sent.
-        var digest: String
-        var isDryRun: Bool
-
-        /// Nothing follows the answer to a dry run, so that `pending` is the last word.
-        func isAnswered(by reply: ReceivedReply) -> Bool {
-            reply.commandId == commandID && reply.commandDigest == digest
-                && reply.isDryRun == isDryRun && (reply.status != .pending || isDryRun)
-        }
+        if let error = report.error { throw kafka.problem(error) }
+        return Place(partition: report.topicPartition, offset: report.offset)
     }
 
-    private let tail: KafkaTail
-    private let topic: String
-    private let publications: Publications
+    // MARK: What became of it
 
-    /// Made before the command is sent, so that the reply cannot be missed.
-    /// - Parameter keys: with them, only what a service has signed is a reply.
-    init(kafka: KafkaConfiguration, topic: String, keys: DeploymentKeys, topics: Topics) throws {
-        publications = Publications(keys, topics: topics)
-        self.topic = topic
-        let admin = try KafkaAdmin(configuration: kafka, logger: .quiet)
-        defer { admin.close(timeout: .seconds(1)) }
-        let partitions = try admin.existingTopics(timeout: .seconds(10))
-        tail = try KafkaTail(
-            configuration: kafka, partitions: partitions.filter { $0.key == topic }, from: .end, logger: .quiet)
+    private func tellSent(_ order: Order, _ place: Place) {
+        complain("sent      \(order.id)  \(place.text)".harmless)
+        complain(
+            "          Nobody waited for the answer: --wait 5 does, and this shows it: identitybus watch --since 5m --until now --id \(order.id)"
+                .harmless)
+        guard json else { return }
+        let line: JSONValue = [
+            "id": .string(order.id.text), "topic": .string(place.partition.topic),
+            "partition": .number(JSONNumber(place.partition.partition)), "offset": .number(JSONNumber(place.offset)),
+        ]
+        print(String(decoding: line.serialized(), as: UTF8.self).harmless)
     }
 
-    /// - Returns: the first reply that answers for good, as it stands on the topic, and its status; `nil` when none came.
-    func reply(to question: Question, within timeout: Duration) -> (line: String, status: ReplyStatus)? {
-        let deadline = ContinuousClock.now + timeout
-        while ContinuousClock.now < deadline {
-            for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
-                guard let value = record.value,
-                    let envelope = try? JSONValue(parsing: value), envelope["type"]?.stringValue == ReceivedReply.type,
-                    let reply = envelope["data"].flatMap({ ReceivedReply($0) }), question.isAnswered(by: reply),
-                    !publications.canCheck(topic) || publications.isGenuine(record)
-                else { continue }
-                return (String(decoding: value, as: UTF8.self), reply.status)
-            }
-        }
-        return nil
+    private func noAnswer(
+        _ order: Order, _ place: Place, isInterrupted: Bool, _ wait: Double, pending: String?
+    ) -> Problem {
+        let written = "it was written to \(place.text)"
+        let soFar = pending.map { " So far: pending\($0.isEmpty ? "" : ", \($0)")" }
+        return Problem(
+            isInterrupted ? .interrupted : .unanswered,
+            (isInterrupted
+                ? "interrupted before the reply to \(order.id); \(written)."
+                : "no reply within \(wait.formatted()) s to \(order.id); \(written).") + (soFar ?? ""),
+            "Ask again, which never does it twice: the same line with --id \(order.id)",
+            "See what became of it: identitybus explain \(order.id) --app \(order.app)")
     }
-
-    func close() { tail.close() }
 }

@@ -3,9 +3,10 @@
 import Apps
 import ArgumentParser
 import Contracts
-import Foundation
-import Runtime
+import Observability
+import Supervision
 import Verification
+import WireJSON
 
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,24 +25,24 @@ struct TokenCommand: ParsableCommand {
     func run() throws {
         let app = try login.app()
         let settings = app.verification
-        guard case .user(let identifiers) = login.claimant(settings) else {
-            throw ValidationError("give a valid --user-id or --user-email; anonymous users need no token")
-        }
+        guard case .user(let identifiers) = login.claimant(settings) else { throw LoginOptions.nobody }
         if identity {
             let live = settings.identityTokenSecrets.filter { $0.isLive(at: .now) }
             guard let secret = live.last(where: { key == nil || $0.id == key }) else {
-                throw ValidationError("app \(app.id) has no live identityTokenSecret\(key.map { " \($0)" } ?? "")")
+                throw login.noLiveKey("identityTokenSecret", key)
             }
             print(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
             return
         }
         guard let key = settings.liveKeys(at: .now).last(where: { key == nil || $0.id == key }) else {
-            throw ValidationError("app \(app.id) has no live verification key\(key.map { " \($0)" } ?? "")")
+            throw login.noLiveKey("verification key", key)
         }
         let token = AuthToken.make(
             for: identifiers, key: key, settings.signedFields, fullPrivacy: login.hasFullPrivacy(settings))
         guard let token else {
-            throw ValidationError("app \(app.id) signs \(settings.signedFields.rawValue); an identifier is missing")
+            throw Problem(
+                .usage, "app \(app.id) signs \(settings.signedFields.rawValue), and an identifier is missing.",
+                "Give both --user-id and --user-email.")
         }
         print(token)
     }
@@ -53,7 +54,7 @@ struct VerifyTokenCommand: ParsableCommand {
         abstract: "Says whether a token would pass for these identifiers, and why not.",
         discussion: """
             For operators: it reads the secrets of the apps file. What it says about a token that does not pass is not \
-            for outsiders. Exit status: 0 passes, 3 does not, 64 usage.
+            for outsiders. Exit status 3: it does not pass.
             """)
 
     @OptionGroup var login: LoginOptions
@@ -61,18 +62,20 @@ struct VerifyTokenCommand: ParsableCommand {
     @Argument(help: "The user authentication token, or an identity token (JWT).")
     var token: String
 
-    private static let refused = ExitCode(3)
+    @Flag(help: "Print one JSON line.")
+    var json = false
 
     func run() throws {
         let app = try login.app()
         if token.split(separator: ".", omittingEmptySubsequences: false).count == 3 { return try checkIdentity(app) }
         let settings = app.verification
         guard case .user(let identifiers) = login.claimant(settings) else {
-            throw ValidationError("give a valid --user-id or --user-email; anonymous users need no token")
+            if let problem = TokenDiagnosis.misshape(of: token) { return try refuse(.invalidAuthToken, [problem]) }
+            throw LoginOptions.nobody
         }
         let isPrivate = login.hasFullPrivacy(settings)
         switch AuthToken.verify(token, of: identifiers, settings, fullPrivacy: isPrivate, now: .now) {
-        case .valid(let keyID): print("passes (key \(keyID))")
+        case .valid(let keyID): pass(keyID)
         case .notProvided: try refuse(.authTokenNotProvided, ["no token was given"])
         case .invalid:
             let diagnosis = TokenDiagnosis(app: app, now: .now, otherApps: try login.apps())
@@ -94,13 +97,29 @@ struct VerifyTokenCommand: ParsableCommand {
         } catch {
             return try refuse(error.reason, [error.message])
         }
-        print("passes\(keyID.map { " (key \($0))" } ?? "")")
+        pass(keyID)
+    }
+
+    private func pass(_ keyID: KeyID?) {
+        if json {
+            let line: JSONValue = ["passes": true, "key": keyID.map { .string($0.text) } ?? .null]
+            print(String(decoding: line.serialized(), as: UTF8.self).harmless)
+        } else {
+            print("passes\(keyID.map { " (key \($0))" } ?? "")")
+        }
     }
 
     private func refuse(_ reason: ReasonCode, _ lines: [String]) throws {
-        print("does not pass: \(reason.rawValue)")
-        lines.forEach { print("  \($0)") }
-        throw Self.refused
+        if json {
+            let line: JSONValue = [
+                "passes": false, "reason": .string(reason.rawValue), "causes": .array(lines.map { .string($0) }),
+            ]
+            print(String(decoding: line.serialized(), as: UTF8.self).harmless)
+        } else {
+            print("does not pass: \(reason.rawValue)")
+            lines.forEach { print("  \($0)") }
+        }
+        throw ExitCode(ExitStatus.refused.rawValue)
     }
 }
 
@@ -128,6 +147,15 @@ struct LoginOptions: ParsableArguments {
     func app() throws -> AppSettings { try deployment.app(appID) }
 
     func hasFullPrivacy(_ settings: VerificationSettings) -> Bool { fullPrivacy || settings.fullPrivacy }
+
+    static let nobody = Problem(
+        .usage, "a valid --user-id or --user-email is missing.", "Anonymous users need no token.")
+
+    func noLiveKey(_ kind: String, _ id: KeyID?) -> Problem {
+        Problem(
+            id == nil ? .setting : .usage, "app \(appID) has no live \(kind)\(id.map { " \($0)" } ?? "").",
+            "\(deployment.appsPath) lists them.")
+    }
 
     func claimant(_ settings: VerificationSettings) -> Claimant {
         Claimant(userID: userId, email: userEmail, fullPrivacy: hasFullPrivacy(settings), nobody: settings.nobody)

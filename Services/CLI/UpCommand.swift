@@ -114,7 +114,7 @@ struct UpCommand: ParsableCommand {
     /// The services and, last, the gateway, not started.
     private func children(_ environment: [String: String]) throws -> [ChildService] {
         let folder = "\(deployment.dataDir)/run"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try makeFolder(folder)
         let gatewayEnvironment = try gatewayEnvironment(environment)
         return (serviceNames + [Self.gateway]).map { name in
             var reports = [ChildService.healthReport: "\(folder)/\(name).health"]
@@ -127,12 +127,7 @@ struct UpCommand: ParsableCommand {
 
     /// The gateway faces the network: it gets the keys that it needs and neither the internal key nor the database.
     private func gatewayEnvironment(_ environment: [String: String]) throws -> [String: String] {
-        let keys: DeploymentKeys
-        do {
-            keys = try DeploymentKeys(environment: EnvironmentSettings(environment))
-        } catch {
-            throw ValidationError("\(error)")
-        }
+        let keys = try DeploymentKeys(environment: EnvironmentSettings(environment))
         var environment = environment
         for name in ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "DATABASE_URL", Salts.variable] {
             environment[name] = nil
@@ -178,7 +173,7 @@ struct UpCommand: ParsableCommand {
             let key = (0..<32).map { _ in UInt8.random(in: 0...255) }.hex
             let isWritten = FileManager.default.createFile(
                 atPath: path, contents: Data("\(key)\n".utf8), attributes: [.posixPermissions: 0o600])
-            guard isWritten else { throw ValidationError("\(path) cannot be written") }
+            guard isWritten else { throw Self.unwritable(path) }
         }
         environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = path
         environment["IDENTITYBUS_INTERNAL_KEY"] = nil
@@ -189,7 +184,11 @@ struct UpCommand: ParsableCommand {
         do {
             try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
-            throw ValidationError("\(path) cannot be written")
+            throw Self.unwritable(path)
         }
+    }
+
+    private static func unwritable(_ path: String) -> Problem {
+        Problem(.noRight, "\(path) cannot be written.", "--data-dir names a folder that `identitybus up` may write.")
     }
 }

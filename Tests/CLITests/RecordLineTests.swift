@@ -73,6 +73,23 @@ import WireJSON
             "commandId": "c1", "commandType": "identity.link.request.v1", "commandDigest": "d", "status": "succeeded",
             "dryRun": true,
         ]
-        #expect(RecordLine().text(try record("identity.reply.v1", data)).contains("dry run succeeded"))
+        #expect(RecordLine().text(try record("identity.reply.v1", data)).contains("  dry run"))
+    }
+
+    @Test func aLineTellsWhenWhatAndOfWhichCommand() throws {
+        var reply = try record(
+            "identity.reply.v1",
+            [
+                "commandId": "c1", "commandType": "identity.link.request.v1", "commandDigest": "d",
+                "status": "rejected", "reason": "INSTALL_NOT_FOUND", "message": "There is no such install.",
+            ])
+        reply.timestampMs = 1_900_000_000_123
+        reply.key = Array("demo/ada".utf8)
+        let rest = "link.request                  demo/ada        INSTALL_NOT_FOUND: There is no such install.  id c1"
+        let sameDay = RecordLine(now: Timestamp(milliseconds: 1_900_000_000_000))
+        #expect(sameDay.text(reply) == "17:46:40.123Z  NO       \(rest)")
+        let later = RecordLine(isColoured: true, now: Timestamp(milliseconds: 1_900_000_000_000 + 86_400_000))
+        #expect(later.text(reply) == "2030-03-17 17:46:40.123Z  \u{1B}[33mNO      \u{1B}[0m \(rest)")
+        #expect(RecordLine().json(reply).contains(#""timestamp":"2030-03-17T17:46:40.123Z""#))
     }
 }

@@ -36,6 +36,7 @@ class Story:
 
     def explain(self, id: str, app: str = "fromlinks", *more: str) -> subprocess.CompletedProcess[str]:
         environment = clean_environment() | self.deployment.database.environment()
+        environment["IDENTITYBUS_APPS"] = str(self.deployment.apps_file)
         folder = environment.pop("DATA_DIR", "/nowhere")
         return subprocess.run(
             [binary("identitybus"), "explain", f"--data-dir={folder}", f"--app={app}", *more, "--", id],
@@ -67,6 +68,7 @@ def test_from_any_id_to_all_others(story: Story, name: str) -> None:
 def test_what_is_not_known(story: Story) -> None:
     assert story.explain("nobody").returncode == 3
     assert story.explain(story.mpid, "demo").returncode == 3, "apps do not see each other"
+    assert story.explain(story.mpid, "nope").returncode == 64, "there is no such app"
     assert story.explain("").returncode == 64
     limited = story.explain(story.mpid, "fromlinks", "--limit=1").stdout
     assert "(1 command," in limited and "sync.modify" in limited

@@ -205,7 +205,7 @@ def test_derive_keys_prints_what_the_gateway_needs() -> None:
     answer = tool(
         "derive-keys", "--for", "gateway", environment=environment | {"IDENTITYBUS_PREVIOUS_INTERNAL_KEYS": older})
     assert answer.stdout == gateway_keys(INTERNAL_KEY, older) + "\n"
-    assert tool("derive-keys", "--for", "gateway", environment={}).returncode == 64
+    assert tool("derive-keys", "--for", "gateway", environment={}).returncode == 78
     assert tool("derive-keys", "--for", "everybody", environment=environment).returncode == 64
 
 

@@ -1,88 +1,147 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's first messages, taken out of the README and run as they stand there."""
+"""The README's blocks, taken out of the README and run one after the other as they stand there."""
 
 import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Iterator
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
-from identitybus_testkit.places import REPOSITORY, binary
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.up import Up
+from identitybus_testkit.waiting import until
 
 README = (REPOSITORY / "README.md").read_text()
-seen: set[str] = set()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+TOPIC = "identity.link.commands.v1"
 
 
-def block(language: str) -> str:
-    found = re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1, f"the README has {len(found)} blocks of {language}"
-    return found[0]
+def blocks(language: str, having: str) -> str:
+    [found] = [text for name, text in BLOCKS if name == language and having in text]
+    return found
+
+
+class Reader:
+    """Somebody who has started `scripts/up` and tries what the README says, in the folder where it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            name: text for name, text in clean_environment().items() if not name.startswith("VIRTUAL_ENV")}
+        (folder / "config").symlink_to(REPOSITORY / "config")
+        (folder / ".build").mkdir()
+        (folder / ".build" / "release").symlink_to(binary("identitybus").parent)
+        self.up = Up(folder / ".identitybus", REPOSITORY / "config" / "apps.yaml", "")
+        # It makes one, and writes it where the other commands find it.
+        del self.up.environment["IDENTITYBUS_INTERNAL_KEY"]
+        # On a busy machine an answer may take longer than devices wait.
+        self.up.environment["GATEWAY_REPLY_TIMEOUT_MS"] = "50000"
+
+    def run(self, block: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", block], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=timeout)
+
+    def commands(self) -> list[tuple[str, str, int]]:
+        """Key, source and partition of every command that was sent."""
+        broker = Broker((self.folder / ".identitybus" / "bootstrap").read_text().strip(), self.up.process)
+        consumer = Consumer(broker.client(**{"group.id": "reader", "auto.offset.reset": "earliest"}))
+        found: list[tuple[str, str, int]] = []
+        try:
+            for number in broker.partitions(TOPIC):
+                place = TopicPartition(TOPIC, number)
+                low, high = consumer.get_watermark_offsets(place, timeout=30)
+                place.offset = low
+                consumer.assign([place])
+                while low < high:
+                    message = consumer.poll(30)
+                    assert message is not None and message.error() is None
+                    low = message.offset() + 1
+                    found.append((message.key().decode(), json.loads(message.value())["source"], number))
+        finally:
+            consumer.close()
+        return found
 
 
 @pytest.fixture(scope="module")
-def place(directory: Path) -> Iterator[Path]:
-    """A folder in which `identitybus up` runs with its defaults, where the README's reader would be."""
+def reader(directory: Path) -> Iterator[Reader]:
     if os.environ.get("KAFKA_BOOTSTRAP_SERVERS"):
         pytest.skip("the README's lines are about the embedded broker's address file")
     folder = directory / "reader"
     folder.mkdir()
-    (folder / "config").symlink_to(REPOSITORY / "config")
-    up = Up(folder / ".identitybus", REPOSITORY / "config" / "apps.yaml", "")
-    # On a busy machine an answer may take longer than devices wait.
-    up.environment["GATEWAY_REPLY_TIMEOUT_MS"] = "50000"
+    reader = Reader(folder)
     try:
-        up.start().wait_ready()
-        send(folder, "link.register-install", "internal",
-             {"installId": "phone-1", "device": {"kind": "phone", "platform": "ios"}, "user": "none"})
-        yield folder
+        reader.up.start().wait_ready()
+        yield reader
     finally:
-        up.close()
+        reader.up.close()
 
 
-def send(folder: Path, type: str, key: str, data: dict[str, object]) -> dict[str, object]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
-    environment["IDENTITYBUS_INTERNAL_KEY"] = Up(folder / ".identitybus", Path(), "").environment[
-        "IDENTITYBUS_INTERNAL_KEY"]
-    answer = subprocess.run(
-        [binary("identitybus"), "send", type, "--app", "demo", "--key-id", key, "--data", json.dumps(data), "--wait",
-         "60"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)["data"]["result"]
+@pytest.fixture(scope="module")
+def watched(reader: Reader) -> Iterator[Path]:
+    """What the second terminal shows."""
+    output = reader.folder / "watched.txt"
+    [line] = blocks("console", "identitybus watch").splitlines()
+    with output.open("wb") as file, (reader.folder / "watch.log").open("wb") as log:
+        watch = subprocess.Popen(line.split(), cwd=reader.folder, env=reader.environment, stdout=file, stderr=log)
+    until(lambda: "watching" in (reader.folder / "watch.log").read_text(), 30, "the topics that are watched")
+    yield output
+    watch.terminate()
+    assert watch.wait(20) == 0
 
 
-def linked_by(folder: Path, command: list[str], source: str) -> None:
-    """Runs the block, and waits until its command is answered."""
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
-    watch = subprocess.Popen(
-        [binary("identitybus"), "watch", "--json", "--from-beginning", "--topic", "identity.replies.v1"], cwd=folder,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert watch.stdout is not None
-        for line in watch.stdout:
-            reply = json.loads(line)["value"]["data"]
-            if reply["commandType"] == "identity.link.request.v1" and reply["commandId"] not in seen:
-                seen.add(reply["commandId"])
-                assert reply["status"] == "succeeded", f"{source}: {reply}"
-                return
-    finally:
-        watch.terminate()
-        watch.wait(20)
+@pytest.fixture(scope="module")
+def first(reader: Reader, watched: Path) -> str:
+    """The reply that the first message got."""
+    answer = reader.run(blocks("bash", "send link.register-install"))
+    assert answer.returncode == 0 and answer.stderr == "", answer
+    return answer.stdout.splitlines()[-1]
 
 
-def test_readme_the_python_example_links(place: Path) -> None:
-    linked_by(place, [sys.executable, "-c", block("python")], "python")
-    assert send(place, "link.query", "internal", {"installId": "phone-1"})["externalId"] == "grace"
+def shape(value: object) -> object:
+    """The members, without what is in them."""
+    return {name: shape(inner) for name, inner in value.items()} if isinstance(value, dict) else type(value)
 
 
-def test_readme_the_shell_example_links(place: Path) -> None:
-    linked_by(place, ["sh", "-c", block("sh")], "shell")
+def test_readme_the_first_message_is_answered_as_shown(first: str, watched: Path) -> None:
+    reply, shown = json.loads(first), json.loads(blocks("json", "specversion"))
+    assert shape(reply) == shape(shown) and reply["data"]["status"] == "succeeded"
+    [line] = [text.strip() for name, text in BLOCKS if name == "" and "  OK  " in text]
+    form = re.sub(r"[0-9a-f]{24}|[0-9a-f-]{36}|[\d:.]{12}Z", "…", line)
+    until(lambda: form in re.sub(r"[0-9a-f]{24}|[0-9a-f-]{36}|[\d:.]{12}Z", "…", watched.read_text()), 30,
+          lambda: f"{form}\n{watched.read_text()}")
 
 
-def test_readme_the_http_example_gets_a_code(place: Path) -> None:
-    answer = subprocess.run(["bash", "-c", block("bash")], cwd=place, check=True, capture_output=True, timeout=60)
+@pytest.mark.slow
+def test_readme_all_three_producers_are_answered_and_land_in_one_partition(reader: Reader, first: str) -> None:
+    (reader.folder / "send.py").write_text(blocks("python", "cloudevents"))
+    python = reader.run(blocks("bash", "-m venv"), 600)
+    if python.returncode != 0 and re.search("No matching distribution|ConnectionError|NewConnectionError", python.stderr):
+        pytest.skip("pip has nowhere to install from")
+    shell = reader.run(blocks("bash", "kcat -P"))
+    for answer in (python, shell):
+        assert answer.returncode == 0, answer
+        assert re.match(r"\S+Z  OK +link\.request +demo/grace ", answer.stdout), answer
+        assert len(answer.stdout.splitlines()) == 1, answer
+    mine = [(source, number) for key, source, number in reader.commands() if key == "demo/grace"]
+    assert {source for source, _ in mine} >= {"identitybus-cli", "my-backend", "my-shell"}, mine
+    assert len({number for _, number in mine}) == 1, mine
+
+
+def test_readme_the_http_example_gets_a_code(reader: Reader, first: str) -> None:
+    answer = reader.run(blocks("bash", "curl"))
     assert re.fullmatch("[0-9a-f]{128}", json.loads(answer.stdout)["authentication_code"])
+
+
+def test_readme_every_block_that_can_be_run_is_run() -> None:
+    """What none of these tests takes is a picture or what somebody sees."""
+    run = [text for name, text in BLOCKS if name in ("bash", "python", "console", "sh", "shell")]
+    taken = [blocks(*choice) for choice in (
+        ("console", "identitybus watch"), ("bash", "send link.register-install"), ("python", "cloudevents"),
+        ("bash", "-m venv"), ("bash", "kcat -P"), ("bash", "curl"))]
+    assert sorted(run) == sorted(taken)
+    assert {name for name, _ in BLOCKS} <= {"", "bash", "console", "python", "json", "mermaid"}

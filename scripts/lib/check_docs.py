@@ -9,7 +9,7 @@
 - Members, types and tests that pages name in code style exist.
 - Settings: every environment variable that the code reads has one row of a table, with its default and range. Variables,
   reasons, metrics and commands of `identitybus` that pages name are the code's, and the code's stand on a page.
-- Every service has its page, and the command line knows it.
+- Every service has its page, and the command line knows it. The README's picture has who talks to whom (check_picture.py).
 - Functions, files and types are small (check_limits.py).
 - Modules import only from floors below their own (CONTRIBUTING.md), and packages are used where dependencies.md says.
 
@@ -29,6 +29,7 @@ sys.dont_write_bytecode = True
 
 import check_limits
 import check_names
+import check_picture
 from pages import CODE, DOCS, ROOT, TESTS, fault, faults, files, is_test, page_lines, read, words
 
 RULE_PAGES = {"L": "link", "U": "user", "S": "sync", "V": "verification", "F": "vendors"}
@@ -280,6 +281,7 @@ def main() -> int:
     check_outside(DOCS + CODE + TESTS)
     check_tests_named()
     check_names.check_all()
+    check_picture.check_picture()
     check_services()
     found = imports()
     check_floors(found)

@@ -15,24 +15,24 @@ package struct ChaosCommand: ParsableCommand {
         discussion: """
             Runs services of its own as child processes, with topics, groups and schemas under names that nobody else has, \
             and removes them at the end. Kafka: the KAFKA_* variables of the services; without KAFKA_BOOTSTRAP_SERVERS the \
-            embedded broker. Store: DATABASE_URL; without it SQLite, with one replica of each service. Exit status: 0 \
-            passed, 1 failed, 2 no verdict (it could not start, or was interrupted), 64 usage.
+            embedded broker. Store: DATABASE_URL; without it SQLite, with one replica of each service. Exit status 0: \
+            passed; 3: failed; any other: no verdict, and why.
             """)
 
-    @Option(help: "How long to send commands and injure services.")
+    @Option(parsing: .unconditional, help: "How long to send commands and injure services.")
     var minutes = 3.0
 
     @Option(
         help: "Repeats the choice of commands and injuries, not their timing. Default: a new one, which is printed.")
     var seed: UInt64?
 
-    @Option(help: "Commands a second.")
+    @Option(parsing: .unconditional, help: "Commands a second.")
     var rate = 30.0
 
-    @Option(help: "Replicas of each service, on PostgreSQL.")
+    @Option(parsing: .unconditional, help: "Replicas of each service, on PostgreSQL.")
     var replicas = 2
 
-    @Option(help: "Seconds to wait at most for the last answers.")
+    @Option(parsing: .unconditional, help: "Seconds to wait at most for the last answers.")
     var settle = 120.0
 
     @Option(help: "Writes a report to this file, as JSON.")
@@ -42,8 +42,6 @@ package struct ChaosCommand: ParsableCommand {
     var keep = false
 
     package init() {}
-
-    private static let noVerdict = ExitCode(2)
 
     package func validate() throws {
         guard minutes > 0, rate > 0, rate <= 1000, (1...10).contains(replicas), settle > 0 else {
@@ -67,8 +65,9 @@ package struct ChaosCommand: ParsableCommand {
             history = try play(ground, seed, interruption)
         } catch {
             isFailed = !interruption.isRequested
-            complain("no verdict: \(error)".harmless)
-            throw Self.noVerdict
+            var problem = Problem(error)
+            problem.what = "no verdict: \(problem.what)"
+            throw problem
         }
         let settings = ChaosReport.Settings(
             seed: seed, minutes: minutes, rate: rate, replicas: ground.isPostgreSQL ? replicas : 1,
@@ -78,7 +77,7 @@ package struct ChaosCommand: ParsableCommand {
         if let report { try result.json().write(to: URL(filePath: report), options: .atomic) }
         isFailed = !result.isPassed
         for line in result.lines { say(line) }
-        if isFailed { throw ExitCode.failure }
+        if isFailed { throw ExitCode(ExitStatus.refused.rawValue) }
     }
 
     /// Says in one line why it cannot begin.
@@ -90,15 +89,11 @@ package struct ChaosCommand: ParsableCommand {
             try made.prepare()
             return made
         } catch {
-            complain("cannot start: \(error)".harmless)
             for line in ground?.remove() ?? [] { complain(line.harmless) }
-            throw Self.noVerdict
+            var problem = Problem(error)
+            problem.what = "cannot start: \(problem.what)"
+            throw problem
         }
-    }
-
-    /// Why a run came to no end.
-    private struct NoVerdict: Error, CustomStringConvertible {
-        var description: String
     }
 
     private func play(_ ground: ChaosGround, _ seed: UInt64, _ interruption: Interruption) throws -> ChaosHistory {
@@ -135,7 +130,8 @@ package struct ChaosCommand: ParsableCommand {
         tell("starting \(scene.description)")
         try work(for: 120) { scene.isReady }
         guard scene.isReady || interruption.isRequested else {
-            throw NoVerdict(description: "the services were not ready within 120 s; see \(ground.folder)/logs")
+            throw Problem(
+                .unanswered, "the services were not ready within 120 s.", "Their logs are in \(ground.folder)/logs.")
         }
         tell("ready; \(rate.formatted()) commands a second for \(minutes.formatted()) minutes")
         try work(for: 3, isSending: true)
@@ -147,7 +143,7 @@ package struct ChaosCommand: ParsableCommand {
         try work(for: settle / 2) { traffic.isAtRest }
         // Events may come behind replies.
         try work(for: 10) { traffic.now - traffic.lastRecord > 2 }
-        if interruption.isRequested { throw NoVerdict(description: "interrupted") }
+        if interruption.isRequested { throw Problem(.interrupted, "interrupted") }
         return traffic.history
     }
 

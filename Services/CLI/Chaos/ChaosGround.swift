@@ -33,19 +33,9 @@ final class ChaosGround {
     }
     var storeName: String { isPostgreSQL ? "PostgreSQL" : "SQLite (no DATABASE_URL)" }
 
-    /// Why a run cannot begin, in one line.
-    struct CannotStart: Error, CustomStringConvertible {
-        var description: String
-    }
-
     /// Nothing is made yet: ``prepare()`` does that.
-    /// - Throws: ``CannotStart``
     static func make() throws -> ChaosGround {
-        do {
-            return try ChaosGround(id: (0..<4).map { _ in UInt8.random(in: 0...255) }.hex)
-        } catch {
-            throw CannotStart(description: "\(error)")
-        }
+        try ChaosGround(id: (0..<4).map { _ in UInt8.random(in: 0...255) }.hex)
     }
 
     private init(id: String) throws {
@@ -100,33 +90,26 @@ final class ChaosGround {
     }
 
     /// Makes topics and a schema, by which the rights to do so are tried.
-    /// - Throws: ``CannotStart``. What was made is to be removed then, too.
+    /// - Throws: `Problem`. What was made is to be removed then, too.
     func prepare() throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try keys.appsFile.write(toFile: "\(folder)/apps.yaml", atomically: true, encoding: .utf8)
         do {
             try makeSchema()
         } catch {
-            throw CannotStart(
-                description: "PostgreSQL cannot be used: \((error as? StorageError)?.message ?? "\(error)")")
+            var problem = Problem(error)
+            problem.what = "PostgreSQL cannot be used: \(problem.what)"
+            throw problem
         }
         if isEmbedded { return }
-        let admin = try KafkaAdmin(configuration: kafka, logger: .silent)
+        let admin = try KafkaAccess(kafka).reach().admin
         defer { admin.close(timeout: .seconds(1)) }
-        do {
-            _ = try admin.existingTopics(timeout: .seconds(10))
-        } catch {
-            throw CannotStart(
-                description:
-                    "Kafka at \(kafka.bootstrapServers) cannot be reached: \(error.message)"
-            )
-        }
         hasTopics = true
         do {
             try admin.ensureTopics(specs, timeout: .seconds(60))
         } catch {
-            throw CannotStart(
-                description: "Kafka does not let us create topics: \(error.message)")
+            throw Problem(
+                .noRight, "Kafka at \(kafka.bootstrapServers) does not let us create topics: \(error.message).")
         }
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import ArgumentParser
 import Contracts
-import Foundation
 import Observability
+import Supervision
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,8 +14,7 @@ struct ExplainCommand: ParsableCommand {
             Takes an install, an external id, a userId, an MPID, an e-mail or another identity value, or a device. \
             Prints what the services' stores hold about it now, then the commands that led there, the oldest first, \
             each with its outcome, its events and the rule that decided. Reads the stores under --data-dir, or those \
-            of $DATABASE_URL; it never writes. What it prints is personal data. \
-            Exit status: 0 found, 3 nothing known, 64 usage.
+            of $DATABASE_URL; it never writes. What it prints is personal data. Exit status 3: nothing is known.
             """)
 
     @Argument(help: "The id.")
@@ -23,23 +23,28 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: "The app.")
     var app: String
 
-    @Option(help: "How many commands to show, the newest ones.")
+    @Option(parsing: .unconditional, help: "How many commands to show, the newest ones.", transform: parsedCount)
     var limit = 50
 
     @OptionGroup var deployment: Deployment
 
+    func validate() throws {
+        guard !id.isEmpty else { throw ValidationError("the id is empty") }
+    }
+
     func run() throws {
-        guard !id.isEmpty, limit > 0 else { throw ValidationError("give an id, and a limit above 0") }
         let stores = try StoreReader.all(dataDirectory: deployment.dataDir)
-        guard !stores.isEmpty else {
-            throw ValidationError("no stores: set DATABASE_URL, or --data-dir to the folder of `identitybus up`")
-        }
+        guard !stores.isEmpty else { throw StoreReader.noStore(deployment.dataDir, "no store") }
         var walk = IdentityWalk(app: app, stores: stores)
         try walk.start(from: id)
         let story = try InboxStory(app: app, stores: stores).tell(walk.ids, limit: limit)
         guard !walk.facts.isEmpty || !story.isEmpty else {
-            FileHandle.standardError.write(Data("nothing is known about this id in app \(app.harmless)\n".utf8))
-            throw ExitCode(3)
+            // The file need not be here. Where it is, it tells a mistyped app from an unknown id.
+            if let apps = try? deployment.appDirectory(), apps[AppID(app)] == nil { _ = try deployment.app(AppID(app)) }
+            throw Problem(
+                .refused, "app \(app) knows nothing of \(id).",
+                "Commands that were refused before they reached a store are dead letters: "
+                    + "identitybus watch --from-beginning --until now --app \(app) --topic '*.dlq.v1'")
         }
         print("NOW")
         for fact in walk.facts { print("  \(fact.harmless)") }

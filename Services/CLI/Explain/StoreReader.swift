@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ArgumentParser
 import Foundation
 import GRDB
 import Logging
@@ -20,11 +19,11 @@ struct StoreReader {
 
     /// The stores there are: those of $DATABASE_URL, else the files in the folder.
     static func all(dataDirectory: String) throws -> [StoreReader] {
-        let environment = ProcessInfo.processInfo.environment
-        let url = environment["DATABASE_URL"] ?? ""
-        let schemas = try ServiceConfiguration.schemas(EnvironmentSettings(environment))
+        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
+        let schemas = try ServiceConfiguration.schemas(settings)
+        let url = try settings.secret("DATABASE_URL")
         return try serviceNames.compactMap { service in
-            if !url.isEmpty {
+            if let url {
                 let reader = StoreReader(
                     service: service,
                     engine: .postgresql(
@@ -40,9 +39,24 @@ struct StoreReader {
             var configuration = Configuration()
             configuration.readonly = true
             configuration.busyMode = .timeout(5)
-            return StoreReader(
-                service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
+            return try Self.reading(path) {
+                StoreReader(
+                    service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
+            }
         }
+    }
+
+    /// Says where a store was looked for.
+    static func noStore(_ dataDirectory: String, _ what: String) -> Problem {
+        let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
+        if let url = try? settings.secret("DATABASE_URL"), !url.isEmpty {
+            return Problem(
+                .setting, "\(what) in the database of DATABASE_URL.",
+                "Its services make it when they start. DATABASE_SCHEMA_PREFIX must be theirs.")
+        }
+        return Problem(
+            .setting, "\(what) in \(dataDirectory), and DATABASE_URL is not set.",
+            "Set it, or --data-dir to the folder of `identitybus up`.")
     }
 
     var databaseEngine: SQLEngine {
@@ -58,11 +72,24 @@ struct StoreReader {
             return try database.transaction { try $0.query(sql, parameters) }
         case .sqlite(let queue):
             let arguments = StatementArguments(parameters.map(Self.argument))
-            return try queue.read { database in
-                try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
-                    SQLRow(row.databaseValues.map(Self.value))
+            return try Self.reading(queue.path) {
+                try queue.read { database in
+                    try Row.fetchAll(database, sql: sql, arguments: arguments).map { row in
+                        SQLRow(row.databaseValues.map(Self.value))
+                    }
                 }
             }
+        }
+    }
+
+    /// - Throws: `Problem` that names the file, where SQLite cannot read it.
+    private static func reading<Value>(_ path: String, _ work: () throws -> Value) throws -> Value {
+        do {
+            return try work()
+        } catch let error as DatabaseError {
+            throw Problem(
+                .setting, "\(path) cannot be read: \(error.message ?? "SQLite error \(error.resultCode.rawValue)").",
+                "Is it the store of a service of this version, and may you read it and write beside it?")
         }
     }
 

@@ -62,8 +62,10 @@ package final class ChildService {
                 if ContinuousClock.now - startedAt > .seconds(10) { backoff.reset() }
                 return
             }
-            if process.terminationStatus == 64, process.terminationReason == .exit {
-                throw StartFailure(description: "\(name) refused its configuration:\n\(lastLine())")
+            // 64 is what services of this version end with.
+            if [64, ExitStatus.setting.rawValue].contains(process.terminationStatus), process.terminationReason == .exit
+            {
+                throw Problem(.setting, "\(name) refused its configuration:", lastLine(), "Its log is \(logPath).")
             }
             ended("\(reason(process)): \(lastLine())")
             self.process = nil
@@ -82,10 +84,6 @@ package final class ChildService {
             if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         }
         forgetReports()
-    }
-
-    private struct StartFailure: Error, CustomStringConvertible {
-        var description: String
     }
 
     private func start() throws {

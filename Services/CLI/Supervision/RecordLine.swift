@@ -7,8 +7,15 @@ package import WireJSON
 /// One record as one line. What stands in records was written by others: nothing of it reaches the terminal but text.
 package struct RecordLine {
     private let showsSecrets: Bool
+    private let isColoured: Bool
+    /// Lines of another day begin with theirs.
+    private let today: String
 
-    package init(showsSecrets: Bool = false) { self.showsSecrets = showsSecrets }
+    package init(showsSecrets: Bool = false, isColoured: Bool = false, now: Timestamp = .now) {
+        self.showsSecrets = showsSecrets
+        self.isColoured = isColoured
+        today = String(now.rfc3339.prefix(10))
+    }
 
     private static let hidden = JSONValue.string("\u{2039}hidden\u{203A}")
 
@@ -22,6 +29,7 @@ package struct RecordLine {
             ("topic", .string(record.topicPartition.topic)),
             ("partition", .number(JSONNumber(record.topicPartition.partition))),
             ("offset", .number(JSONNumber(record.offset))),
+            ("timestamp", time(record).map { .string($0.rfc3339) } ?? .null),
             ("key", record.key.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null),
             (
                 "headers",
@@ -39,30 +47,52 @@ package struct RecordLine {
         return String(decoding: JSONValue.object(JSONObject(members)).serialized(), as: UTF8.self).harmless
     }
 
-    /// For people: time, what, app, about what, and the data.
-    package func text(_ record: KafkaRecord) -> String { line(record).harmless }
+    private func time(_ record: KafkaRecord) -> Timestamp? {
+        record.timestampMs < 0 ? nil : Timestamp(milliseconds: record.timestampMs)
+    }
 
-    private func line(_ record: KafkaRecord) -> String {
-        if let reason = record.header("dlq_reason") {
-            let step = record.header("dlq_step") ?? []
-            return "dead letter  \(Self.text(reason)) (\(Self.text(step)))  \(record.topicPartition)@\(record.offset)  "
-                + Self.text(record.header("dlq_error") ?? [])
+    /// For people: when, what became of it, type, key, what it says, and the id of the command that it is about.
+    package func text(_ record: KafkaRecord) -> String {
+        let facts = RecordFacts(record)
+        let (word, colour) = Self.word(facts.kind)
+        var parts = [facts.type.map(Self.short) ?? "-", facts.key ?? "-", detail(facts, record)]
+        for (index, width) in [28, 14].enumerated() { parts[index] = Self.pad(parts[index], width) }
+        if let id = facts.commandID { parts.append("id \(id)") }
+        if case .deadLetter = facts.kind { parts.append("\(record.topicPartition)@\(record.offset)") }
+        let padded = Self.pad(word, 8)
+        let shownWord = isColoured ? "\u{1B}[\(colour)m\(padded)\u{1B}[0m" : padded
+        return "\(shown(time(record)))  \(shownWord) " + parts.joined(separator: "  ").harmless
+    }
+
+    private func shown(_ time: Timestamp?) -> String {
+        guard let text = time?.rfc3339 else { return "-            " }
+        let clock = String(text.dropFirst(11))
+        return text.hasPrefix(today) ? clock : "\(text.prefix(10)) \(clock)"
+    }
+
+    /// And its colour: green for what was done, yellow for what was not, red for what somebody has to look at.
+    private static func word(_ kind: RecordFacts.Kind) -> (String, Int) {
+        switch kind {
+        case .event: ("EVENT", 36)
+        case .command: ("COMMAND", 0)
+        case .reply(.succeeded, _): ("OK", 32)
+        case .reply(.rejected, _): ("NO", 33)
+        case .reply(.expired, _): ("EXPIRED", 33)
+        case .reply(.pending, _): ("PENDING", 2)
+        case .deadLetter: ("DEAD", 31)
+        case .unreadable: ("?", 31)
         }
-        guard let event = try? EnvelopeReader.read(value: record.value, headers: record.headers) else {
-            return "?  \(record.topicPartition)@\(record.offset)  not an envelope"
+    }
+
+    private func detail(_ facts: RecordFacts, _ record: KafkaRecord) -> String {
+        switch facts.kind {
+        case .deadLetter(let reason, let step): return "\(reason) (\(step)): \(facts.message ?? "")"
+        case .unreadable: return "\(record.topicPartition)@\(record.offset)  not an envelope"
+        case .event, .command, .reply:
+            var isDryRun = false
+            if case .reply(_, true) = facts.kind { isDryRun = true }
+            return (isDryRun ? "dry run  " : "") + (facts.message ?? facts.data.map { pairs($0) } ?? "")
         }
-        let attributes = event.attributes
-        let time = attributes.time.map { String($0.dropFirst(11).prefix(12)) } ?? "-"
-        if attributes.type == ReceivedReply.type, let reply = ReceivedReply(event.data) {
-            let detail =
-                reply.reason.map { "\($0): \(reply.message ?? "")" }
-                ?? reply.result.map { pairs($0) } ?? reply.message ?? ""
-            let what = (reply.isDryRun ? "dry run " : "reply ") + reply.status.rawValue
-            return "\(time)  \(Self.pad(what, 32))  \(attributes.appID ?? "-")  "
-                + "\(Self.short(reply.commandType))  \(detail)"
-        }
-        let name = Self.pad(Self.short(attributes.type), 32)
-        return "\(time)  \(name)  \(attributes.appID ?? "-")  \(pairs(event.data))"
     }
 
     package static func short(_ type: String) -> String {

@@ -15,6 +15,23 @@ package func say(_ line: String) {
 /// Writes a line to the error output.
 package func complain(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
 
+/// What people look at, as opposed to files and pipes.
+package enum Terminal {
+    package static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+    package static var isErrorOutput: Bool { isatty(STDERR_FILENO) == 1 }
+
+    /// Whether nobody reads standard output any more, as behind `| head`.
+    package static var isOutputGone: Bool {
+        var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return poll(&output, 1, 0) == 1 && Int32(output.revents) & POLLERR != 0
+    }
+
+    /// Whether standard output takes colours where nobody has said so: on a terminal, unless NO_COLOR forbids it.
+    package static var hasColours: Bool {
+        isOutput && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty
+    }
+}
+
 extension Logger {
     /// For the clients of short-lived commands: only what a person must know.
     package static var quiet: Logger {

@@ -40,9 +40,7 @@ public struct TokenDiagnosis {
             return ["the app signs \(fields.rawValue): \(names.isEmpty ? "an identifier" : names) must be given"]
         }
         let spellings = TokenSpelling.readings(of: token)
-        guard !spellings.isEmpty else {
-            return ["the token is neither base64 nor hex; HMAC-SHA256 gives 44 or 64 characters of these"]
-        }
+        if let problem = Self.misshape(of: spellings) { return [problem] }
         let expected = MessageGuess.expected(identifiers, fields, fullPrivacy: fullPrivacy)
         let messages = [expected] + MessageGuess.mistakes(identifiers, expected: expected)
         for message in messages {
@@ -51,6 +49,17 @@ public struct TokenDiagnosis {
             }
         }
         return unexplained(spellings)
+    }
+
+    /// Why the text is no token, whoever logs in with it; `nil` when it may be one.
+    public static func misshape(of token: String) -> String? { misshape(of: TokenSpelling.readings(of: token)) }
+
+    /// No hash function gives fewer than 16 bytes.
+    private static func misshape(of spellings: [TokenSpelling]) -> String? {
+        guard let longest = spellings.map(\.code.count).max() else {
+            return "the token is neither base64 nor hex; HMAC-SHA256 gives 44 or 64 characters of these"
+        }
+        return longest < 16 ? "the token has \(longest) bytes; HMAC-SHA256 has 32" : nil
     }
 
     private func match(_ message: MessageGuess, _ key: KeyGuess, _ spellings: [TokenSpelling]) -> [String]? {

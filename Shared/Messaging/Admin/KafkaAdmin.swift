@@ -15,7 +15,7 @@ public final class KafkaAdmin {
     private var audited: Set<String> = []
 
     /// How the ids of librdkafka's mock clusters begin. They leave all admin requests unanswered.
-    private static let embeddedClusterPrefix = "mockCluster"
+    static let embeddedClusterPrefix = "mockCluster"
 
     /// Creates the client; connecting goes on in the background.
     ///

@@ -14,7 +14,13 @@ public final class KafkaTail {
         /// after it returned is read.
         case end
         case beginning
+        /// The first message of each partition that is not older. The embedded broker does not know: there it is
+        /// ``beginning``.
+        case time(Timestamp)
     }
+
+    /// Where it began in each partition: an offset, or a negative number for its beginning.
+    public let starts: [TopicPartition: Int64]
 
     private let handle: ClientHandle
     private var reader = RecordReader()
@@ -36,7 +42,8 @@ public final class KafkaTail {
         configuration: KafkaConfiguration, reading partitions: [TopicPartition], from start: Start, logger: Logger
     ) throws {
         handle = try Self.client(configuration, logger)
-        try assign(try Self.offsets(of: partitions, start, handle))
+        starts = try Self.offsets(of: partitions, start, handle)
+        try assign(starts)
     }
 
     /// Reads from these offsets.
@@ -45,6 +52,7 @@ public final class KafkaTail {
     package init(configuration: KafkaConfiguration, readingFrom offsets: [TopicPartition: Int64], logger: Logger) throws
     {
         handle = try Self.client(configuration, logger)
+        starts = offsets
         try assign(offsets)
     }
 
@@ -92,10 +100,16 @@ public final class KafkaTail {
     private static func offsets(
         of partitions: [TopicPartition], _ start: Start, _ handle: ClientHandle
     ) throws(KafkaError) -> [TopicPartition: Int64] {
-        if start == .beginning {
+        let deadline = Deadline(after: .seconds(10))
+        let isEmbedded = handle.clusterID(timeout: deadline.remaining)?.hasPrefix(KafkaAdmin.embeddedClusterPrefix)
+        let ask = PartitionBounds(client: handle.pointer, deadline: deadline)
+        var later: [TopicPartition: Int64] = [:]
+        switch start {
+        case .time where isEmbedded == true, .beginning:
             return Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
+        case .time(let time): later = ask.first(of: partitions, since: time.milliseconds)
+        case .end: break
         }
-        let ask = PartitionBounds(client: handle.pointer, deadline: Deadline(after: .seconds(10)))
         let ends = ask.ask(partitions).mapValues(\.high)
         let silent = partitions.filter { ends[$0] == nil }
         guard silent.isEmpty else {
@@ -103,6 +117,6 @@ public final class KafkaTail {
                 code: KafkaError.Code.timedOut,
                 message: "no end known of \(silent.sorted().map(\.description).joined(separator: " "))")
         }
-        return ends
+        return ends.merging(later) { _, later in later }
     }
 }

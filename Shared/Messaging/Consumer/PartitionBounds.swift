@@ -30,6 +30,16 @@ struct PartitionBounds {
         offsets(partitions, at: KafkaOffset.end, by: deadline)
     }
 
+    /// The first offset of each partition whose message is not older; partitions without one, and those that do not answer,
+    /// are missing.
+    func first(of partitions: [TopicPartition], since milliseconds: Int64) -> [TopicPartition: Int64] {
+        var found: [TopicPartition: Int64] = [:]
+        for group in leaders(of: partitions).values {
+            found.merge(offsets(group.sorted(), at: milliseconds, by: deadline)) { first, _ in first }
+        }
+        return found
+    }
+
     private func leaders(of partitions: [TopicPartition]) -> [Int32: [TopicPartition]] {
         var groups: [Int32: [TopicPartition]] = [:]
         for (topic, wanted) in Dictionary(grouping: partitions, by: \.topic) {

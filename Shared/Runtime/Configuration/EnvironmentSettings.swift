@@ -34,7 +34,7 @@ public struct EnvironmentSettings {
         guard let text = text(variable) else { return fallback }
         guard let value = Int(text), range.contains(value) else {
             throw ConfigurationProblem(
-                variable, "is not a whole number from \(range.lowerBound) to \(range.upperBound)")
+                variable, "\(text) is not a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
@@ -45,7 +45,7 @@ public struct EnvironmentSettings {
         guard let text = text(variable) else { return fallback }
         guard let value = Value(rawValue: text.lowercased()) else {
             throw ConfigurationProblem(
-                variable, "is not one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
+                variable, "\(text) is not one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return value
     }

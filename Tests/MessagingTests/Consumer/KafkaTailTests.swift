@@ -32,4 +32,24 @@ import Testing
         tail.close()
         producer.close(timeout: .seconds(5))
     }
+
+    /// A broker that knows no times gives everything; what is wanted is there in any case.
+    @Test func whatIsNotOlderThanATimeIsRead() throws {
+        let broker = try TestBroker(["out": 2])
+        defer { broker.close() }
+        let topic = broker.topic("out")
+        let producer = try broker.producer()
+        try producer.deliver([Record(topic: topic, value: [1], partition: 0, timestampMs: 1000)])
+        try producer.deliver([Record(topic: topic, value: [2], partition: 0, timestampMs: 5000)])
+        let tail = try KafkaTail(
+            configuration: broker.configuration(), partitions: [topic: 2], from: .time(Timestamp(milliseconds: 5000)),
+            logger: broker.logs.logger)
+        #expect(tail.starts.count == 2 && tail.starts.values.allSatisfy { $0 <= 1 })
+        var records: [KafkaRecord] = []
+        try wait(until: records.contains { $0.value == [2] }) {
+            records += tail.poll(maxRecords: 100, timeout: .milliseconds(100))
+        }
+        tail.close()
+        producer.close(timeout: .seconds(5))
+    }
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Foundation
+import Glibc
+package import Messaging
+import Observability
+import Runtime
+import Storage
+
+/// How a command ends, for scripts. docs/command-line.md has the same table.
+package enum ExitStatus: Int32, CaseIterable, Sendable {
+    case done = 0
+    case defect = 1
+    case refused = 3
+    case unanswered = 4
+    case usage = 64
+    case away = 69
+    case noRight = 77
+    case setting = 78
+    case interrupted = 130
+
+    package var meaning: String {
+        switch self {
+        case .done: "done"
+        case .defect: "a defect of IdentityBus: please report it"
+        case .refused: "refused, not found, or a check failed"
+        case .unanswered: "no answer in time"
+        case .usage: "the command line is wrong, or the folder is in use"
+        case .away: "Kafka or the database cannot be reached"
+        case .noRight: "Kafka, the database or the file system does not allow it"
+        case .setting: "a setting or a file is wrong"
+        case .interrupted: "Ctrl-C before the end"
+        }
+    }
+
+    /// For `--help`.
+    package static var table: String {
+        allCases.map { status in
+            let number = "\(status.rawValue)"
+            return "  " + String(repeating: " ", count: 3 - number.count) + "\(number)  \(status.meaning)"
+        }.joined(separator: "\n")
+    }
+}
+
+/// Why a command ends without having done what it was asked for: what is wrong and where, then what to do.
+package struct Problem: Error, Sendable, CustomStringConvertible {
+    package var status: ExitStatus
+    package var what: String
+    package var advice: [String]
+
+    package init(_ status: ExitStatus, _ what: String, _ advice: String...) {
+        self.init(status, what, advice: advice)
+    }
+
+    package init(_ status: ExitStatus, _ what: String, advice: [String]) {
+        self.status = status
+        self.what = what
+        self.advice = advice
+    }
+
+    /// What is wrong, in one line.
+    package var description: String { what }
+
+    /// The last part of what is wrong: of `/a/b: no such file` the second half.
+    package var cause: String {
+        what.range(of: ": ", options: .backwards).map { String(what[$0.upperBound...]) } ?? what
+    }
+
+    /// As it is shown: the advice stands below, a line each. What others wrote steers no terminal.
+    package var text: String {
+        let name = "identitybus: "
+        let lines = ([what] + advice).flatMap { $0.split(separator: "\n") }.map { String($0).harmless }
+        return name + lines.joined(separator: "\n" + String(repeating: " ", count: name.count))
+    }
+}
+
+extension Problem {
+    /// What an error means to whoever has typed a command. An error that no command expects is a defect of ours.
+    package init(_ error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let problem as KafkaConfigurationError: self = .setting("\(problem)")
+        case let problem as ConfigurationProblem: self = .setting("\(problem)")
+        case let problem as AppsFile.Problem: self.init(.setting, "\(problem)")
+        case let problem as SchemaMismatch: self.init(.setting, problem.description)
+        case let failure as StorageError: self.init(failure)
+        case let failure as KafkaError: self.init(failure, at: nil)
+        case let failure as CocoaError: self.init(file: failure)
+        default: self.init(.defect, "\(error)", "This should not happen. Please report it with the whole command line.")
+        }
+    }
+
+    private static func setting(_ what: String) -> Problem {
+        Problem(.setting, what, "docs/operations.md lists the settings and what each may be.")
+    }
+
+    private init(_ failure: StorageError) {
+        let words = failure.message.trimmingCharacters(in: .whitespacesAndNewlines)
+        let hasNoRight =
+            failure.sqlState == "42501" || words.contains("authentication failed") || words.contains("pg_hba.conf")
+            || words.contains("permission denied")
+        switch failure.kind {
+        case _ where hasNoRight:
+            self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")
+        case _ where words.contains("does not exist") && failure.sqlState == "08001":
+            self.init(.setting, words, "Check the name of the database in DATABASE_URL.")
+        case .unavailable, .conflict, .fenced: self.init(.away, words)
+        case .invalid: self.init(.setting, words, "Check DATABASE_URL.")
+        }
+    }
+
+    /// - Parameter address: where the broker should be.
+    package init(_ failure: KafkaError, at address: String?) {
+        let place = address.map { "Kafka at \($0)" } ?? "Kafka"
+        switch failure.code {
+        case KafkaError.Code.topicAuthorizationFailed:
+            self.init(.noRight, "\(place) does not allow it: \(failure.message)", "Give this user the right by an ACL.")
+        case KafkaError.Code.unknownTopic, KafkaError.Code.unknownTopicOrPartition:
+            self.init(.refused, "\(place): \(failure.message)")
+        case KafkaError.Code.messageTooLarge, KafkaError.Code.recordListTooLarge, KafkaError.Code.policyViolation,
+            KafkaError.Code.invalidRecord, KafkaError.Code.invalidMessage:
+            self.init(.refused, "\(place) refuses the message: \(failure.message)")
+        default: self.init(.away, "\(place) does not answer: \(failure.message)")
+        }
+    }
+
+    /// - Parameter failure: of a file, in the words of the system.
+    private init(file failure: CocoaError) {
+        let path = failure.filePath.map { "\($0): " } ?? ""
+        let cause = (failure.underlying as? POSIXError)?.code ?? Self.cause(failure)
+        let words = cause.map { String(cString: strerror($0.rawValue)).lowercased() } ?? failure.localizedDescription
+        self.init(cause == .EACCES || cause == .EPERM ? .noRight : .setting, path + words)
+    }
+
+    private static func cause(_ failure: CocoaError) -> POSIXErrorCode? {
+        switch failure.code {
+        case .fileNoSuchFile, .fileReadNoSuchFile: .ENOENT
+        case .fileReadNoPermission, .fileWriteNoPermission: .EACCES
+        case .fileWriteOutOfSpace: .ENOSPC
+        case .fileWriteVolumeReadOnly: .EROFS
+        default: nil
+        }
+    }
+}
+
+/// The word that somebody may have meant: a letter more, less, another or two exchanged, a few times in a long word.
+package func nearest(to word: String, in words: [String]) -> String? {
+    let near = words.map { ($0, distance(word.lowercased(), $0.lowercased())) }.min { $0.1 < $1.1 }
+    guard let (found, steps) = near, steps <= max(1, min(found.count, word.count) / 4) else { return nil }
+    return found
+}
+
+private func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (Array(left), Array(right))
+    var before: [Int] = []
+    var last = Array(0...right.count)
+    for (row, letter) in left.enumerated() {
+        var line = [row + 1]
+        for (column, other) in right.enumerated() {
+            var steps = min(last[column + 1] + 1, line[column] + 1, last[column] + (letter == other ? 0 : 1))
+            if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+                steps = min(steps, before[column - 1] + 1)
+            }
+            line.append(steps)
+        }
+        (before, last) = (last, line)
+    }
+    return last[right.count]
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Contracts
+import Foundation
+import Messaging
+import Runtime
+import Supervision
+
+struct WatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Shows events, replies and dead letters as they come, until Ctrl-C.",
+        discussion: """
+            A line is: time (UTC), what it is, type, Kafka key, what it says, id of the command. OK and NO are replies, \
+            DEAD is a dead letter. What is there already (--since, --from-beginning) comes first, in the order of time; \
+            --until now ends behind it. \
+            Where the internal key or IDENTITYBUS_EVENTS_KEYS is known, a line about an event or a reply that no service \
+            has signed says so.
+            """)
+
+    @Option(help: "Topics to watch; * stands for anything. Default: all events, replies and dead letters.")
+    var topic: [String] = []
+
+    @Option(
+        help: ArgumentHelp("Start at this time: 10m (ago), 18:30, 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time")
+    )
+    var since: TimePoint?
+
+    @Option(help: ArgumentHelp("End at this time: the same forms, or now.", valueName: "time"))
+    var until: TimePoint?
+
+    @Flag(help: "Start with the records that are there already.")
+    var fromBeginning = false
+
+    @Option(help: "Only of this app.")
+    var app: String?
+
+    @Option(help: "Only with this Kafka key, such as demo/ada; * stands for anything.")
+    var key: String?
+
+    @Option(help: "Only of this command: its replies and what follows from it.")
+    var id: String?
+
+    @Option(parsing: .unconditional, help: "End after so many lines.", transform: parsedCount)
+    var limit: Int?
+
+    @Flag(help: "Topics of other deployments too, whose names begin with another TOPIC_PREFIX.")
+    var allPrefixes = false
+
+    @Flag(help: "Print each record as one JSON line.")
+    var json = false
+
+    @Option(help: "Colours. auto: on a terminal, unless NO_COLOR is set.")
+    var color = ColourChoice.auto
+
+    @Flag(help: "Print authentication codes, tokens and the like too, in place of \u{2039}hidden\u{203A}.")
+    var showSecrets = false
+
+    @OptionGroup var deployment: Deployment
+
+    enum ColourChoice: String, ExpressibleByArgument, CaseIterable { case auto, always, never }
+
+    func validate() throws {
+        if since != nil, fromBeginning { throw ValidationError("--since and --from-beginning: give one of them") }
+        guard let until, until.time <= .now else { return }
+        if since == nil, !fromBeginning {
+            throw ValidationError("--until a time that is over needs --since or --from-beginning")
+        }
+        if let since, since.time > until.time { throw ValidationError("--since is behind --until") }
+    }
+
+    func run() throws {
+        let interruption = Interruption()
+        let kafka = try deployment.kafka()
+        let publications = Publications(try deployment.keys(), topics: deployment.topics)
+        let reached = try kafka.reach { interruption.isRequested }
+        defer { reached.admin.close(timeout: .seconds(1)) }
+        let watched = try choose(from: reached.topics, at: kafka.configuration.bootstrapServers)
+        let filter = RecordFilter(app: app, key: key, id: id, since: since?.time, until: until?.time)
+        let line = RecordLine(
+            showsSecrets: showSecrets,
+            isColoured: color == .always || color == .auto && Terminal.hasColours)
+        let follower = try Follower(
+            kafka, admin: reached.admin, partitions: watched,
+            from: fromBeginning ? .beginning : since.map { .time($0.time) } ?? .end, filter: filter,
+            limits: Follower.Limits(until: until?.time, count: limit)
+        ) { record in
+            if json {
+                say(line.json(record))
+            } else {
+                say((isForged(record, publications) ? "NOT SIGNED BY A SERVICE  " : "") + line.text(record))
+            }
+        }
+        if until.map({ $0.time > .now }) ?? true {
+            complain("watching \(watched.keys.sorted().joined(separator: ", "))")
+        }
+        try follower.run { interruption.isRequested || Terminal.isOutputGone }
+    }
+
+    private func choose(from existing: [String: Int], at address: String) throws -> [String: Int] {
+        let own = TopicChoice(topics: deployment.topics, patterns: topic, isEverybodys: allPrefixes)
+        let watched = existing.filter { own.contains($0.key) }
+        if !watched.isEmpty { return watched }
+        let all = TopicChoice(topics: deployment.topics, patterns: topic, isEverybodys: true)
+        let others = existing.keys.filter { all.contains($0) }.count
+        throw Problem(
+            .refused, "no topic of this deployment matches \(own.shownPatterns) at \(address).",
+            others == 0
+                ? "Services make their topics when they start."
+                : "\(others) of other deployments match: set TOPIC_PREFIX to theirs, or give --all-prefixes.")
+    }
+
+    private func isForged(_ record: KafkaRecord, _ publications: Publications) -> Bool {
+        let topic = record.topicPartition.topic
+        guard TopicChoice(topics: deployment.topics, patterns: [], isEverybodys: false).contains(topic) else {
+            return false
+        }
+        return !topic.hasSuffix(".dlq.v1") && publications.canCheck(topic) && !publications.isGenuine(record)
+    }
+}

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`identitybus` as people use it: what it says where, how it ends, and what it does on a terminal and in a pipe
+(docs/command-line.md)."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from identitybus_testkit import commands as c
+from identitybus_testkit.broker import Broker
+from identitybus_testkit.bus import Bus
+from identitybus_testkit.commands import fresh
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.places import REPOSITORY, binary, clean_environment
+from identitybus_testkit.secrets import leaks
+from identitybus_testkit.up import tool
+from identitybus_testkit.waiting import until
+
+COMMANDS = ("up", "send", "watch", "sign", "token", "verify-token", "explain", "rekey", "salts", "derive-keys", "chaos")
+STATUSES = {
+    int(line.split("|")[1]): line.split("|")[2].strip()
+    for line in (REPOSITORY / "docs" / "command-line.md").read_text().splitlines() if re.match(r"\| \d+ \|", line)}
+
+
+@pytest.fixture
+def shell(deployment: Deployment) -> dict[str, str]:
+    return deployment.environment()
+
+
+@pytest.fixture
+def bus(deployment: Deployment) -> Bus:
+    return deployment.bus
+
+
+def send(environment: dict[str, str], *options: str, type: str = "link.query", key: str = "internal",
+         data: str = '{"installId":"nobody"}', app: str = "demo") -> subprocess.CompletedProcess[str]:
+    return tool("send", type, "--app", app, "--key-id", key, "--data", data, *options, environment=environment)
+
+
+def is_problem(answer: subprocess.CompletedProcess[str], status: int, *parts: str) -> None:
+    """What is wrong and where, then what to do; no usage, nothing of a library, and no result."""
+    lines = answer.stderr.splitlines()
+    assert (answer.returncode, answer.stdout) == (status, ""), answer
+    assert lines[0].startswith("identitybus: ") and len(lines) <= 4, answer.stderr
+    assert all(line.startswith(" " * 13) for line in lines[1:]), answer.stderr
+    assert "Usage" not in answer.stderr and "rdkafka" not in answer.stderr and "Error Domain" not in answer.stderr
+    assert not leaks(answer.stderr.encode())
+    for part in parts:
+        assert part in answer.stderr, f"{part} is missing in\n{answer.stderr}"
+
+
+def ends(bus: Bus) -> list[int]:
+    """How much was ever written to the commands topic."""
+    consumer = Consumer(bus.broker.client(**{"group.id": "nobody"}))
+    try:
+        return [consumer.get_watermark_offsets(TopicPartition(bus.commands, number), timeout=30)[1]
+                for number in bus.broker.partitions(bus.commands)]
+    finally:
+        consumer.close()
+
+
+# Help
+
+
+def test_help_tells_every_status_of_the_page_and_is_the_same_twice() -> None:
+    first = tool("--help", environment={})
+    assert first.returncode == 0 and not first.stderr
+    told = {int(number): words for number, words in re.findall(r"^ +(\d+)  (.+)$", first.stdout, re.MULTILINE)}
+    assert told == STATUSES and set(told) == {0, 1, 3, 4, 64, 69, 77, 78, 130}
+    for command in COMMANDS:
+        helps = {tool(command, "--help", environment={}).stdout for _ in range(2)}
+        assert len(helps) == 1 and "USAGE: identitybus" in helps.pop(), command
+
+
+@pytest.mark.parametrize(("arguments", "part"), [
+    (("send", "link.query", "--app", "demo"), "Missing: --key-id, --data"),
+    (("send", "link.query", "--app", "demo", "--key-id", "k", "--data", "{}", "--wait", "-1"), "give seconds, 0 or more"),
+    (("send", "link.query", "--app", "demo", "--key-id", "k", "--data", "{}", "--wait", "nan"), "give seconds, 0 or more"),
+    (("send", "link.query", "--ap", "demo"), "Unknown option '--ap'"),
+    (("explain", "x", "--app", "demo", "--limit", "-1"), "give a whole number, 1 or more"),
+    (("watch", "--limit", "0"), "give a whole number, 1 or more"),
+    (("watch", "--since", "yesterday"), "'yesterday' is invalid"),
+    (("watch", "--until", "now"), "--since or --from-beginning"),
+    (("sign", "--topic", "t", "--app", "demo", "--key-id", "k", "--header", "x=1"), "ce_<attribute>=<value>"),
+    (("sned",), "Unexpected argument 'sned'"),
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_what_cannot_be_read_gets_the_usage(arguments: tuple[str, ...], part: str) -> None:
+    answer = tool(*arguments, environment={})
+    assert (answer.returncode, answer.stdout) == (64, ""), answer
+    assert answer.stderr.startswith("identitybus: ") and part in answer.stderr and "Usage: " in answer.stderr
+
+
+# What is wrong, where, what to do
+
+
+def test_a_type_that_nobody_knows_is_not_sent(shell: dict[str, str], bus: Bus) -> None:
+    """It would become a dead letter."""
+    before = ends(bus)
+    is_problem(send(shell, type="link.requst"), 64, "Did you mean link.request?", "Nothing was sent", "send --types")
+    is_problem(send(shell, "--wait", "3", type="nosuch.thing"), 64, "there is no command nosuch.thing.", "send --types")
+    is_problem(send(shell, "--force", type="x"), 64, "there is no command x")
+    assert ends(bus) == before
+    forced = send(shell, "--force", "--wait", "60", type="link.requst")
+    assert forced.returncode == 3 and json.loads(forced.stdout)["data"]["reason"] == "UNKNOWN_TYPE"
+    assert sum(ends(bus)) == sum(before) + 1
+
+
+def test_types_are_listed_with_their_scopes() -> None:
+    listed = tool("send", "--types", environment={})
+    assert listed.returncode == 0 and re.search(r"^link\.request +user\.link$", listed.stdout, re.MULTILINE)
+    lines = [json.loads(line) for line in tool("send", "--types", "--json", environment={}).stdout.splitlines()]
+    assert {"type": "identity.link.request.v1", "scope": "user.link"} in lines
+    assert len(lines) == len(listed.stdout.splitlines()) > 20
+
+
+def test_without_wait_it_tells_where_the_command_is(shell: dict[str, str], bus: Bus) -> None:
+    sent = send(shell, "--json")
+    place = json.loads(sent.stdout)
+    assert sent.returncode == 0 and place["topic"] == bus.commands
+    assert f'{place["topic"]}[{place["partition"]}]@{place["offset"]}' in sent.stderr
+    assert place["id"] in sent.stderr and "--wait" in sent.stderr
+    assert bus.reply(place["id"], timeout=60)["reason"] == "INSTALL_NOT_FOUND"
+    shown = tool("watch", "--since", "5m", "--until", "now", "--id", place["id"], "--json", environment=shell)
+    assert shown.returncode == 0, shown
+    assert json.loads(shown.stdout)["value"]["data"]["commandId"] == place["id"]
+
+
+def test_a_time_out_tells_how_to_ask_again(make_deployment: Callable[..., Deployment]) -> None:
+    nobody = make_deployment()
+    nobody.broker.ensure([nobody.bus.commands, f"{nobody.prefix}identity.replies.v1"])
+    answer = send(nobody.environment(), "--wait", "1")
+    [id] = set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", answer.stderr))
+    is_problem(
+        answer, 4, f"no reply within 1 s to {id}; it was written to {nobody.bus.commands}[",
+        f"the same line with --id {id}", f"identitybus explain {id} --app demo")
+
+
+def test_ctrl_c_while_it_waits_tells_it_too(make_deployment: Callable[..., Deployment]) -> None:
+    nobody = make_deployment()
+    nobody.broker.ensure([nobody.bus.commands, f"{nobody.prefix}identity.replies.v1"])
+    waiting = subprocess.Popen(
+        [binary("identitybus"), "send", "link.query", "--app", "demo", "--key-id", "internal", "--wait", "60", "--data",
+         '{"installId":"i"}'], env=clean_environment() | nobody.environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    until(lambda: sum(ends(nobody.bus)) == 1, 30, "the command")
+    waiting.send_signal(signal.SIGINT)
+    output, said = waiting.communicate(timeout=30)
+    is_problem(subprocess.CompletedProcess([], waiting.returncode, output, said), 130, "interrupted", "--id ")
+
+
+def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str], deployment: Deployment) -> None:
+    if deployment.broker.is_embedded:
+        pytest.skip("the embedded broker makes every topic that it is asked for")
+    is_problem(send(shell | {"TOPIC_PREFIX": "nowhere."}), 3, "has no topic nowhere.identity.link.commands.v1",
+               "TOPIC_PREFIX")
+
+
+@pytest.mark.parametrize(("case", "status", "parts"), [
+    ("unknown app", 64, ("has no app demp.", "Did you mean demo?")),
+    ("unknown key", 64, ("app demo has no key demo-backed.", "Did you mean demo-backend?", "internal")),
+    ("data is not JSON", 64, ("--data is not JSON", "Nothing was sent")),
+    ("no broker", 78, ("KAFKA_BOOTSTRAP_SERVERS", "identitybus up", "/bootstrap")),
+    ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
+    ("no apps file", 78, ("/none", )),
+    ("wrong Kafka setting", 78, ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "docs/operations.md")),
+    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none")),
+])
+def test_each_wrong_value_is_told_once(
+    shell: dict[str, str], tmp_path: Path, case: str, status: int, parts: tuple[str, ...]
+) -> None:
+    def without(name: str) -> dict[str, str]:
+        return {variable: text for variable, text in shell.items() if variable != name}
+
+    folder = ("--data-dir", str(tmp_path))
+    answer = {
+        "unknown app": lambda: send(shell, app="demp", key="k"),
+        "unknown key": lambda: send(shell, key="demo-backed"),
+        "data is not JSON": lambda: send(shell, data="{"),
+        "no broker": lambda: send(without("KAFKA_BOOTSTRAP_SERVERS"), *folder),
+        "no internal key": lambda: send(without("IDENTITYBUS_INTERNAL_KEY"), *folder),
+        "no apps file": lambda: send(shell, "--apps", str(tmp_path / "none"), key="demo-backend"),
+        "wrong Kafka setting": lambda: send(shell | {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"}),
+        "no events": lambda: send(without("IDENTITYBUS_INTERNAL_KEY") | {
+            "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "none")}),
+    }[case]()
+    is_problem(answer, status, *parts)
+
+
+def test_errors_of_the_other_commands(shell: dict[str, str], tmp_path: Path, deployment: Deployment) -> None:
+    nothing = ("--data-dir", str(tmp_path))
+    login = ("--app", "demo", "--apps", str(deployment.apps_file))
+    is_problem(tool("derive-keys", "--for", "gateway", environment={}), 78, "IDENTITYBUS_INTERNAL_KEY is not set")
+    is_problem(tool("salts", *nothing, environment={}), 78, "no store", "DATABASE_URL", "--data-dir")
+    is_problem(tool("explain", "x", "--app", "demo", *nothing, environment={}), 78, "no store", "DATABASE_URL")
+    is_problem(tool("rekey", *login, *nothing, environment={}), 78, "no store of the sync service")
+    is_problem(tool("token", *login, environment={}), 64, "--user-id or --user-email")
+    is_problem(tool("verify-token", *login, "A" * 43, environment={}), 64, "--user-id or --user-email")
+    told = tool("verify-token", *login, "abc", environment={})
+    assert told.returncode == 3 and "HMAC-SHA256 has 32" in told.stdout, told
+    told = tool("verify-token", *login, "--json", "abc", environment={})
+    assert told.returncode == 3 and json.loads(told.stdout)["passes"] is False, told
+    is_problem(tool("up", "--data-dir", "/proc/nope", environment={}), 78, "/proc/nope", "cannot be made")
+    is_problem(tool("watch", "--topic", "nothing.like.it", environment=shell), 3, "nothing.like.it")
+
+
+def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) -> None:
+    folder = deployment.database.environment()["DATA_DIR"]
+    place = ("--data-dir", folder, "--apps", str(deployment.apps_file))
+    is_problem(tool("explain", "nobody", "--app", "demo", *place, environment={}), 3, "nobody", "dead letters")
+    is_problem(tool("explain", "nobody", "--app", "nope", *place, environment={}), 64, "has no app nope")
+
+
+@pytest.mark.parametrize(("url", "status", "parts"), [
+    ("postgresql://me:a-password@127.0.0.1:1/x", 69, ("127.0.0.1", "refused")),
+    ("mysql://me:a-password@127.0.0.1/x", 78, ("DATABASE_URL",)),
+])
+def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, ...]) -> None:
+    answer = tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
+    is_problem(answer, status, *parts)
+    assert "a-password" not in answer.stderr
+
+
+def test_a_password_that_postgresql_does_not_take(make_deployment: Callable[..., Deployment]) -> None:
+    """And a database that it does not have."""
+    url = make_deployment("postgresql").database.environment()["DATABASE_URL"]
+    gone = re.sub(r"/[^/]*$", "/no-such-database", url)
+    is_problem(tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": gone}), 78, "no-such-database")
+
+
+# Kafka is not there, or not what it should be
+
+
+@pytest.fixture(scope="module")
+def certificate(directory: Path) -> Path:
+    """Of an authority that nobody trusts, with its key."""
+    path = directory / "broker.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"], check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
+    return path
+
+
+class Listener:
+    """Something on a port that is no Kafka: it accepts, and does as it is told with each connection."""
+
+    def __init__(self, meet: Callable[[socket.socket], Any]) -> None:
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.server.getsockname()[1]}"
+        self.kept: list[Any] = []
+        threading.Thread(target=self.accept, args=(meet,), daemon=True).start()
+
+    def accept(self, meet: Callable[[socket.socket], Any]) -> None:
+        while True:
+            try:
+                connection, _ = self.server.accept()
+            except OSError:
+                return
+            try:
+                self.kept.append(meet(connection))
+            except OSError:
+                connection.close()
+
+    def close(self) -> None:
+        self.server.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Callable[[Callable[[socket.socket], Any]], str]]:
+    all: list[Listener] = []
+
+    def listen(meet: Callable[[socket.socket], Any]) -> str:
+        all.append(Listener(meet))
+        return all[-1].address
+
+    yield listen
+    for one in all:
+        one.close()
+
+
+@pytest.mark.parametrize("command", ["send", "send --wait 3", "watch"])
+def test_a_broker_that_is_not_there_is_told_soon(shell: dict[str, str], command: str) -> None:
+    name, *more = command.split()
+    more = [*more, "--bootstrap-servers", "127.0.0.1:1"]
+    started = time.monotonic()
+    answer = send(shell, *more) if name == "send" else tool(name, *more, environment=shell)
+    assert time.monotonic() - started < 20
+    is_problem(answer, 69, "Kafka at 127.0.0.1:1 cannot be reached: connection refused.")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.alone
+def test_it_is_told_within_four_seconds(shell: dict[str, str]) -> None:
+    started = time.monotonic()
+    assert send(shell, "--wait", "3", "--bootstrap-servers", "127.0.0.1:1").returncode == 69
+    assert time.monotonic() - started < 4
+
+
+def test_a_stale_address_is_named(shell: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bootstrap").write_text("127.0.0.1:1\n")
+    without = {name: text for name, text in shell.items() if not name.startswith("KAFKA_")}
+    is_problem(send(without, "--data-dir", str(tmp_path)), 69, "connection refused", f"{tmp_path}/bootstrap", "still run")
+
+
+def test_a_name_that_nobody_knows(shell: dict[str, str]) -> None:
+    is_problem(send(shell, "--bootstrap-servers", "nosuch.invalid:9092"), 69, "nosuch.invalid:9092", "name is not known")
+
+
+def test_a_broker_that_says_nothing(shell: dict[str, str], listener: Callable[..., str]) -> None:
+    address = listener(lambda connection: connection)
+    is_problem(send(shell, "--wait", "3", "--bootstrap-servers", address), 69, f"Kafka at {address} does not answer")
+
+
+def test_tls_and_plain_text_are_told_apart(
+    shell: dict[str, str], listener: Callable[..., str], certificate: Path
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    tls = listener(lambda connection: context.wrap_socket(connection, server_side=True))
+    plain = listener(lambda connection: (connection.recv(100), connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")))
+    over_tls = shell | {"KAFKA_SECURITY_PROTOCOL": "SSL"}
+    is_problem(send(over_tls, "--bootstrap-servers", tls), 78, f"Kafka at {tls}", "certificate", "KAFKA_SSL_CA_LOCATION")
+    is_problem(send(over_tls, "--bootstrap-servers", plain), 78, "speaks no TLS", "KAFKA_SECURITY_PROTOCOL")
+    is_problem(send(shell, "--bootstrap-servers", tls), 78, "TLS listener", "KAFKA_SECURITY_PROTOCOL")
+
+
+# watch
+
+
+@pytest.fixture(scope="module")
+def story(make_deployment: Callable[..., Deployment]) -> tuple[Deployment, str, str]:
+    """One install that is registered and linked, a refusal, and a dead letter; a deployment that nobody else uses."""
+    deployment = make_deployment("sqlite")
+    deployment.service().start().wait_ready()
+    bus, install, person = deployment.bus, fresh("install"), fresh("ada")
+    bus.ask(c.register(install))
+    request = c.request(install, person)
+    bus.ask(request)
+    bus.ask(c.query(fresh("nobody")))
+    bus.put(b"not json", [])
+    until(lambda: len(deployment_lines(deployment, "--topic", "*.dlq.v1")) == 1, 30, "the dead letter")
+    return deployment, request.id, f"demo/{person}"
+
+
+def deployment_lines(deployment: Deployment, *options: str) -> list[str]:
+    answer = tool("watch", "--from-beginning", "--until", "now", *options, environment=deployment.environment())
+    assert answer.returncode == 0 and answer.stderr == "", answer
+    return answer.stdout.splitlines()
+
+
+def test_watch_shows_what_is_there_in_the_order_of_time_and_ends(story: tuple[Deployment, str, str]) -> None:
+    deployment, request, person = story
+    lines = deployment_lines(deployment)
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert all(re.match(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3}Z  (EVENT|OK|NO|DEAD) ", line) for line in lines), lines
+    [dead] = [line for line in lines if "  DEAD " in line]
+    assert "NOT_JSON (decode): " in dead and "identity.link.dlq.v1[" in dead
+    mine = deployment_lines(deployment, "--id", request)
+    assert len(mine) > 1 and all(f"id {request}" in line for line in mine)
+    assert len(deployment_lines(deployment, "--id", request, "--limit", "1")) == 1
+    assert deployment_lines(deployment, "--key", person) and deployment_lines(deployment, "--key", "demo/*") == [
+        line for line in lines if "  DEAD " not in line]
+    assert deployment_lines(deployment, "--app", "demo") and not deployment_lines(deployment, "--app", "nobody")
+    records = [json.loads(line) for line in deployment_lines(deployment, "--json")]
+    assert len(records) == len(lines) and all(record["timestamp"].endswith("Z") for record in records)
+    middle = records[len(records) // 2]["timestamp"]
+    since = [json.loads(line) for line in tool(
+        "watch", "--since", middle, "--until", "now", "--json", environment=deployment.environment()).stdout.splitlines()]
+    assert since == [record for record in records if record["timestamp"] >= middle]
+    until_then = [json.loads(line) for line in deployment_lines(deployment, "--until", middle, "--json")]
+    assert until_then == [record for record in records if record["timestamp"] <= middle]
+
+
+def test_watch_reads_nobody_elses_topics(story: tuple[Deployment, str, str], make_deployment: Callable[..., Deployment]) -> None:
+    deployment, request, _ = story
+    other = make_deployment("sqlite", prefix=f"x{uuid.uuid4().hex[:6]}.{deployment.prefix}")
+    topic = f"{other.prefix}identity.replies.theirs"
+    other.broker.ensure([topic])
+    other.bus.put(b"theirs", [], topic=topic)
+    assert not [line for line in deployment_lines(deployment) if other.prefix in line]
+    assert [line for line in deployment_lines(deployment, "--all-prefixes") if other.prefix in line]
+
+
+def test_watch_goes_on_when_all_is_shown(story: tuple[Deployment, str, str]) -> None:
+    deployment = story[0]
+    watch = subprocess.Popen(
+        [binary("identitybus"), "watch", "--since", "1h"], env=clean_environment() | deployment.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watch.stdout is not None
+        assert "EVENT" in watch.stdout.readline()
+        command = c.query(fresh("late"))
+        deployment.bus.ask(command)
+        for line in watch.stdout:
+            if command.id in line:
+                break
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+    finally:
+        watch.kill()
+        watch.wait()
+
+
+def test_watch_ends_when_nobody_reads_it(story: tuple[Deployment, str, str]) -> None:
+    environment = clean_environment() | story[0].environment()
+    look = f"'{binary('identitybus')}' watch --from-beginning | head -n 1"
+    answer = subprocess.run(["bash", "-c", look], env=environment, capture_output=True, text=True, timeout=60)
+    assert len(answer.stdout.splitlines()) == 1, answer
+
+
+@pytest.mark.slow
+@pytest.mark.outage
+def test_watch_tells_when_kafka_says_nothing_and_when_it_does_again(
+    make_deployment: Callable[..., Deployment], directory: Path
+) -> None:
+    broker = Broker.for_tests(directory / fresh("frozen"))
+    deployment = make_deployment("sqlite", on=broker)
+    watch = subprocess.Popen(
+        [binary("identitybus"), "watch"], env=clean_environment() | deployment.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watch.stderr is not None and "watching " in watch.stderr.readline()
+        broker.go_away()
+        assert "does not answer" in watch.stderr.readline()
+        broker.come_back()
+        assert re.search(r"answers again, after \d+ s", watch.stderr.readline())
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+    finally:
+        if broker.is_away:
+            broker.come_back()
+        watch.kill()
+        watch.wait()
+        if broker.is_embedded:
+            broker.close()
+
+
+def on_terminal(environment: dict[str, str], *arguments: str) -> str:
+    """What a person sees: both outputs are a terminal."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(binary("identitybus"), ["identitybus", *arguments], clean_environment() | environment)
+    seen = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1)[0]:
+            try:
+                part = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+    os.close(terminal)
+    os.waitpid(child, 0)
+    return seen.decode()
+
+
+def test_colours_are_for_terminals(story: tuple[Deployment, str, str]) -> None:
+    deployment = story[0]
+    environment = {name: text for name, text in deployment.environment().items()} | {"NO_COLOR": ""}
+    look = ("watch", "--from-beginning", "--until", "now")
+    assert "\x1b[32mOK" in on_terminal(environment, *look)
+    assert "\x1b" not in on_terminal(environment | {"NO_COLOR": "1"}, *look)
+    assert "\x1b" not in on_terminal(environment, *look, "--color", "never")
+    piped = tool(*look, environment=environment)
+    assert "\x1b" not in piped.stdout + piped.stderr
+    assert "\x1b[31mDEAD" in tool(*look, "--color", "always", environment=environment).stdout
+
+
+def test_progress_is_for_terminals(shell: dict[str, str]) -> None:
+    arguments = ("send", "link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"nobody"}',
+                 "--wait", "60")
+    assert re.search(r"^sent +[0-9a-f-]{36}  .*\(waiting 60 s at most\)", on_terminal(shell, *arguments))
+    assert tool(*arguments, environment=shell).stderr == ""
