@@ -51,7 +51,7 @@ struct UpCommand: ParsableCommand {
 
     func run() throws {
         let interruption = Interruption()
-        let lock = try lock()
+        let lock = try FolderLock(folder: deployment.dataDir)
         defer { withExtendedLifetime(lock) {} }
         var environment = ProcessInfo.processInfo.environment
         try internalKey(&environment)
@@ -74,16 +74,6 @@ struct UpCommand: ParsableCommand {
         say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
         try tend(children, until: interruption)
         say("stopping")
-    }
-
-    /// The folder is ours from here on.
-    private func lock() throws -> FolderLock {
-        do {
-            return try FolderLock(folder: deployment.dataDir)
-        } catch {
-            complain("identitybus: \(error)")
-            throw ExitCode(64)
-        }
     }
 
     /// Starts the children, keeps them running and says what becomes of them.
@@ -190,5 +180,16 @@ struct UpCommand: ParsableCommand {
 
     private static func unwritable(_ path: String) -> Problem {
         Problem(.noRight, "\(path) cannot be written.", "--data-dir names a folder that `identitybus up` may write.")
+    }
+
+    private func makeFolder(_ path: String) throws {
+        do {
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        } catch {
+            var problem = Problem(error)
+            problem.what = "the folder \(path) cannot be made: \(problem.cause)."
+            problem.advice = ["--data-dir names a folder that `identitybus up` may write."]
+            throw problem
+        }
     }
 }

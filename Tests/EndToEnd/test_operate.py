@@ -210,5 +210,5 @@ def test_operate_up_says_what_it_waits_for_and_why_a_child_ended(directory: Path
 
 def test_operate_up_names_a_folder_that_cannot_be_made(apps_file: Path) -> None:
     answer = tool("up", "--data-dir", "/proc/nope", environment={"IDENTITYBUS_APPS": str(apps_file)})
-    assert answer.returncode == 64
+    assert answer.returncode == 78
     assert answer.stderr.startswith("identitybus: /proc/nope cannot be made: No such file or directory."), answer.stderr

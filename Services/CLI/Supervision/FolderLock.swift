@@ -7,39 +7,31 @@ import Glibc
 /// Keeps a folder to one `identitybus up`, for as long as the process lives: a second one would take away the first one's
 /// broker and files.
 package final class FolderLock {
-    /// Why the folder is not ours.
-    package struct Failure: Error, CustomStringConvertible {
-        package var description: String
-    }
-
     private let descriptor: Int32
 
     /// Makes the folder where it is missing.
-    /// - Throws: `Failure` when somebody else has it, or it cannot be made.
-    package init(folder: String) throws(Failure) {
+    /// - Throws: `Problem` when somebody else has it, or it cannot be made.
+    package init(folder: String) throws(Problem) {
         do {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
             // Foundation's words do not say why.
-            throw Failure(
-                description: "\(folder) cannot be made: \(Self.words(mkdir(folder, 0o700))). Choose another --data-dir."
-            )
+            throw Problem(
+                .setting, "\(folder) cannot be made: \(Self.words(mkdir(folder, 0o700))).", Self.advice)
         }
         let path = "\(folder)/lock"
         // Children must not keep it when they outlive this process.
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw Failure(
-                description:
-                    "\(path) cannot be written: \(String(cString: strerror(errno))). Choose another --data-dir.")
+            throw Problem(.noRight, "\(path) cannot be written: \(String(cString: strerror(errno))).", Self.advice)
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let holder =
                 (try? String(contentsOfFile: path, encoding: .utf8))?
                 .trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-            throw Failure(
-                description: "identitybus up is running already in \(folder)\(holder.isEmpty ? "" : " (\(holder))"). "
-                    + "Stop it, or choose another --data-dir.")
+            throw Problem(
+                .usage, "identitybus up is running already in \(folder)\(holder.isEmpty ? "" : " (\(holder))").",
+                "Stop it, or choose another --data-dir.")
         }
         let text = Array("pid \(getpid()), since \(Timestamp.now.rfc3339)\n".utf8)
         ftruncate(descriptor, 0)
@@ -47,6 +39,8 @@ package final class FolderLock {
     }
 
     deinit { close(descriptor) }
+
+    private static let advice = "--data-dir names a folder that `identitybus up` may write."
 
     private static func words(_: Int32) -> String { String(cString: strerror(errno)) }
 }
