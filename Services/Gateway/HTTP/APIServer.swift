@@ -34,6 +34,15 @@ struct APIServer: Service {
     }
 
     func run() async throws {
+        do {
+            try await serve()
+        } catch let error as IOError {
+            throw ListenFailure(
+                error, host: configuration.host, port: configuration.port, variable: "GATEWAY_PORT")
+        }
+    }
+
+    private func serve() async throws {
         let http = ClientChannel.server(
             connections: connections(), timeout: configuration.clientTimeout,
             limits: .init(maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 100)
@@ -94,10 +103,10 @@ struct APIServer: Service {
         return configuration
     }
 
-    /// The server's own lines are about single connections.
+    /// The server's own lines are about single connections, and about an end that is said by who ends it.
     private static func quiet(_ logger: Logger) -> Logger {
         var logger = logger
-        logger.logLevel = max(logger.logLevel, .warning)
+        logger.logLevel = .critical
         return logger
     }
 }

@@ -62,7 +62,7 @@ public struct HealthCheck: Sendable, Equatable {
 ///   sooner when others come; it delays a shutdown by 5 seconds at most. Nor do those keep a probe out who ask without a
 ///   pause: no connection is closed for another one while it waits for its first answer.
 ///
-/// Threading: sockets are served by NIO's shared threads. `health` and `metrics` are called on the concurrent executor
+/// Threading: sockets are served by one thread of NIO's, which serves nothing else. `health` and `metrics` are called on the concurrent executor
 /// and must not block; `onBound` is called once, when connections are accepted.
 ///
 /// A `ServiceGroup` stops its services in reverse order: list this one first, so that probes are answered until the
@@ -90,17 +90,26 @@ public struct HealthServer: Service {
     ) {
         self.host = host
         self.port = port
-        // What it says of its start is said by who started it.
+        // What it says of its start and its end is said by who started it.
         var quiet = logger
-        quiet.logLevel = max(logger.logLevel, .warning)
+        quiet.logLevel = .critical
         self.logger = quiet
         self.onBound = onBound
         responder = HealthResponder(health: health, metrics: metrics)
     }
 
     /// Serves until graceful shutdown or cancellation. To be called once, by a `ServiceGroup`.
+    ///
+    /// - Throws: ``ListenFailure``.
     public func run() async throws {
-        // NIO's own group is never shut down, so a connection that is still being dealt with finds its thread.
+        do {
+            try await serve()
+        } catch let error as IOError {
+            throw ListenFailure(error, host: host, port: port, variable: "HTTP_PORT")
+        }
+    }
+
+    private func serve() async throws {
         let onBound = onBound
         try await Application(
             responder: responder,
@@ -115,16 +124,14 @@ public struct HealthServer: Service {
                 await ClientChannel.isRunning(channel)
                 if let port = channel.localAddress?.port { onBound(port) }
             },
-            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
+            eventLoopGroupProvider: .shared(Self.thread),
             logger: logger
         ).run()
     }
 
-    /// Keeps NIO to one thread in this process: a service serves nobody but probes. To be called before anything else
-    /// uses NIO.
-    public static func useOneThread() {
-        NIOSingletons.groupLoopCountSuggestion = 1
-    }
+    /// Whoever makes room for a new connection has read what the others sent: with two threads a probe was closed by one
+    /// before the other had read it. Never shut down, so a connection that is still being dealt with finds its thread.
+    private static let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 }
 
 /// Answers the three paths of the health server, to GET and HEAD. Holds no state.

@@ -18,7 +18,6 @@ public enum ServiceMain {
     public static func run<Service: CommandService>(
         _ makeService: @autoclosure @escaping @Sendable () throws -> Service
     ) async {
-        HealthServer.useOneThread()
         await run("identitybus-\(Service.name)") {
             let configuration = try ServiceConfiguration(
                 environment: ProcessInfo.processInfo.environment, service: Service.name)
@@ -64,7 +63,7 @@ public enum ServiceMain {
         } catch let problem as any CustomStringConvertible & Error {
             let isConfiguration =
                 problem is ConfigurationProblem || problem is AppsFile.Problem
-                || problem is KafkaConfigurationError || problem is SchemaMismatch
+                || problem is KafkaConfigurationError || problem is SchemaMismatch || problem is ListenFailure
             complain("\(name): \(problem)")
             exit(isConfiguration ? 64 : 1)
         } catch {
