@@ -114,6 +114,10 @@ def test_a_type_that_nobody_knows_is_not_sent(shell: dict[str, str], bus: Bus) -
     is_problem(send(shell, type="link.requst"), 64, "Did you mean link.request?", "Nothing was sent", "send --types")
     is_problem(send(shell, "--wait", "3", type="nosuch.thing"), 64, "there is no command nosuch.thing.", "send --types")
     is_problem(send(shell, "--force", type="x"), 64, "there is no command x")
+    # Neither is what no service could read.
+    is_problem(send(shell, data="[]"), 64, "--data is no JSON object", "Nothing was sent")
+    is_problem(send(shell, "--id", ""), 64, "no service can read this command", "Nothing was sent")
+    is_problem(send(shell, "--source", "x" * 256), 64, "no service can read this command")
     assert ends(bus) == before
     forced = send(shell, "--force", "--wait", "60", type="link.requst")
     assert forced.returncode == 3 and json.loads(forced.stdout)["data"]["reason"] == "UNKNOWN_TYPE"
