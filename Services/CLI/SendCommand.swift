@@ -207,7 +207,7 @@ struct SendCommand: ParsableCommand {
     }
 
     private func deliver(_ record: Record, of order: Order, _ kafka: KafkaAccess) throws -> Place {
-        let producer = try KafkaProducer(configuration: kafka.configuration, logger: kafka.logger)
+        let producer = try KafkaProducer(configuration: kafka.configuration, logger: .quiet)
         let reports: [DeliveryReport]
         do {
             try producer.send(record, token: 1)
