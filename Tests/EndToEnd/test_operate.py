@@ -183,7 +183,7 @@ def test_operate_a_second_up_in_the_same_folder(directory: Path, apps_file: Path
         assert (second.returncode, second.stdout) == (64, "")
         assert time.monotonic() - started < 5
         assert second.stderr.startswith(f"identitybus: identitybus up is running already in {up.data} (pid {up.process.pid}, since 20")
-        assert second.stderr.count("\n") == 1 and "Usage" not in second.stderr
+        assert second.stderr.count("\n") == 2 and "Usage" not in second.stderr
         after = {path: path.read_bytes() for path in up.data.iterdir() if path.is_file() and "sqlite" not in path.name}
         assert after == before
         sent = tool(
