@@ -196,7 +196,7 @@ let package = Package(
         tests("Sync", running),
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
-        tests("CLI", ["Contracts", "Messaging", "Runtime", "Supervision", "WireJSON", logging]),
+        tests("CLI", ["Contracts", "Messaging", "Runtime", "Supervision", "WireJSON"]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])

@@ -5,6 +5,7 @@ public import ArgumentParser
 public import Contracts
 import Crypto
 import Foundation
+import Glibc
 import Logging
 import Messaging
 import Runtime
@@ -57,6 +58,11 @@ struct Deployment: ParsableArguments {
     func secret(app: AppID, keyID: KeyID) throws -> SymmetricKey {
         if keyID.text == Signature.internalKeyID {
             guard let key = try keys().signing(.commands) else {
+                if access(internalKeyFile, F_OK) == 0, access(internalKeyFile, R_OK) != 0 {
+                    throw Problem(
+                        .noRight, "\(internalKeyFile) cannot be read.",
+                        "It is for the user who has started `identitybus up`. Be that one, or sign with an API key.")
+                }
                 throw Problem(
                     .setting, "the internal key is not known.",
                     "Set IDENTITYBUS_INTERNAL_KEY, or start `identitybus up` (it writes \(internalKeyFile)).")

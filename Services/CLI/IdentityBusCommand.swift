@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Chaos
+import Glibc
 import Observability
 import Supervision
 
@@ -33,13 +34,25 @@ struct IdentityBusCommand: ParsableCommand {
             } catch let wrong as ValidationError {
                 misused(type(of: command), wrong.message)
             }
+            leave(.done)
+        } catch let status as ExitCode {
+            leave(status.rawValue)
         } catch let error where !isOfParser(error) {
             let problem = Problem(error)
             complain(problem.text)
-            exit(withError: ExitCode(problem.status.rawValue))
+            leave(problem.status)
         } catch {
             exit(withError: error)
         }
+    }
+
+    private static func leave(_ status: ExitStatus) -> Never { leave(status.rawValue) }
+
+    /// Ends the process without what libraries do at its end: a client of Kafka that could not be closed in time has threads
+    /// of its own, and OpenSSL takes away what they are using.
+    private static func leave(_ status: Int32) -> Never {
+        fflush(nil)
+        _exit(status)
     }
 
     /// For what the parser cannot see: it says the same as it would.
@@ -47,11 +60,9 @@ struct IdentityBusCommand: ParsableCommand {
         let usage = usageString(for: command).replacing("\n", with: "\n       ")
         complain("\(_errorPrefix)\(what)\nUsage: \(usage)")
         complain("  See 'identitybus \(command._commandName) --help' for more information.")
-        exit(withError: ExitCode(ExitStatus.usage.rawValue))
+        leave(.usage)
     }
 
-    /// Whether the parser knows what to say and how to end: help, a wrong command line, a status.
-    private static func isOfParser(_ error: any Error) -> Bool {
-        error is ExitCode || exitCode(for: error) != .failure
-    }
+    /// Whether the parser knows what to say and how to end: help, or a wrong command line.
+    private static func isOfParser(_ error: any Error) -> Bool { exitCode(for: error) != .failure }
 }

@@ -36,7 +36,7 @@ final class ReplyTail {
         self.topic = topic
         do {
             tail = try KafkaTail(
-                configuration: kafka.configuration, partitions: [topic: partitions], from: .end, logger: kafka.logger)
+                configuration: kafka.configuration, partitions: [topic: partitions], from: .end, logger: .quiet)
         } catch let error as KafkaError {
             throw kafka.problem(error)
         }

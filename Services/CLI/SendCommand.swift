@@ -146,6 +146,7 @@ struct SendCommand: ParsableCommand {
         } catch {
             throw Problem(.usage, "--data is not JSON: \(error)", "Nothing was sent.")
         }
+        guard value.objectValue != nil else { throw Problem(.usage, "--data is no JSON object.", "Nothing was sent.") }
         return Order(
             type: full, service: service, app: app, keyID: keyId, data: value,
             id: id ?? CommandID(UUID().uuidString.lowercased()))
@@ -162,8 +163,15 @@ struct SendCommand: ParsableCommand {
         attributes.partitionKey = key
         if dryRun { attributes.dryRun = "true" }
         let seal = Seal(order.keyID.text, try deployment.secret(app: order.app, keyID: order.keyID))
-        return try seal.record(
+        let record = try seal.record(
             to: deployment.topics.commands(order.service), key: Array(key.utf8), attributes, order.data)
+        do throws(EnvelopeError) {
+            _ = try EnvelopeReader.read(value: record.value, headers: record.headers)
+        } catch {
+            // It would become a dead letter.
+            throw Problem(.usage, "no service can read this command: \(error)", "Nothing was sent.")
+        }
+        return record
     }
 
     /// How many partitions the topics have.
@@ -199,7 +207,7 @@ struct SendCommand: ParsableCommand {
     }
 
     private func deliver(_ record: Record, of order: Order, _ kafka: KafkaAccess) throws -> Place {
-        let producer = try KafkaProducer(configuration: kafka.configuration, logger: kafka.logger)
+        let producer = try KafkaProducer(configuration: kafka.configuration, logger: .quiet)
         let reports: [DeliveryReport]
         do {
             try producer.send(record, token: 1)

@@ -152,9 +152,11 @@ struct LoginOptions: ParsableArguments {
         .usage, "a valid --user-id or --user-email is missing.", "Anonymous users need no token.")
 
     func noLiveKey(_ kind: String, _ id: KeyID?) -> Problem {
-        Problem(
-            id == nil ? .setting : .usage, "app \(appID) has no live \(kind)\(id.map { " \($0)" } ?? "").",
-            "\(deployment.appsPath) lists them.")
+        guard let id else {
+            return Problem(.setting, "app \(appID) has no live \(kind).", "Give it one in \(deployment.appsPath).")
+        }
+        return Problem(
+            .usage, "app \(appID) has no live \(kind) \(id).", "\(deployment.appsPath) has those that there are.")
     }
 
     func claimant(_ settings: VerificationSettings) -> Claimant {

@@ -17,7 +17,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -25,6 +27,7 @@ from identitybus_testkit import commands as c
 from identitybus_testkit.broker import Broker
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import fresh
+from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import leaks
@@ -114,6 +117,10 @@ def test_a_type_that_nobody_knows_is_not_sent(shell: dict[str, str], bus: Bus) -
     is_problem(send(shell, type="link.requst"), 64, "Did you mean link.request?", "Nothing was sent", "send --types")
     is_problem(send(shell, "--wait", "3", type="nosuch.thing"), 64, "there is no command nosuch.thing.", "send --types")
     is_problem(send(shell, "--force", type="x"), 64, "there is no command x")
+    # Neither is what no service could read.
+    is_problem(send(shell, data="[]"), 64, "--data is no JSON object", "Nothing was sent")
+    is_problem(send(shell, "--id", ""), 64, "no service can read this command", "Nothing was sent")
+    is_problem(send(shell, "--source", "x" * 256), 64, "no service can read this command")
     assert ends(bus) == before
     forced = send(shell, "--force", "--wait", "60", type="link.requst")
     assert forced.returncode == 3 and json.loads(forced.stdout)["data"]["reason"] == "UNKNOWN_TYPE"
@@ -235,11 +242,26 @@ def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, .
     assert "a-password" not in answer.stderr
 
 
-def test_a_password_that_postgresql_does_not_take(make_deployment: Callable[..., Deployment]) -> None:
-    """And a database that it does not have."""
-    url = make_deployment("postgresql").database.environment()["DATABASE_URL"]
-    gone = re.sub(r"/[^/]*$", "/no-such-database", url)
-    is_problem(tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": gone}), 78, "no-such-database")
+def test_a_database_that_says_no(postgres: PostgresServer) -> None:
+    """It is not there, has no store, or does not let this user look. Whoever only looks changes nothing."""
+    def explain(url: str) -> subprocess.CompletedProcess[str]:
+        return tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
+
+    database = postgres.new_database()
+    is_problem(explain(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database")
+    is_problem(explain(database.url), 78, "no store in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
+    schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'identity%'"
+    stranger = fresh("stranger").replace("-", "_")
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        assert connection.execute(schemas).fetchone() == (0,)
+        connection.execute("CREATE SCHEMA identity_link CREATE TABLE inbox_state (x int)")
+        connection.execute(f"CREATE ROLE {stranger} LOGIN PASSWORD 'a-password'")  # type: ignore[arg-type]
+        try:
+            place = urlsplit(database.url)
+            url = urlunsplit(place._replace(netloc=f"{stranger}:a-password@{place.netloc.rpartition('@')[2]}"))
+            is_problem(explain(url), 77, f"{stranger} may not read the schema identity_link", "GRANT")
+        finally:
+            connection.execute(f"DROP ROLE {stranger}")  # type: ignore[arg-type]
 
 
 # Kafka is not there, or not what it should be
@@ -318,7 +340,7 @@ def test_a_stale_address_is_named(shell: dict[str, str], tmp_path: Path) -> None
 
 
 def test_a_name_that_nobody_knows(shell: dict[str, str]) -> None:
-    is_problem(send(shell, "--bootstrap-servers", "nosuch.invalid:9092"), 69, "nosuch.invalid:9092", "name is not known")
+    is_problem(send(shell, "--bootstrap-servers", "nosuch.invalid:9092"), 69, "nosuch.invalid:9092", "host name cannot be resolved")
 
 
 def test_a_broker_that_says_nothing(shell: dict[str, str], listener: Callable[..., str]) -> None:
@@ -335,8 +357,8 @@ def test_tls_and_plain_text_are_told_apart(
     plain = listener(lambda connection: (connection.recv(100), connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")))
     over_tls = shell | {"KAFKA_SECURITY_PROTOCOL": "SSL"}
     is_problem(send(over_tls, "--bootstrap-servers", tls), 78, f"Kafka at {tls}", "certificate", "KAFKA_SSL_CA_LOCATION")
-    is_problem(send(over_tls, "--bootstrap-servers", plain), 78, "speaks no TLS", "KAFKA_SECURITY_PROTOCOL")
-    is_problem(send(shell, "--bootstrap-servers", tls), 78, "TLS listener", "KAFKA_SECURITY_PROTOCOL")
+    is_problem(send(over_tls, "--bootstrap-servers", plain), 78, "does not speak TLS", "KAFKA_SECURITY_PROTOCOL")
+    is_problem(send(shell, "--bootstrap-servers", tls), 78, "speaks TLS", "KAFKA_SECURITY_PROTOCOL")
 
 
 # watch

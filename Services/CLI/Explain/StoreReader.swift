@@ -21,18 +21,8 @@ struct StoreReader {
     static func all(dataDirectory: String) throws -> [StoreReader] {
         let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
         let schemas = try ServiceConfiguration.schemas(settings)
-        let url = try settings.secret("DATABASE_URL")
+        if let url = try settings.secret("DATABASE_URL") { return try all(url: url, schemas: schemas) }
         return try serviceNames.compactMap { service in
-            if let url {
-                let reader = StoreReader(
-                    service: service,
-                    engine: .postgresql(
-                        try PostgreSQLDatabase(url: url, schema: schemas + service, logger: .quiet)))
-                let tables = try reader.query(
-                    "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'inbox_state'",
-                    [.text(schemas + service)])
-                return tables.isEmpty ? nil : reader
-            }
             let path = "\(dataDirectory)/\(service).sqlite"
             guard FileManager.default.fileExists(atPath: path) else { return nil }
             // The service itself holds the file's lock; SQLite lets others read meanwhile.
@@ -43,6 +33,32 @@ struct StoreReader {
                 StoreReader(
                     service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
             }
+        }
+    }
+
+    /// Looks in the catalogue first. A connection to a schema that is missing would make it, and tables that one may not read
+    /// look as if they were missing.
+    private static func all(url: String, schemas: String) throws -> [StoreReader] {
+        let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", logger: .quiet)
+        defer { catalogue.close() }
+        return try serviceNames.compactMap { service in
+            let tables = try catalogue.transaction { transaction in
+                try transaction.query(
+                    """
+                    SELECT current_user::text, (has_schema_privilege(nspname, 'USAGE')
+                        AND has_table_privilege(pg_class.oid, 'SELECT'))::int::bigint
+                    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+                    WHERE nspname = $1 AND relname = 'inbox_state'
+                    """, [.text(schemas + service)])
+            }
+            guard let table = tables.first else { return nil }
+            if try table.integer(1) == 0 {
+                throw Problem(
+                    .noRight, "\(try table.text(0)) may not read the schema \(schemas)\(service) of DATABASE_URL.",
+                    "Its owner can: GRANT USAGE ON SCHEMA, and GRANT SELECT ON ALL TABLES IN SCHEMA.")
+            }
+            let database = try PostgreSQLDatabase(url: url, schema: schemas + service, logger: .quiet)
+            return StoreReader(service: service, engine: .postgresql(database))
         }
     }
 

@@ -113,6 +113,14 @@ extension Problem {
 
     /// - Parameter address: where the broker should be.
     package init(_ failure: KafkaError, at address: String?) {
+        if let failure = failure.failure {
+            let status = failure.cause.status
+            let verb =
+                status == .away ? "cannot be reached" : status == .noRight ? "does not let us in" : "cannot be used"
+            let what = failure.cause == .timedOut ? "does not answer" : "\(verb): \(failure.words)"
+            self.init(status, "Kafka at \(failure.address) \(what).")
+            return
+        }
         let place = address.map { "Kafka at \($0)" } ?? "Kafka"
         switch failure.code {
         case KafkaError.Code.topicAuthorizationFailed:

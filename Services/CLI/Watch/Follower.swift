@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import Observability
 import Supervision
 
 /// Reads topics for somebody who watches: first what is there already, in the order of time, then what comes. Ends by
@@ -46,7 +47,7 @@ final class Follower {
         self.show = show
         do {
             tail = try KafkaTail(
-                configuration: kafka.configuration, partitions: partitions, from: start, logger: kafka.logger)
+                configuration: kafka.configuration, partitions: partitions, from: start, logger: .quiet)
         } catch let error as KafkaError {
             throw kafka.problem(error)
         }
@@ -139,7 +140,7 @@ final class Follower {
             if limits.until.map({ $0 <= .now }) == true { throw kafka.problem(error) }
             if awaySince == nil {
                 awaySince = lastNews
-                complain("Kafka at \(kafka.configuration.bootstrapServers) does not answer. Waiting for it.")
+                complain("\(kafka.problem(error).what) Waiting for it.".harmless)
             }
             return
         }
