@@ -32,7 +32,7 @@ public enum AppsFile {
         do {
             // With merge keys, as the decoder composes it by itself.
             guard let root = try Yams.compose(yaml: text, .basic.appending(.merge)) else {
-                throw Problem("is empty; list at least one app under apps:")
+                throw Problem("the file is empty; list at least one app under apps:")
             }
             guard size(of: root, upTo: largest) < largest else {
                 throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
