@@ -2,8 +2,11 @@
 """`sync.erase-profile` and `sync.forget` through a real sync process, on both stores. The link and the verification
 service are stand-ins, so that what each is asked, and what comes of its answers, can be seen."""
 
+import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from identitybus_testkit import inbox
 from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import Command, fresh
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.secrets import signature
 from identitybus_testkit.standin import StandIn, erased, rejected
 from identitybus_testkit.waiting import until
 
@@ -181,6 +185,50 @@ def test_the_link_service_has_a_person_forgotten(erasing: Deployment, others: Ot
     nobody = Command("sync.forget", {"externalId": fresh("x")}, "x", app=APP, signer="internal")
     assert certified(bus.settle(nobody)) == gone()
     assert bus.ask(nobody.again().but(signer="fromlinks-sdk"))["reason"] == "INSUFFICIENT_SCOPE"
+
+
+def test_a_link_of_before_that_is_read_meanwhile_takes_nobody_along(erasing: Deployment, others: Others) -> None:
+    """S116. The link service has not answered yet; whoever logs in with the customer id meanwhile is somebody new."""
+    bus, somebody, user = erasing.bus, Somebody(erasing.bus), fresh("user")
+    before = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    link = others.stand_ins["link"]
+    link.script = lambda command: []
+    try:
+        command = erase(mpid=somebody.mpid, persons="byCustomerId")
+        assert bus.ask(command)["status"] == "pending"
+        asked = until(lambda: [one.envelope for one in link.commands], 30, "the link service to be asked")[-1]
+        install, other = fresh("install"), fresh("customer")
+        tell(bus, install, somebody.id, user, before)
+        # What stands behind it in its partition is read by then.
+        tell(bus, install, other, fresh("user"), before)
+        named = Command("sync.get-profile", {"identity": {"type": "customerid", "value": other}}, other, APP, "internal")
+        until(lambda: bus.ask(named.again())["status"] == "succeeded", 30, "sync to read the events")
+        login = c.sync("login", fresh("d"), {"customerid": somebody.id}, APP)
+        new = somebody.result(bus.ask(login))
+        assert new["rule"] == "created" and new["mpid"] != somebody.mpid
+        part = erased(link={"persons": 1, "installs": 1})
+        part["result"]["subject"]["userIds"] = [user]
+        link.answer(asked, part)
+        assert certified(bus.final(command.id)) == gone(somebody.mpid)
+    finally:
+        link.script = lambda command: [erased()]
+    again = somebody.result(bus.ask(c.sync("login", fresh("d"), {"customerid": somebody.id}, APP)))
+    assert again["mpid"] == new["mpid"]
+
+
+def tell(bus: Bus, install: str, external_id: str, user: str, linked_at: str) -> None:
+    """What the link service says of a link."""
+    envelope = {
+        "specversion": "1.0", "id": str(uuid.uuid4()), "source": "identitybus/link", "appid": APP,
+        "type": "identity.link.linked.v1", "datacontenttype": "application/json", "causationid": str(uuid.uuid4()),
+        "subject": install,
+        "data": {
+            "installId": install, "externalId": external_id, "userId": user, "personCreated": True,
+            "activeInstallId": install, "deactivatedInstallIds": [], "version": 1, "linkedAt": linked_at}}
+    value, headers = json.dumps(envelope).encode(), [("content-type", b"application/cloudevents+json")]
+    topic = bus.topic("link", "events")
+    bus.put(value, [*headers, ("signature", signature("events", topic, headers, value))],
+            key=f"{APP}/{install}".encode(), topic=topic)
 
 
 def test_an_alias_that_waits_is_dropped(erasing: Deployment, others: Others) -> None:
