@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ TOLD = 30.0
 # What may fail beside a check for its sake.
 CONSEQUENCES = {
     "database": {"partitions", "turns"}, "broker": {"group", "publishing", "topics", "replies"},
-    "topics": {"group", "publishing"}, "group": set(), "apps": set()}
+    "topics": {"group", "publishing", "replies"}, "group": set(), "apps": set()}
 
 
 def events(service: Service, name: str) -> list[dict[str, object]]:
@@ -248,6 +249,11 @@ def test_operate_a_broker_that_lets_nobody_in(
         service = deployment.service(KAFKA_BOOTSTRAP_SERVERS=f"127.0.0.1:{port}", **settings).start()
         if case == "no right":
             wait_until_told(service, "topics", KAFKA[case], starts=True)
+            # Whoever is gone says nothing of topics.
+            assert fake
+            fake.close()
+            until(lambda: events(service, "broker.down"), TOLD, service.tail)
+            assert not events(service, "topics.up") and {"broker", "topics"} <= set(failing(service))
         else:
             wait_until_told(service, "broker", f"Kafka at 127.0.0.1:{port}", KAFKA[case], starts=True)
         assert "not-this-one" not in service.get("/readyz")[1]
@@ -255,6 +261,17 @@ def test_operate_a_broker_that_lets_nobody_in(
     finally:
         if fake:
             fake.close()
+
+
+def test_operate_a_gateway_that_may_not_see_its_topic(gateway_deployment: GatewayDeployment) -> None:
+    """A broker that answers is not at fault."""
+    fake = FakeBroker(Refusing())
+    gateway = gateway_deployment.gateway(KAFKA_BOOTSTRAP_SERVERS=fake.servers).start()
+    wait_until_told(gateway, "topics", "(Describe)", starts=True)
+    time.sleep(6)  # so that the broker is asked again
+    assert len(events(gateway, "topics.down")) == 1 and not events(gateway, "broker.down"), gateway.tail()
+    gateway.kill()
+    fake.close()
 
 
 def test_operate_a_host_name_that_nobody_knows(make_deployment: Callable[..., Deployment]) -> None:

@@ -4,6 +4,7 @@ import Apps
 import Contracts
 import Foundation
 import Logging
+import Messaging
 import Metrics
 import Observability
 import Runtime
@@ -128,6 +129,8 @@ final class BusHealth: Sendable {
         var brokerProblem: String? = "not asked yet"
         var hasAskedBroker = false
         var appsProblem: String?
+        /// Why the reply topic cannot be used, though a broker answers.
+        var topicProblem: String?
         /// Probes in a row that found no broker.
         var failedProbes = 0
         var lastTurns: [Thread: ContinuousClock.Instant] = [.sender: .now, .tail: .now]
@@ -148,6 +151,7 @@ final class BusHealth: Sendable {
         state.withLock { state in
             state.address = address
             state.partitions = nil
+            if address != nil { state.topicProblem = nil }
         }
     }
 
@@ -160,6 +164,12 @@ final class BusHealth: Sendable {
             guard let address = state.address, let partitions = state.partitions else { return false }
             return partitions != address.count
         }
+    }
+
+    /// The replies cannot be read yet: for want of a broker, or of the topic.
+    func cannotRead(_ error: any Error) {
+        if (error as? KafkaError)?.failure != nil { return broker("\(error)") }
+        state.withLock { $0.topicProblem = "\(error)" }
     }
 
     /// Why the apps file as it is now is not in force.
@@ -197,6 +207,7 @@ final class BusHealth: Sendable {
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
                         patience: state.hasAskedBroker ? .zero : .seconds(30)),
+                    HealthCheck(name: "topics", ok: state.topicProblem == nil, detail: state.topicProblem),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
                         patience: nil),

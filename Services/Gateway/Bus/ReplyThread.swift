@@ -84,7 +84,7 @@ struct ReplyThread {
             do {
                 return try openOnce(after: before)
             } catch {
-                health.broker("\(error)")
+                health.cannotRead(error)
                 waiters.sweep(now: .now)
                 Thread.sleep(forTimeInterval: backoff.nextSpread().inSeconds)
             }

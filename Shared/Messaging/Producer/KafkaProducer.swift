@@ -188,8 +188,8 @@ public final class KafkaProducer: RecordProducer {
     /// A client with a fatal error delivers nothing any more, so its messages are given back at once.
     private func purgeIfFatal() {
         guard fatalError == nil, let error = handle.fatalError else { return }
-        logger.error(
-            "kafka producer failed for good", metadata: ["event": "producer.failed", "error": "\(error)"])
+        // Who makes another one says so.
+        logger.debug("kafka producer failed for good", metadata: ["error": "\(error)"])
         fatalError = error
         collector.fatalError = error
         purge()

@@ -116,7 +116,8 @@ package struct LoopStart {
             health.turned()
             let isOfBroker = (problem as? KafkaError)?.failure != nil
             health.broker(isOfBroker ? problem.map { "\($0)" } : nil)
-            health.topics(isOfBroker ? nil : problem.map { "\($0)" })
+            // Whoever does not answer says nothing of topics.
+            if !isOfBroker { health.topics(problem.map { "\($0)" }) }
         } until: {
             count = try admin.reach(timeout: .seconds(3))
             health.broker(nil)
