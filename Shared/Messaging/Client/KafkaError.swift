@@ -68,12 +68,16 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
             text.initialize(repeating: 0)
             let code = rd_kafka_fatal_error(client, text.baseAddress, text.count)
             guard code != RD_KAFKA_RESP_ERR_NO_ERROR, let start = text.baseAddress else { return nil }
-            return KafkaError(code, message: String(cString: start), isFatal: true)
+            let isOfRights = code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED
+            return KafkaError(
+                code, message: String(cString: start) + (isOfRights ? rightsOfProducers : ""), isFatal: true)
         }
     }
 }
 
 extension KafkaError {
+    private static let rightsOfProducers = " (needs the right WRITE on a topic, or IDEMPOTENT_WRITE on the cluster)"
+
     /// What to do about an error. For anything but a produced message, only `.fatal` tells it from the others.
     public enum Disposition: Sendable, Hashable {
         /// The client's own queue is full: wait for deliveries and do it again.

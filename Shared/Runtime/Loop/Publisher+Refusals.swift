@@ -88,7 +88,9 @@ extension Publisher {
     func restart() {
         let now = hooks.now()
         if let failed = producer {
-            logger.warning(
+            // The check `publishing` says for how long it goes on.
+            logger.log(
+                level: failure.pauses.pause == Self.firstPause ? .warning : .debug,
                 "the producer failed, making a new one",
                 metadata: [
                     "event": "producer.failed", "error": "\(failure.error.map { "\($0)" } ?? "unknown")",
