@@ -46,12 +46,13 @@ class FakeBroker:
             client.close()
 
     def close(self) -> None:
-        self._listener.close()
-        for client in self._open:
+        # Who waits for the next connection would still be given one; and it may be closed already.
+        for end in (self._listener, *self._open):
             try:
-                client.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+        self._listener.close()
 
 
 def silent(client: socket.socket) -> None:
