@@ -16,6 +16,8 @@ public final class LoopHealth: Sendable {
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
+        /// Whether the group is in a rebalance that does not end: that is a cause, not a consequence.
+        var groupHangs = false
         var store = "the database"
         /// What is wrong with looking into the store, and with writing into it: the one says nothing of the other.
         var reading: Sight = .notYet("not asked yet")
@@ -44,6 +46,9 @@ public final class LoopHealth: Sendable {
             }
         }
 
+        /// What is not known yet is no failure that is worth a line.
+        var patience: Duration { if case .notYet = self { .seconds(30) } else { .zero } }
+
         /// Whoever has begun has asked.
         var asked: Sight { if case .notYet = self { .well } else { self } }
     }
@@ -70,7 +75,12 @@ public final class LoopHealth: Sendable {
             $0.broker = $0.broker.asked
         }
     }
-    func group(_ problem: String?) { state.withLock { $0.group = problem } }
+    func group(_ problem: String?, hangs: Bool = false) {
+        state.withLock {
+            $0.group = problem
+            $0.groupHangs = hangs
+        }
+    }
     /// Which store it is, for people.
     func store(is name: String) { state.withLock { $0.store = name } }
     /// What came of looking into the store.
@@ -99,9 +109,10 @@ public final class LoopHealth: Sendable {
     ]
     fileprivate static let ready: [Check] = [
         Check("started", patience: .seconds(30)) { $0.hasStarted ? nil : "still starting" },
-        Check("group", patience: .seconds(10), \.group),
-        Check("database", \.database, isKnown: { if case .notYet = $0.reading { false } else { true } }),
-        Check("broker", \.broker.problem, isKnown: { if case .notYet = $0.broker { false } else { true } }),
+        // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s.
+        Check("group", \.group, patienceNow: { $0.groupHangs && $0.broker.problem == nil ? .zero : .seconds(20) }),
+        Check("database", \.database, patienceNow: { $0.reading.patience }),
+        Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }),
         Check("topics", \.topics), Check("publishing", patience: .seconds(10), \.publishing),
         Check("partitions", patience: .seconds(10), \.partitions),
         Check("turns", patience: .seconds(10)) { state in
@@ -115,20 +126,17 @@ public final class LoopHealth: Sendable {
     fileprivate struct Check: Sendable {
         var name: String
         var isRequired = true
-        var patience: Duration
         var problem: @Sendable (State) -> String?
-        var isKnown: @Sendable (State) -> Bool
+        var patience: @Sendable (State) -> Duration
 
         init(
             _ name: String, isRequired: Bool = true, patience: Duration = .zero,
-            _ problem: @escaping @Sendable (State) -> String?,
-            isKnown: @escaping @Sendable (State) -> Bool = { _ in true }
+            _ problem: @escaping @Sendable (State) -> String?, patienceNow: (@Sendable (State) -> Duration)? = nil
         ) {
             self.name = name
             self.isRequired = isRequired
-            self.patience = patience
             self.problem = problem
-            self.isKnown = isKnown
+            self.patience = patienceNow ?? { _ in patience }
         }
     }
     fileprivate var now: State { state.withLock { $0 } }
@@ -148,11 +156,9 @@ extension HealthReport {
         let states = loops.map(\.now)
         func check(_ check: LoopHealth.Check) -> HealthCheck {
             let failing = states.first { check.problem($0) != nil }
-            // What is not known yet is no failure that is worth a line.
-            let patience = failing.map(check.isKnown) ?? true ? check.patience : .seconds(30)
             return HealthCheck(
                 name: check.name, ok: failing == nil, detail: failing.flatMap(check.problem),
-                isRequired: check.isRequired, patience: patience)
+                isRequired: check.isRequired, patience: failing.map(check.patience) ?? .zero)
         }
         self.init(live: LoopHealth.live.map(check), ready: LoopHealth.ready.map(check))
     }

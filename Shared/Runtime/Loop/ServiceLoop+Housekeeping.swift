@@ -17,7 +17,9 @@ extension ServiceLoop {
         guard housekeeping.round.ticks(now) else { return }
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
-        health.group(consumers.problem ?? consumers.hangingRebalance)
+        let problem = consumers.problem
+        let hanging = problem == nil ? consumers.hangingRebalance : nil
+        health.group(problem ?? hanging, hangs: hanging != nil)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
         lookAtCluster()
