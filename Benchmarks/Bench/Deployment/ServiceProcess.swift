@@ -54,9 +54,12 @@ final class ServiceProcess {
         return port
     }
 
-    /// Warnings and errors in the log: a measurement with some is none.
+    /// Warnings and errors in the log: a measurement with some is none. Not those of a start that takes long, as one does
+    /// whose instructions are counted.
     var complaints: [String] {
-        log.split(separator: "\n").map(String.init).filter {
+        let lines = log.split(separator: "\n").map(String.init)
+        let isReady = lines.firstIndex { $0.contains("\"event\":\"service.ready\"") }
+        return lines.dropFirst(isReady ?? 0).filter {
             $0.contains("\"level\":\"warning\"") || $0.contains("\"level\":\"error\"")
                 || $0.contains("\"level\":\"critical\"")
         }
