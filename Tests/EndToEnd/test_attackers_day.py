@@ -254,7 +254,8 @@ SCOPES: dict[str, str | None] = {
     "link.request": "user.link", "link.set-install-status": "admin", "link.erase-user": "user.delete",
     "link.get-erasure": "user.delete", "sync.get-erasure": "user.delete",
     "link.register-install": None, "link.establish": None, "link.query": None, "link.detach-install": None,
-    "link.forget": None,
+    "link.forget": None, "link.get-user": "support", "link.make-active": "support", "link.unlink-user": "support",
+    "link.change-external-id": "support", "sync.get-profile": "support",
     "user.request-auth-code": "user.link", "user.create": "sdk", "user.link": "sdk", "user.confirm-link": "sdk",
     "user.reset": "sdk", "user.get": "sdk", "user.expire-linker": None, "user.forget": None,
     "sync.identify": "identity.sync", "sync.login": "identity.sync", "sync.logout": "identity.sync",
@@ -268,7 +269,7 @@ SCOPES: dict[str, str | None] = {
 
 def types() -> set[str]:
     text = "".join(path.read_text() for path in (REPOSITORY / "Shared" / "Contracts" / "Messages").glob("*.swift"))
-    command = r'struct \w+: (?:Command|SyncRequest)Message\b.*?static let type = "identity\.(.+?)\.v1"'
+    command = r'struct \w+: (?:CommandMessage|SyncRequestMessage|RepairCommand)\b.*?static let type = "identity\.(.+?)\.v1"'
     return set(re.findall(command, text, re.S))
 
 
@@ -280,12 +281,16 @@ def aimed(who: Person) -> dict[str, dict[str, Any]]:
     """Data for each type that would do harm."""
     known = {"deviceId": who.device, "knownIdentities": {"customerid": who.external_id}}
     mine = {"installId": who.install}
+    why = {"author": "thief", "reason": "because"}
     return {
         "link.request": {**mine, "externalId": fresh("thief")}, "link.set-install-status": {**mine, "status": "deleted"},
         "link.erase-user": {"userId": who.user}, "link.get-erasure": {"userId": who.user},
         "sync.get-erasure": {"mpid": who.mpid}, "link.register-install": {**mine, "device": PHONE, "user": "new"},
         "link.establish": {**mine, "device": PHONE, "externalId": fresh("thief"), "mode": "create"},
         "link.query": mine, "link.detach-install": mine, "link.forget": {"userId": who.user},
+        "link.get-user": {"userId": who.user}, "sync.get-profile": {"mpid": who.mpid},
+        "link.make-active": {**mine, **why}, "link.unlink-user": {"userId": who.user, **why},
+        "link.change-external-id": {"userId": who.user, "newExternalId": fresh("thief"), **why},
         "user.request-auth-code": {"externalId": who.external_id},
         "user.create": {**mine, "device": PHONE, "appSecret": APP_SECRET, "linking": "none"},
         "user.link": {**mine, "linking": "linker"}, "user.confirm-link": {**mine, "success": False}, "user.reset": mine,
