@@ -46,6 +46,9 @@ import Testing
         #expect(
             say(&history, [:], after: 260) == ["service.caught-up: caught up on 391 commands in 3.0 s"])
         #expect(say(&history, [:], after: 261).isEmpty)
+        _ = say(&history, ["database": "refused"], after: 262)
+        let again = say(&history, ["database": "refused"], after: 322, waiting: 1)
+        #expect(again == ["database.still: still, for 1 min 0 s: refused; 1 command waits, the oldest for 58 s"])
     }
 
     /// What follows from a cause is not said while the cause lasts, nor just after it.
@@ -67,7 +70,8 @@ import Testing
             say(&history, ["apps": "line 3"], after: 1) == ["apps.down: line 3", "service.ready: ready after 1.0 s"])
         #expect(say(&history, ["apps": "line 3"], after: 2).isEmpty)
         #expect(say(&history, ["apps": "line 4"], after: 3) == ["apps.down: line 4"])
-        #expect(say(&history, [:], after: 4) == ["apps.up: well again after 3.0 s"])
+        #expect(say(&history, [:], after: 4, waiting: 1) == ["apps.up: well again after 3.0 s"])
+        #expect(say(&history, [:], after: 5).isEmpty)
     }
 
     @Test func whatFailsHasItsTime() {

@@ -130,7 +130,8 @@ struct HealthHistory {
         for check in report.ready where !check.ok && check.isRequired && check.patience == .zero { rootFailed = now }
         for check in report.ready {
             if check.ok {
-                if let line = end(check.name, backlog, now) { lines.append(line) }
+                // What nothing waits for has held nothing up.
+                if let line = end(check.name, check.isRequired ? backlog : nil, now) { lines.append(line) }
             } else {
                 var episode = episodes[check.name] ?? Episode(since: time, began: now)
                 if let line = say(check, &episode, backlog, now) { lines.append(line) }
@@ -151,7 +152,8 @@ struct HealthHistory {
             lines.append(
                 Line(
                     event: "service.caught-up", level: .info,
-                    text: "caught up on \(catching.count) commands in \(lasted.inWords)", seconds: lasted.inTenths))
+                    text: "caught up on \(Self.commands(catching.count)) in \(lasted.inWords)", seconds: lasted.inTenths
+                ))
         }
         return lines
     }
@@ -188,7 +190,7 @@ struct HealthHistory {
         let lasted = episode.began.duration(to: now)
         var text = "well again after \(lasted.inWords)"
         if let backlog, backlog.count > 0 {
-            text += "; catching up on \(backlog.count) commands"
+            text += "; catching up on \(Self.commands(backlog.count))"
             catching = (max(backlog.count, catching?.count ?? 0), catching?.since ?? now)
         }
         return Line(event: "\(name).up", level: .info, text: text, seconds: lasted.inTenths)
@@ -197,8 +199,10 @@ struct HealthHistory {
     private static func waiting(_ backlog: HealthWatch.Backlog?) -> String {
         guard let backlog, backlog.count > 0 else { return "" }
         let age = backlog.oldest.map { ", the oldest for \(Duration.seconds(Int64($0)).inWords)" } ?? ""
-        return "; \(backlog.count) commands wait\(age)"
+        return "; \(commands(backlog.count)) \(backlog.count == 1 ? "waits" : "wait")\(age)"
     }
+
+    private static func commands(_ count: Int64) -> String { count == 1 ? "1 command" : "\(count) commands" }
 }
 
 extension Duration {
