@@ -148,7 +148,8 @@ def test_every_sqlstate_does_what_its_class_means(make_deployment: Make) -> None
         raiser.begin(state)
         bus.send_all(commands)
         until(lambda: service.metric("identity_conflicts_total") >= seen + 2, 10, f"conflicts of {state}")
-        assert "database" not in service.failed_checks(), state
+        # A lock that nobody gives up is what an operator has to see.
+        assert state == "55P03" or "database" not in service.failed_checks(), state
         raiser.end()
         all_succeed(bus, commands)
         service.wait_ready(TOLD)
