@@ -33,6 +33,8 @@ public struct LinkState: ServiceState, Sendable {
     private var awaited: [CommandID: UserID] = [:]
 
     private(set) var lateLinks: [LateLink] = []
+    /// Persons who have given up an external id that somebody else may have taken.
+    private(set) var renamed: Set<UserID> = []
 
     public init(installs: [Install] = [], persons: [Person] = [], erasures: [Erasure] = [], holds: [Hold] = []) {
         load(installs)
@@ -115,6 +117,7 @@ public struct LinkState: ServiceState, Sendable {
     private mutating func index(_ person: Person, insteadOf previous: Person?) {
         if let previous, let externalID = previous.externalID {
             userIDs[Scoped(app: previous.app, id: externalID)] = nil
+            if person.externalID != externalID { renamed.insert(person.key) }
         }
         if let externalID = person.externalID { userIDs[Scoped(app: person.app, id: externalID)] = person.key }
     }
@@ -257,6 +260,12 @@ public struct Person: Sendable, Hashable {
         self.linkedAt = linkedAt
     }
 
+    fileprivate var withoutExternalID: Person {
+        var person = self
+        person.externalID = nil
+        return person
+    }
+
     /// L38.
     public var tombstone: Person { Person(userID: userID, app: app, isErased: true) }
 }
@@ -342,11 +351,13 @@ public struct LinkStore {
 
     // MARK: Writing
 
-    /// Persons without an external id go first: an erased one gives its external id up before another person takes it.
+    /// An external id is given up before another person takes it: each stands in one row at any moment.
     func save(_ state: LinkState) throws {
-        let persons = state.persons.changed
-        try Person.table.save(
-            persons.filter { $0.externalID == nil } + persons.filter { $0.externalID != nil }, in: transaction)
+        if !state.renamed.isEmpty {
+            let rows = state.renamed.sorted().compactMap { state.person(userID: $0) }
+            try Person.table.save(rows.map(\.withoutExternalID), in: transaction)
+        }
+        try Person.table.save(state.persons.changed, in: transaction)
         try Install.table.save(state.installs, in: transaction)
         try Erasure.table.save(state.erasures, in: transaction)
         try Hold.table.save(state.holds, in: transaction)

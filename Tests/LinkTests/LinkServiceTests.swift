@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Storage
 import TestKit
@@ -150,6 +151,40 @@ import WireJSON
         #expect(
             decisions[1].answer
                 == .link(LinkResult(userId: second, installId: "i2", isActive: true, personCreated: true)))
+    }
+
+    /// Two persons are renamed in one batch, the second to what the first one was called. Nothing is held.
+    @Test(arguments: SQLEngine.allCases, 0..<8) func anExternalIDIsTakenOverWithinABatch(
+        _ engine: SQLEngine, _ number: Int
+    ) throws {
+        let store = try LinkTestStore(engine)
+        let app = AppSettings(id: Fixture.app.id, linking: .init(hold: 0))
+        func step(_ command: LinkCommand, _ id: CommandID) -> RandomCommands.Step {
+            RandomCommands.Step(command: command, context: Fixture.context(app, id: id))
+        }
+        func rename(_ old: ExternalID, _ new: ExternalID, _ id: CommandID) -> RandomCommands.Step {
+            step(
+                .changeExternalID(
+                    ChangeExternalID(externalId: old, newExternalId: new, author: "clerk", reason: "test")), id)
+        }
+        for (install, name) in [("i1", "anna"), ("i2", "bea")] {
+            let register = RegisterInstall(installId: InstallID(install), device: Fixture.phone, user: .none)
+            _ = try store.run([
+                step(.registerInstall(register), CommandID("r-\(install)")),
+                step(Fixture.request(InstallID(install), ExternalID(name)), CommandID("l-\(install)-\(number)")),
+            ])
+        }
+        _ = try store.run([rename("anna", "carol", "n1"), rename("bea", "anna", "n2"), rename("carol", "bea", "n3")])
+        try store.database.transaction { (transaction) throws in
+            let keys = ["anna", "bea", "carol"].map { Scoped<ExternalID>(app: app.id, id: $0) }
+            let persons = try LinkStore(transaction: transaction).persons(Set(keys))
+            let first = Fixture.context(app, id: CommandID("l-i1-\(number)")).newUserID
+            let second = Fixture.context(app, id: CommandID("l-i2-\(number)")).newUserID
+            #expect(
+                Dictionary(uniqueKeysWithValues: persons.map { ($0.externalID, $0.userID) }) == [
+                    "anna": second, "bea": first,
+                ])
+        }
     }
 
     /// A forgotten command comes again behind an erasure of its external id's present owner: its own person was erased
