@@ -150,10 +150,24 @@ package final class EmbeddedBroker {
         if let cluster { rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code)) }
     }
 
+    /// What somebody may do with a topic.
+    package enum Right: Sendable {
+        case read, write
+    }
+
+    /// Takes a right on a topic from everybody, as an authorizer does that finds no rule for it. Clients go on seeing the topic.
+    package func deny(_ right: Right, on topic: String) { set(right, on: topic, isDenied: true) }
+
+    /// Ends ``deny(_:on:)``.
+    package func allow(_ right: Right, on topic: String) { set(right, on: topic, isDenied: false) }
+
+    private func set(_ right: Right, on topic: String, isDenied: Bool) {
+        relay.set(.init(api: right == .read ? .fetch : .produce, topic: topic), isDenied: isDenied)
+    }
+
     /// Makes a topic that was created here look as if it did not exist: a producer's messages come back with
     /// `UNKNOWN_TOPIC_OR_PART`, whether it knows the topic already or not. What a rolling restart of a cluster looks like
-    /// for a moment. (A missing right: ``failNext(_:with:)`` with `TOPIC_AUTHORIZATION_FAILED` for one `produce`; the
-    /// client then refuses the topic by itself until its next look at the metadata.)
+    /// for a moment.
     package func hide(_ topic: String) {
         setTopicError(topic, code: KafkaError.Code.unknownTopicOrPartition)
         // A client asks again for the metadata of a topic that it knows when its partitions have no leader.

@@ -18,6 +18,8 @@ final class FetchRelay: Sendable {
     private static let host = "127.0.0.1"
     /// As Kafka's `socket.request.max.bytes`.
     private static let maxFrame = 104_857_600
+    private static let authorizationFailed: Int16 = 29
+    private static let invalidAcknowledgements: Int16 = 21
 
     private struct Connection {
         var broker: Int
@@ -28,6 +30,13 @@ final class FetchRelay: Sendable {
         var isClosed = false
         var connections: [Int: Connection] = [:]
         var next = 0
+        var denied: Set<Right> = []
+    }
+
+    /// What somebody may do with a topic.
+    struct Right: Hashable {
+        var api: KafkaRequest.API
+        var topic: String
     }
 
     private let brokers: [UInt16]
@@ -60,6 +69,15 @@ final class FetchRelay: Sendable {
         for listener in listeners { listener.shutDown() }
         for broker in brokers.indices { disconnect(broker) }
         news.endAllWaits()
+    }
+
+    /// Nobody may do this any more, or again.
+    func set(_ right: Right, isDenied: Bool) {
+        state.withLock { if isDenied { $0.denied.insert(right) } else { $0.denied.remove(right) } }
+    }
+
+    private func isDenied(_ api: KafkaRequest.API, _ topics: [String]) -> Bool {
+        state.withLock { state in topics.contains { state.denied.contains(Right(api: api, topic: $0)) } }
     }
 
     /// Breaks a broker's connections.
@@ -101,9 +119,19 @@ final class FetchRelay: Sendable {
         switch request.api {
         case .fetch:
             guard let fetch = request.takeFetch() else { return exchange(bytes, server) }
+            if isDenied(.fetch, fetch.topics) {
+                return KafkaResponse.refusal(of: fetch, to: request, code: Self.authorizationFailed)
+            }
             return answer(fetch, request, server)
         case .produce:
             guard let produce = request.produce() else { return exchange(bytes, server) }
+            // In Kafka's order.
+            if isDenied(.produce, produce.topics) {
+                return KafkaResponse.refusal(of: produce, to: request, code: Self.authorizationFailed)
+            }
+            if !(-1...1).contains(produce.acknowledgements) {
+                return KafkaResponse.refusal(of: produce, to: request, code: Self.invalidAcknowledgements)
+            }
             guard let response = exchange(bytes, server) else { return nil }
             news.tell(produce.topics)
             return produce.isAnswered ? response : []

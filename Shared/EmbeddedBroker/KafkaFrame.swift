@@ -15,6 +15,9 @@ struct KafkaRequest {
     /// The latest versions whose strings and arrays have lengths of fixed size.
     static let latestVersions: [API: Int16] = [.produce: 8, .fetch: 11]
 
+    /// Partitions by topic, in the order of the request.
+    typealias Partitions = [(topic: String, numbers: [Int32])]
+
     private(set) var bytes: [UInt8]
     /// `nil`: one that the relay passes on unread.
     let api: API?
@@ -35,8 +38,10 @@ struct KafkaRequest {
 
     /// What a fetch asks for, and how long it may wait.
     struct Fetch {
-        var topics: [String] = []
+        var partitions: Partitions = []
         var wait: Duration
+
+        var topics: [String] { partitions.map(\.topic) }
     }
 
     /// Makes a fetch one that does not wait.
@@ -48,13 +53,11 @@ struct KafkaRequest {
         let placeOfWait = reader.place
         guard let wait = reader.int32() else { return nil }
         reader.skip(4 + (version >= 3 ? 4 : 0) + (version >= 4 ? 1 : 0) + (version >= 7 ? 8 : 0))
-        // Partition, epoch, offset, where the log begins, bytes.
+        // Number, epoch, offset, where the log begins, bytes.
         let partition = 4 + (version >= 9 ? 4 : 0) + 8 + (version >= 5 ? 8 : 0) + 4
         var fetch = Fetch(wait: .milliseconds(max(0, wait)))
         let isWhole = reader.forEach { reader in
-            guard let topic = reader.string() else { return false }
-            fetch.topics.append(topic)
-            return reader.forEach { $0.skip(partition) }
+            reader.partitions(into: &fetch.partitions) { $0.skip(partition - 4) }
         }
         guard isWhole else { return nil }
         for place in placeOfWait..<placeOfWait + 4 { bytes[place] = 0 }
@@ -62,9 +65,13 @@ struct KafkaRequest {
     }
 
     struct Produce {
-        var topics: [String] = []
+        var partitions: Partitions = []
+        /// How many copies are to be written before the answer; -1 for all that are in sync.
+        var acknowledgements: Int16
+
+        var topics: [String] { partitions.map(\.topic) }
         /// A producer that asks for no acknowledgement gets none. The test broker would send it one.
-        var isAnswered: Bool
+        var isAnswered: Bool { acknowledgements != 0 }
     }
 
     /// - Returns: `nil` when this is no produce, or one that cannot be read.
@@ -74,12 +81,9 @@ struct KafkaRequest {
         if version >= 3, !reader.skipString() { return nil }
         guard let acknowledgements = reader.int16() else { return nil }
         reader.skip(4)
-        var produce = Produce(isAnswered: acknowledgements != 0)
+        var produce = Produce(acknowledgements: acknowledgements)
         let isWhole = reader.forEach { reader in
-            guard let topic = reader.string() else { return false }
-            produce.topics.append(topic)
-            return reader.forEach { partition in
-                partition.skip(4)
+            reader.partitions(into: &produce.partitions) { partition in
                 guard let length = partition.int32() else { return false }
                 return partition.skip(Int(max(0, length)))
             }
@@ -88,8 +92,47 @@ struct KafkaRequest {
     }
 }
 
-/// What becomes of a response on its way through the relay.
+/// What becomes of a response on its way through the relay, and the responses that are the relay's own.
 enum KafkaResponse {
+    /// Refuses every partition of a fetch.
+    static func refusal(of fetch: KafkaRequest.Fetch, to request: KafkaRequest, code: Int16) -> [UInt8] {
+        let version = request.version
+        var writer = FrameWriter(answering: request)
+        if version >= 1 { writer.put(Int32(0)) }
+        if version >= 7 {
+            writer.put(Int16(0))
+            writer.put(Int32(0))
+        }
+        writer.put(fetch.partitions) { writer in
+            writer.put(code)
+            writer.put(Int64(-1))
+            if version >= 4 { writer.put(Int64(-1)) }
+            if version >= 5 { writer.put(Int64(-1)) }
+            if version >= 4 { writer.put(Int32(0)) }
+            if version >= 11 { writer.put(Int32(-1)) }
+            writer.put(Int32(0))
+        }
+        return writer.bytes
+    }
+
+    /// Refuses every partition of a produce.
+    static func refusal(of produce: KafkaRequest.Produce, to request: KafkaRequest, code: Int16) -> [UInt8] {
+        let version = request.version
+        var writer = FrameWriter(answering: request)
+        writer.put(produce.partitions) { writer in
+            writer.put(code)
+            writer.put(Int64(-1))
+            if version >= 2 { writer.put(Int64(-1)) }
+            if version >= 5 { writer.put(Int64(-1)) }
+            if version >= 8 {
+                writer.put(Int32(0))
+                writer.put(Int16(-1))
+            }
+        }
+        if version >= 1 { writer.put(Int32(0)) }
+        return writer.bytes
+    }
+
     /// Whether a fetch has brought nothing, and no error either.
     static func isEmptyFetch(_ bytes: [UInt8], version: Int16) -> Bool {
         var reader = FrameReader(bytes)
@@ -150,6 +193,31 @@ enum KafkaResponse {
     }
 }
 
+/// Writes a response.
+private struct FrameWriter {
+    private(set) var bytes: [UInt8]
+
+    init(answering request: KafkaRequest) { bytes = Array(request.bytes[4..<8]) }
+
+    mutating func put(_ number: some FixedWidthInteger) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    /// - Parameter rest: writes what comes behind a partition's number.
+    mutating func put(_ partitions: KafkaRequest.Partitions, _ rest: (inout FrameWriter) -> Void) {
+        put(Int32(partitions.count))
+        for (topic, numbers) in partitions {
+            put(Int16(topic.utf8.count))
+            bytes.append(contentsOf: topic.utf8)
+            put(Int32(numbers.count))
+            for number in numbers {
+                put(number)
+                rest(&self)
+            }
+        }
+    }
+}
+
 /// Reads a frame from front to back. Beyond its end there is nothing.
 private struct FrameReader {
     private let bytes: [UInt8]
@@ -190,6 +258,22 @@ private struct FrameReader {
     mutating func skipString() -> Bool {
         guard let length = int16() else { return false }
         return skip(Int(max(0, length)))
+    }
+
+    /// Reads a topic and its partitions.
+    /// - Parameter rest: passes over what comes behind a partition's number.
+    mutating func partitions(
+        into partitions: inout KafkaRequest.Partitions, _ rest: (inout FrameReader) -> Bool
+    ) -> Bool {
+        guard let topic = string() else { return false }
+        var numbers: [Int32] = []
+        let isWhole = forEach { reader in
+            guard let number = reader.int32() else { return false }
+            numbers.append(number)
+            return rest(&reader)
+        }
+        partitions.append((topic, numbers))
+        return isWhole
     }
 
     /// - Returns: whether the array was whole and `read` was content with each of its elements.

@@ -14,6 +14,7 @@ import Testing
         var assignment: Set<TopicPartition> { [] }
         var isJoined: Bool { true }
         var lastError: KafkaError? { nil }
+        var unreadable: [String: KafkaError] = [:]
 
         init(_ topic: String, _ left: Int) { (self.topic, self.left) = (topic, left) }
 
@@ -48,6 +49,19 @@ import Testing
         let records = try consumers.poll(limit: 1000, timeout: .zero)
         let counts = Dictionary(grouping: records, by: \.topicPartition.topic).mapValues(\.count)
         #expect(counts == ["replies": 20, "commands": 490, "events": 490])
+    }
+
+    @Test func whatTheGroupsGaveAndCannotBeReadIsNamed() throws {
+        let member = Member("commands", 0)
+        let consumers = Consumers(
+            [Consumers.Source(topic: "commands", group: "g")], make: { _ in member }, wait: { _ in })
+        try consumers.join()
+        #expect(consumers.unreadable == nil)
+        member.unreadable = ["commands": KafkaError(code: KafkaError.Code.topicAuthorizationFailed)]
+        #expect(consumers.unreadable == "no right to read (Read) the topic commands")
+        member.unreadable = ["commands": KafkaError(code: 2, message: "bad checksum")]
+        #expect(consumers.unreadable?.hasPrefix("topic commands cannot be read: ") == true)
+        #expect(consumers.problem == nil, "the group has given its share")
     }
 
     /// Events come to be decided together; commands and answers do not wait for them.

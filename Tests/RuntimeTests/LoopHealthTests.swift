@@ -27,4 +27,18 @@ import Testing
         #expect(problems(.seconds(60)).isEmpty)
         #expect(problems(.zero) == ["turns"])
     }
+
+    /// The broker's watch and the loop look at topics, each at its own side of them.
+    @Test func whatIsWrongWithTopicsIsSaidTogether() {
+        let health = LoopHealth()
+        func topics() -> String? { health.report.ready.first { $0.name == "topics" }?.detail }
+        health.unreadable("no right to read (Read) the topic a")
+        health.topics(nil)
+        #expect(topics() == "no right to read (Read) the topic a")
+        health.unwritable("no right to write (Write) to the topic b")
+        #expect(topics() == "no right to read (Read) the topic a; no right to write (Write) to the topic b")
+        health.unreadable(nil)
+        health.unwritable(nil)
+        #expect(topics() == nil)
+    }
 }

@@ -73,7 +73,8 @@ final class Bus: CommandBus, Service, Sendable {
             silent[service] = now
             return true
         }
-        guard isNew else { return }
+        // Who hears no replies must not call others silent.
+        guard isNew, health.hearsReplies else { return }
         logger.warning(
             "the \(service) service has not answered within \(configuration.replyTimeout.inSeconds) s",
             metadata: ["event": "service.silent", "service": "\(service)", "ref": "\(id)"])
@@ -129,8 +130,12 @@ final class BusHealth: Sendable {
         var brokerProblem: String? = "not asked yet"
         var hasAskedBroker = false
         var appsProblem: String?
-        /// Why the reply topic cannot be used, though a broker answers.
+        /// Why the reply topic cannot be had, why it cannot be read, and what may not be written, though a broker answers.
         var topicProblem: String?
+        var unreadable: String?
+        var unwritable: String?
+        /// How often in a row the reply topic was not there.
+        var misses = 0
         /// Probes in a row that found no broker.
         var failedProbes = 0
         var lastTurns: [Thread: ContinuousClock.Instant] = [.sender: .now, .tail: .now]
@@ -151,14 +156,33 @@ final class BusHealth: Sendable {
         state.withLock { state in
             state.address = address
             state.partitions = nil
+            state.unreadable = nil
             if address != nil { state.topicProblem = nil }
         }
     }
 
-    /// How many partitions the reply topic has now, as the broker says.
-    func replyTopic(has partitions: Int) { state.withLock { $0.partitions = partitions } }
+    /// How many partitions the reply topic has now, as the broker says. One that is missing for a moment is none yet: that is
+    /// what a rolling restart of a cluster looks like.
+    func replyTopic(has partitions: Int) {
+        state.withLock { state in
+            state.misses = partitions == 0 ? state.misses + 1 : 0
+            if state.misses != 1 { state.partitions = partitions }
+        }
+    }
 
-    /// Whether the reply topic has another number of partitions than the one that is read: its keys mean others then.
+    /// Why replies are not read, though they may come; `nil` when they are.
+    func replies(_ problem: String?) { state.withLock { $0.unreadable = problem } }
+
+    /// What may not be written.
+    func commands(_ problem: String?) { state.withLock { $0.unwritable = problem } }
+
+    /// Whether a reply that came would have been seen, as far as is known: only then is a service silent.
+    var hearsReplies: Bool {
+        state.withLock { $0.address != nil && $0.misses == 0 && $0.unreadable == nil && $0.brokerProblem == nil }
+    }
+
+    /// Whether the reply topic has another number of partitions than the one that is read, or is gone: its keys mean others
+    /// then.
     var hasMoved: Bool {
         state.withLock { state in
             guard let address = state.address, let partitions = state.partitions else { return false }
@@ -187,12 +211,13 @@ final class BusHealth: Sendable {
     /// Where the reply to a command that is sent now will be seen; `nil` when none may be sent. Without a broker, requests
     /// are refused at once instead of piling up in the producer; one probe that was late does not count.
     var askable: ReplyAddress? {
-        state.withLock { $0.isStopping || $0.failedProbes >= 2 ? nil : $0.address }
+        state.withLock { $0.isStopping || $0.failedProbes >= 2 || $0.unreadable != nil ? nil : $0.address }
     }
 
     var report: HealthReport {
         state.withLock { state in
             let now = ContinuousClock.now
+            let topics = [state.topicProblem, state.unreadable, state.unwritable].compactMap { $0 }
             let stuck = state.lastTurns.filter { now - $0.value > Self.stuckAfter }.map(\.key.rawValue).sorted()
             return HealthReport(
                 live: [
@@ -207,7 +232,7 @@ final class BusHealth: Sendable {
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
                         patience: state.hasAskedBroker ? .zero : .seconds(30)),
-                    HealthCheck(name: "topics", ok: state.topicProblem == nil, detail: state.topicProblem),
+                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
                         patience: nil),

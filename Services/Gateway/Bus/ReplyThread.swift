@@ -45,7 +45,7 @@ struct ReplyThread {
             tail.close()
             if health.isStopping { return }
             logger.notice(
-                "the reply topic has other partitions than before",
+                "the reply topic is gone, or has other partitions than before",
                 metadata: ["event": "replies.moved", "topic": "\(topic)"])
             before = address
         }
@@ -71,6 +71,7 @@ struct ReplyThread {
                 }
             }
             waiters.sweep(now: .now)
+            health.replies(tail.unreadable[topic]?.unreadable(topic))
             health.turned(.tail)
         }
     }

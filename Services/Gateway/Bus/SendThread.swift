@@ -26,10 +26,14 @@ final class SendThread {
     private var nextToken = 0
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
+    private var nextLookAtRights = ContinuousClock.now
+    /// The commands topics that there are.
+    private var commandTopics: Set<String> = []
 
     /// Half of the time within which a change of the apps file has to be in force.
     private static let reloadEvery = Duration.seconds(5)
     private static let probeEvery = Duration.seconds(5)
+    private static let rightsEvery = Duration.seconds(20)
 
     init(
         configuration: ServiceConfiguration, queue: SendQueue, waiters: Waiters, health: BusHealth, logger: Logger,
@@ -117,13 +121,25 @@ final class SendThread {
         do {
             let topics = try admin.existingTopics(timeout: .seconds(2))
             health.broker(nil)
-            // One that is missing for a moment says nothing.
-            if let partitions = topics[configuration.topics.gatewayReplies], partitions > 0 {
-                health.replyTopic(has: partitions)
-            }
+            health.replyTopic(has: topics[configuration.topics.gatewayReplies] ?? 0)
+            try lookAtRights(Set(topics.keys))
         } catch {
             health.broker("\(error)")
         }
+    }
+
+    /// Whether commands may be written.
+    private func lookAtRights(_ existing: Set<String>) throws(KafkaError) {
+        let topics = existing.intersection(Topics.services.map(configuration.topics.commands))
+        if topics != commandTopics {
+            try admin.watch(topics: topics)
+            commandTopics = topics
+            nextLookAtRights = .now
+        }
+        guard nextLookAtRights <= .now else { return }
+        let denied = try admin.deniedWrites(to: topics, timeout: .seconds(2)).keys.sorted()
+        health.commands(denied.isEmpty ? nil : KafkaError.noRight("write (Write) to", topics: denied))
+        nextLookAtRights = .now + (denied.isEmpty ? Self.rightsEvery : Self.probeEvery)
     }
 
     /// A request would rather be told at once than wait behind a full queue.

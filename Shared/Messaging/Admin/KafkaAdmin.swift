@@ -11,6 +11,9 @@ public final class KafkaAdmin {
     private let logger: Logger
     private var isClosed = false
     private var watched: [String: OpaquePointer] = [:]
+    private let deliveries = DeliveryCollector()
+    /// Whether a broker has written what Kafka never writes.
+    private var writesAnything = false
     /// Topics whose settings were looked at, or that were made here.
     private var audited: Set<String> = []
 
@@ -24,8 +27,10 @@ public final class KafkaAdmin {
         var configuration = configuration
         // Nobody polls this client, so statistics would only pile up in it.
         configuration.producer["statistics.interval.ms"] = "0"
-        handle = try ClientHandle(
-            role: .producer, configuration: configuration, callbacks: ClientCallbacks(logger: logger))
+        configuration.producer["enable.gapless.guarantee"] = nil
+        let callbacks = ClientCallbacks(logger: logger)
+        callbacks.deliveries = deliveries
+        handle = try ClientHandle(role: .admin, configuration: configuration, callbacks: callbacks)
         self.logger = logger
     }
 
@@ -73,6 +78,41 @@ public final class KafkaAdmin {
         if watched.isEmpty { return [:] }
         let found = try metadata(allTopics: false, timeout: timeout).topics
         return Dictionary(uniqueKeysWithValues: watched.keys.map { ($0, found[$0] ?? .unknown) })
+    }
+
+    /// The watched topics among these that this client may not write to: of each, one message is sent that asks for two
+    /// acknowledgements, a number that no Kafka since 0.9 knows. It looks for the right first and refuses the number then, so
+    /// nothing is ever written. A broker that writes it all the same is not asked again.
+    ///
+    /// - Returns: what the brokers said; topics without an answer in time are not among them.
+    /// - Throws: only after `close`.
+    package func deniedWrites(
+        to topics: some Sequence<String>, timeout: Duration
+    ) throws(KafkaError) -> [String: KafkaError] {
+        try checkOpen()
+        if writesAnything { return [:] }
+        let deadline = Deadline(after: timeout)
+        let arguments = MessageArguments()
+        var waiting = 0
+        for name in topics {
+            guard let topic = watched[name] else { continue }
+            let record = Record(topic: name, value: [], partition: 0)
+            if (try? arguments.produce(record, to: topic, token: 0, client: handle.pointer)) != nil { waiting += 1 }
+        }
+        var denied: [String: KafkaError] = [:]
+        while waiting > 0 {
+            if deadline.isOver {
+                _ = rd_kafka_purge(handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
+            }
+            rd_kafka_poll(handle.pointer, 100)
+            for report in deliveries.take() {
+                waiting -= 1
+                if report.error == nil { writesAnything = true }
+                guard let error = report.error, error.code == KafkaError.Code.topicAuthorizationFailed else { continue }
+                denied[report.topicPartition.topic] = error
+            }
+        }
+        return denied
     }
 
     /// Asks the partitions' leaders for the oldest offset they have and for the end of what can be read, which is the
@@ -159,7 +199,7 @@ public final class KafkaAdmin {
         guard hidden.isEmpty else {
             throw KafkaError(
                 code: KafkaError.Code.topicAuthorizationFailed,
-                message: "no right to see (Describe) the topics \(list(hidden.keys.sorted()))")
+                message: KafkaError.noRight("see (Describe)", topics: hidden.keys.sorted()))
         }
         let complete = specs.map { spec in
             var spec = spec

@@ -214,7 +214,7 @@ package final class ClientCallbacks {
             return 0
         }
         switch role {
-        case .producer:
+        case .producer, .admin:
             rd_kafka_conf_set_dr_msg_cb(conf) { _, message, opaque in
                 guard let message else { return }
                 ClientCallbacks.of(opaque)?.deliveries?.collect(message)

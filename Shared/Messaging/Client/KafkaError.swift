@@ -29,6 +29,18 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { failure?.description ?? "\(name): \(message)" }
 
+    /// In words for people: what this client's Kafka user may not do.
+    /// - Parameter right: the verb, and in brackets Kafka's name of the right.
+    public static func noRight(_ right: String, topics: [String]) -> String {
+        "no right to \(right) the \(topics.count == 1 ? "topic" : "topics") \(topics.joined(separator: ", "))"
+    }
+
+    /// In words for people: why a topic cannot be read.
+    public func unreadable(_ topic: String) -> String {
+        code == Code.topicAuthorizationFailed
+            ? Self.noRight("read (Read)", topics: [topic]) : "topic \(topic) cannot be read: \(self)"
+    }
+
     /// An error with librdkafka's own name for the code, and its own text where `message` is `nil`.
     public init(code: Int32, message: String? = nil, isFatal: Bool = false) {
         let native = rd_kafka_resp_err_t(rawValue: code)

@@ -3,19 +3,21 @@
 internal import CLibrdkafka
 import Contracts
 
-/// The kinds of librdkafka client. The admin client is a producer that produces nothing.
+/// The kinds of librdkafka client.
 package enum ClientRole: CaseIterable {
     /// A member of a group.
     case consumer
     /// A reader outside every group.
     case tail
     case producer
+    /// A producer of which nothing is ever written: it looks at topics, and asks what it may do.
+    case admin
 
     /// What the environment variables of this role begin with.
     var variablePrefix: String {
         switch self {
         case .consumer, .tail: "KAFKA_CONSUMER_"
-        case .producer: "KAFKA_PRODUCER_"
+        case .producer, .admin: "KAFKA_PRODUCER_"
         }
     }
 
@@ -23,7 +25,7 @@ package enum ClientRole: CaseIterable {
     var defaults: [String: String] {
         switch self {
         case .consumer, .tail: Self.shared.merging(Self.consumerDefaults) { _, own in own }
-        case .producer: Self.shared.merging(Self.producerDefaults) { _, own in own }
+        case .producer, .admin: Self.shared.merging(Self.producerDefaults) { _, own in own }
         }
     }
 
@@ -36,10 +38,13 @@ package enum ClientRole: CaseIterable {
         case .tail: Self.fixedForReaders.merging(["auto.offset.reset": "earliest"]) { $1 }
         // Topics are named by senders too, who must not be able to create them.
         case .producer: ["enable.idempotence": "true", "acks": "all", "allow.auto.create.topics": "false"]
+        // Kafka writes nothing of a request that wants two acknowledgements (``KafkaAdmin/deniedWrites(timeout:)``), and an
+        // idempotent producer would need a right of its own for asking.
+        case .admin: ["enable.idempotence": "false", "acks": "2", "allow.auto.create.topics": "false"]
         }
     }
 
-    var isConsumer: Bool { self != .producer }
+    var isConsumer: Bool { self == .consumer || self == .tail }
 
     /// Settings that may not be given: the fixed ones, their other names, and those that have a variable of their own.
     var reserved: Set<String> {
@@ -47,7 +52,7 @@ package enum ClientRole: CaseIterable {
             switch self {
             // One group.instance.id for all replicas would make them throw each other out.
             case .consumer, .tail: ["group.id", "group.instance.id", "auto.commit.enable"]
-            case .producer: ["request.required.acks", "transactional.id"]
+            case .producer, .admin: ["request.required.acks", "transactional.id"]
             }
         return own.union(fixed.keys).union(["bootstrap.servers", "metadata.broker.list", "client.id"])
     }

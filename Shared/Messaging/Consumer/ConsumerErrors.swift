@@ -44,13 +44,34 @@ struct ConsumerErrors {
     /// repeated counts.
     static let patience: Duration = .seconds(10)
 
+    /// How often librdkafka is made to fetch anew what it could not fetch.
+    private static let again: Duration = .seconds(3)
+
     private var entries: [Place: Entry] = [:]
     private var quiet = QuietErrors()
+    private var askedAgain: ContinuousClock.Instant?
 
     var isEmpty: Bool { entries.isEmpty }
 
     /// The newest error that is in force.
     var current: KafkaError? { entries.values.filter(\.isInForce).max { $0.last < $1.last }?.error }
+
+    /// Topics of which some partition cannot be read, and why.
+    var unreadable: [String: KafkaError] {
+        var topics: [String: KafkaError] = [:]
+        for case (.partition(let partition), let entry) in entries where entry.isInForce {
+            topics[partition.topic] = entry.error
+        }
+        return topics
+    }
+
+    /// The partitions that cannot be read, once in three seconds. librdkafka tells of a missing right once, and not of its
+    /// end; when it begins to fetch anew, it tells again.
+    mutating func toFetchAnew(now: ContinuousClock.Instant) -> Set<TopicPartition> {
+        if let askedAgain, askedAgain.duration(to: now) < Self.again { return [] }
+        askedAgain = now
+        return Set(entries.keys.compactMap { if case .partition(let partition) = $0 { partition } else { nil } })
+    }
 
     /// Takes an error in.
     ///
@@ -97,7 +118,7 @@ struct ConsumerErrors {
                 due.append((place, entry.error))
                 entries[place]?.isHeldBack = false
             }
-            if !Self.isToldOnce(entry.error, place), entry.last.duration(to: now) >= Self.patience {
+            if !Self.isToldOnce(place), entry.last.duration(to: now) >= Self.patience {
                 entries[place] = nil
             }
         }
@@ -111,28 +132,22 @@ struct ConsumerErrors {
         }
     }
 
-    private static func isToldOnce(_ error: KafkaError, _ place: Place) -> Bool {
-        switch place {
-        case .client: false
-        case .topic: true
-        case .partition: error.code == KafkaError.Code.topicAuthorizationFailed
-        }
-    }
+    private static func isToldOnce(_ place: Place) -> Bool { if case .topic = place { true } else { false } }
 }
 
-/// Keeps an error that repeats from filling the log: one line per error and place in ten seconds.
+/// Keeps an error that repeats from filling the log: one line per error and topic in a minute.
 struct QuietErrors {
     private struct Kind: Hashable {
         let code: Int32
-        let place: ConsumerErrors.Place
+        let topic: String?
     }
 
-    private static let pause: Duration = .seconds(10)
+    private static let pause: Duration = .seconds(60)
     private var lastLogged: [Kind: ContinuousClock.Instant] = [:]
 
     /// Whether this error deserves a line now.
     mutating func shouldLog(code: Int32, at place: ConsumerErrors.Place, now: ContinuousClock.Instant) -> Bool {
-        let kind = Kind(code: code, place: place)
+        let kind = Kind(code: code, topic: place.topic)
         if let last = lastLogged[kind], last.duration(to: now) < Self.pause { return false }
         // Names of topics may come without end; the memory of them must not.
         if lastLogged.count >= 1000 { lastLogged = [:] }

@@ -10,7 +10,9 @@ public import Logging
 public protocol RecordConsumer: AnyObject {
     var assignment: Set<TopicPartition> { get }
     var isJoined: Bool { get }
+    var hasJoined: Bool { get }
     var lastError: KafkaError? { get }
+    var unreadable: [String: KafkaError] { get }
     var rebalance: Rebalance? { get }
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord]
@@ -28,7 +30,9 @@ public protocol RecordConsumer: AnyObject {
 }
 
 extension RecordConsumer {
+    public var hasJoined: Bool { isJoined }
     public var rebalance: Rebalance? { nil }
+    public var unreadable: [String: KafkaError] { [:] }
 }
 
 /// A member of a consumer group.
@@ -112,6 +116,9 @@ public final class KafkaConsumer: RecordConsumer {
     /// since. A member without partitions is not told by librdkafka when it is thrown out for silence.
     public var isJoined: Bool { rebalancer.isMember && !isAssignmentLost }
 
+    /// Whether the group has ever given us an assignment.
+    public var hasJoined: Bool { rebalancer.hasBeenAssigned }
+
     /// The newest error that `poll` kept to itself and that is still in force (an unknown topic, a missing permission,
     /// a broker that is away), as of the last `poll`.
     ///
@@ -119,6 +126,10 @@ public final class KafkaConsumer: RecordConsumer {
     /// a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
+
+    /// The topics of which an assigned partition cannot be read, and why, as of the last `poll`. Over when a record has come
+    /// from it, and otherwise ten seconds after the cause is gone.
+    public var unreadable: [String: KafkaError] { rebalancer.errors.unreadable }
 
     /// The rebalance that the group is in the midst of, as librdkafka told last: every `statistics.interval.ms`, 5 s.
     public var rebalance: Rebalance? { rebalancer.rebalance }
@@ -131,7 +142,7 @@ public final class KafkaConsumer: RecordConsumer {
     ///
     /// - Throws: an error whose disposition is `.fatal`: close this consumer and make another one (librdkafka is beyond
     ///   repair, or did not take an assignment that the handler was told of). Also `_STATE` when called after `close` or
-    ///   from inside the handler. All other errors are logged (not more than once in ten seconds each) and kept in
+    ///   from inside the handler. All other errors are logged (not more than once in a minute for each topic) and kept in
     ///   ``lastError``, while waiting goes on; those that are usual while a group or a topic comes into being are
     ///   logged as warnings only when they last for ten seconds.
     public func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
@@ -305,6 +316,8 @@ public final class KafkaConsumer: RecordConsumer {
     private func reviewErrors(_ records: [KafkaRecord]) {
         if !records.isEmpty { rebalancer.errors.received(from: Set(records.lazy.map(\.topicPartition))) }
         for (place, error) in rebalancer.errors.review(now: .now) { warn(error, place) }
+        let stopped = rebalancer.errors.toFetchAnew(now: .now).intersection(assignment).subtracting(paused)
+        PartitionList.fetchAnew(stopped, of: handle.pointer)
     }
 
     private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {

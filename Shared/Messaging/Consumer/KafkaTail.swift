@@ -25,6 +25,7 @@ public final class KafkaTail {
     private let handle: ClientHandle
     private var reader = RecordReader()
     private var tracker = AssignmentTracker()
+    private var errors = ConsumerErrors()
 
     /// - Parameter partitions: how many partitions each topic has (`KafkaAdmin.existingTopics`); all are read.
     /// - Throws: ``KafkaConfigurationError``, or ``KafkaError`` when the ends cannot be asked for.
@@ -75,8 +76,12 @@ public final class KafkaTail {
         tracker.add(Array(offsets.keys))
     }
 
-    /// Waits for the first record, at most `timeout`, then takes what is there. Errors of single partitions are left
-    /// to librdkafka, which tries again.
+    /// The topics of which a partition cannot be read, and why, as of the last `poll`. Over when a record has come from it, and
+    /// otherwise ten seconds after the cause is gone.
+    public var unreadable: [String: KafkaError] { errors.unreadable }
+
+    /// Waits for the first record, at most `timeout`, then takes what is there. What keeps a partition from being read is kept
+    /// in ``unreadable``, and tried again.
     public func poll(maxRecords: Int, timeout: Duration) -> [KafkaRecord] {
         var records: [KafkaRecord] = []
         var wait = timeout
@@ -87,9 +92,27 @@ public final class KafkaTail {
             {
                 records.append(record)
                 wait = .zero
+            } else {
+                note(message)
             }
         }
+        if !errors.isEmpty { reviewErrors(records) }
         return records
+    }
+
+    private func note(_ message: UnsafePointer<rd_kafka_message_t>) {
+        guard message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR, let topic = message.pointee.rkt else { return }
+        let partition = TopicPartition(
+            topic: String(cString: rd_kafka_topic_name(topic)), partition: message.pointee.partition)
+        guard tracker.partitions.contains(partition) else { return }
+        _ = errors.note(KafkaError(message.pointee.err), at: .partition(partition), mayPass: true, now: .now)
+    }
+
+    private func reviewErrors(_ records: [KafkaRecord]) {
+        if !records.isEmpty { errors.received(from: Set(records.lazy.map(\.topicPartition))) }
+        _ = errors.review(now: .now)
+        let stopped = errors.toFetchAnew(now: .now)
+        PartitionList.fetchAnew(stopped, of: handle.pointer)
     }
 
     public func close() {

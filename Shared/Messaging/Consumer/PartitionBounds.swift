@@ -95,6 +95,14 @@ struct PartitionList: ~Copyable {
 
     deinit { rd_kafka_topic_partition_list_destroy(pointer) }
 
+    /// Makes the client begin anew to fetch partitions that are its own and not paused; the position stays.
+    static func fetchAnew(_ partitions: Set<TopicPartition>, of client: OpaquePointer) {
+        if partitions.isEmpty { return }
+        guard let list = PartitionList(partitions.map { ($0, KafkaOffset.committed) }) else { return }
+        rd_kafka_pause_partitions(client, list.pointer)
+        rd_kafka_resume_partitions(client, list.pointer)
+    }
+
     /// A list of topics, for a subscription.
     init?(topics: [String]) {
         let all = topics.map { (key: TopicPartition(topic: $0, partition: -1), value: KafkaOffset.committed) }

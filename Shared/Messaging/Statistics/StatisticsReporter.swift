@@ -85,6 +85,17 @@ public struct Rebalance: Sendable, Hashable {
     public let step: String
     public let since: ContinuousClock.Instant
 
+    /// What the member does in that step, in words for people; the step's name where it is a new one.
+    public var words: String {
+        switch step {
+        case "wait-join": "waits until the others have joined"
+        case "wait-metadata": "waits for the topics' metadata"
+        case "wait-sync": "waits for its share"
+        case let step where step.contains("unassign"): "gives partitions up"
+        default: "is in the step \(step)"
+        }
+    }
+
     public init(step: String, since: ContinuousClock.Instant) {
         self.step = step
         self.since = since

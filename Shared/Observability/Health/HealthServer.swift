@@ -39,15 +39,19 @@ public struct HealthCheck: Sendable, Equatable {
     /// How long it fails, while nothing fails that it may be a consequence of, before the log says so. Zero for what is a
     /// cause itself; `nil` for what is never said.
     public var patience: Duration?
+    /// For how long it had failed before it could be said that it does.
+    public var hasLasted: Duration
 
     public init(
-        name: String, ok: Bool, detail: String? = nil, isRequired: Bool = true, patience: Duration? = .zero
+        name: String, ok: Bool, detail: String? = nil, isRequired: Bool = true, patience: Duration? = .zero,
+        hasLasted: Duration = .zero
     ) {
         self.name = name
         self.ok = ok
         self.detail = detail
         self.isRequired = isRequired
         self.patience = patience
+        self.hasLasted = hasLasted
     }
 }
 

@@ -77,6 +77,13 @@ public final class HealthWatch: Service {
     }
 }
 
+extension HealthCheck {
+    /// When it began to fail.
+    fileprivate func began(_ now: Timestamp) -> Timestamp {
+        Timestamp(milliseconds: now.milliseconds - hasLasted.inMilliseconds)
+    }
+}
+
 /// What became of checks: since when each fails, and which of that is in the log. A pure value.
 struct HealthHistory {
     struct Line: Equatable {
@@ -116,7 +123,7 @@ struct HealthHistory {
     mutating func dated(_ report: HealthReport, time: Timestamp) -> HealthReport {
         var report = report
         for place in report.ready.indices where !report.ready[place].ok {
-            report.ready[place].since = episodes[report.ready[place].name]?.since ?? time
+            report.ready[place].since = episodes[report.ready[place].name]?.since ?? report.ready[place].began(time)
         }
         return report
     }
@@ -133,7 +140,8 @@ struct HealthHistory {
                 // What nothing waits for has held nothing up.
                 if let line = end(check.name, check.isRequired ? backlog : nil, now) { lines.append(line) }
             } else {
-                var episode = episodes[check.name] ?? Episode(since: time, began: now)
+                var episode =
+                    episodes[check.name] ?? Episode(since: check.began(time), began: now - check.hasLasted)
                 if let line = say(check, &episode, backlog, now) { lines.append(line) }
                 episodes[check.name] = episode
             }

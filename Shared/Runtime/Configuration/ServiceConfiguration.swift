@@ -126,6 +126,16 @@ public struct ServiceConfiguration: Sendable {
             }
     }
 
+    /// The topics that a service writes to, but for the apps' own.
+    /// - Parameter sources: what it reads.
+    func writtenTopics(by service: String, reading sources: [InputSource]) -> Set<String> {
+        let asked = sources.flatMap { source -> [String] in
+            if case .replies(let services) = source { Array(services) } else { [] }
+        }
+        return Set(
+            [topics.events(service), topics.replies, topics.deadLetters(service)] + asked.map { topics.commands($0) })
+    }
+
     /// The reply topics that apps have for themselves.
     public func replyTopicSpecs(of apps: AppDirectory) -> [TopicSpec] {
         apps.replyTopics.keys.sorted().map { spec(topics.prefix + $0) }

@@ -6,8 +6,8 @@ import Logging
 package import Messaging
 import Synchronization
 
-/// Looks every two seconds whether the brokers answer and the service's topics are all there, and says so in
-/// ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness does not rest on what they
+/// Looks every two seconds whether the brokers answer and the service's topics are all there, now and then whether it may
+/// write to them, and says so in ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness does not rest on what they
 /// happened to say. Also asks where logs begin and end, for the loop, which does not wait: over a consumer's connection
 /// the answer would come behind its long fetch.
 ///
@@ -15,6 +15,14 @@ import Synchronization
 package final class BrokerWatch: Sendable {
     private static let period = Duration.seconds(2)
     private static let timeout = Duration.seconds(4)
+    /// How often it is asked what may be written, and how often while something may not.
+    private static let rightsPeriod = (usual: Duration.seconds(20), missing: Duration.seconds(5))
+
+    /// The service's topics, but for the apps' own, to which it writes too.
+    struct Topics: Sendable {
+        var all: [String]
+        var written: Set<String>
+    }
 
     /// Where a log begins, and the offset of its next record.
     package typealias Bounds = (low: Int64, high: Int64)
@@ -91,7 +99,7 @@ package final class BrokerWatch: Sendable {
     /// Starts looking.
     /// - Parameter admin: belongs to the watch from here on.
     func start(
-        _ admin: sending KafkaAdmin, _ kafka: KafkaConfiguration, topics: [String], health: LoopHealth, logger: Logger
+        _ admin: sending KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: Topics, health: LoopHealth, logger: Logger
     ) {
         let box = Mutex<KafkaAdmin?>(admin)
         let thread = Thread { [self] in
@@ -103,10 +111,14 @@ package final class BrokerWatch: Sendable {
     }
 
     private func watch(
-        _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: [String], _ health: LoopHealth, _ logger: Logger
+        _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: Topics, _ health: LoopHealth, _ logger: Logger
     ) {
+        var rights = ContinuousClock.now
         while !state.withLock({ $0.isStopped }) {
-            if look(admin, topics, health) { measure(health.lag, admin, kafka, logger) }
+            if look(admin, topics.all, health) {
+                measure(health.lag, admin, kafka, logger)
+                if rights <= .now { rights = .now + lookAtRights(admin, topics.written, health) }
+            }
             let next = ContinuousClock.now + Self.period
             while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
                 askForBounds(admin)
@@ -155,6 +167,19 @@ package final class BrokerWatch: Sendable {
             if isOfBroker { health.broker("\(error)") } else { health.topics("\(error)") }
             return !isOfBroker
         }
+    }
+
+    /// Whether everything may be written to.
+    /// - Returns: when to look again.
+    private func lookAtRights(_ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth) -> Duration {
+        let all = topics.union(state.withLock { $0.appTopics.map(\.name) })
+        guard let denied = try? admin.deniedWrites(to: all, timeout: Self.timeout) else { return Self.period }
+        if denied.isEmpty {
+            health.unwritable(nil)
+            return Self.rightsPeriod.usual
+        }
+        health.unwritable(KafkaError.noRight("write (Write) to", topics: denied.keys.sorted()))
+        return Self.rightsPeriod.missing
     }
 
     private func make(_ appTopics: [TopicSpec], watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {

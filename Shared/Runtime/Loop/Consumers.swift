@@ -155,22 +155,32 @@ package final class Consumers {
             guard let consumer = consumers[input.topic] else { return "not yet in the group \(input.group)" }
             if !consumer.isJoined {
                 let cause = consumer.lastError.map { ": \($0)" } ?? ""
-                return "not yet in the group \(input.group)\(cause)"
+                return "\(consumer.hasJoined ? "out of" : "not yet in") the group \(input.group)\(cause)"
             }
         }
         return nil
     }
 
+    /// The topics that the groups gave us and that cannot be read, and why; `nil` for none.
+    var unreadable: String? {
+        let all = consumers.values.flatMap(\.unreadable).sorted { $0.key < $1.key }
+        if all.isEmpty { return nil }
+        return all.map { topic, error in error.unreadable(topic) }.joined(separator: ", ")
+    }
+
     /// How long a rebalance may last: the members that are there answer within seconds.
-    private static var rebalanceLimit: Duration { .seconds(30) }
+    private static var rebalanceLimit: Duration { .seconds(20) }
 
     /// A group whose rebalance does not end: until it does, some partitions may have no owner.
-    var hangingRebalance: String? {
+    var hangingRebalance: (words: String, lasts: Duration)? {
         for input in all {
             guard let rebalance = consumers[input.topic]?.rebalance else { continue }
             let lasts = rebalance.since.duration(to: .now)
             guard lasts > Self.rebalanceLimit else { continue }
-            return "a rebalance of the group \(input.group) has lasted for \(lasts.inWords) (\(rebalance.step))"
+            return (
+                "a rebalance of the group \(input.group) has lasted for \(lasts.inWords): this member \(rebalance.words)",
+                lasts
+            )
         }
         return nil
     }

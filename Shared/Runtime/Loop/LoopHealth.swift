@@ -16,15 +16,18 @@ public final class LoopHealth: Sendable {
         var lastTurn = ContinuousClock.now
         var hasStarted = false
         var group: String? = "not yet in the group"
-        /// Whether the group is in a rebalance that does not end: that is a cause, not a consequence.
-        var groupHangs = false
+        /// How long the group has been in a rebalance that does not end: that is a cause, not a consequence.
+        var groupHangs: Duration?
         var store = "the database"
         /// What is wrong with looking into the store, and with writing into it: the one says nothing of the other.
         var reading: Sight = .notYet("not asked yet")
         var writing: Sight = .well
         var asksStoreSince: ContinuousClock.Instant?
         var broker: Sight = .notYet("not asked yet")
+        /// What is wrong with topics, with reading from them, and with writing to them.
         var topics: String?
+        var unreadable: String?
+        var unwritable: String?
         var publishing: String?
         var partitions: String?
         var apps: String?
@@ -75,7 +78,8 @@ public final class LoopHealth: Sendable {
             $0.broker = $0.broker.asked
         }
     }
-    func group(_ problem: String?, hangs: Bool = false) {
+    /// - Parameter hangs: for how long a rebalance that does not end has lasted.
+    func group(_ problem: String?, hangs: Duration? = nil) {
         state.withLock {
             $0.group = problem
             $0.groupHangs = hangs
@@ -96,6 +100,8 @@ public final class LoopHealth: Sendable {
     func asksStore(_ begins: Bool) { state.withLock { $0.asksStoreSince = begins ? .now : nil } }
     func broker(_ problem: String?) { state.withLock { $0.broker = Sight(problem) } }
     func topics(_ problem: String?) { state.withLock { $0.topics = problem } }
+    func unreadable(_ problem: String?) { state.withLock { $0.unreadable = problem } }
+    func unwritable(_ problem: String?) { state.withLock { $0.unwritable = problem } }
     func publishing(_ problem: String?) { state.withLock { $0.publishing = problem } }
     func partitions(_ problem: String?) { state.withLock { $0.partitions = problem } }
     func apps(_ problem: String?) { state.withLock { $0.apps = problem } }
@@ -110,10 +116,16 @@ public final class LoopHealth: Sendable {
     fileprivate static let ready: [Check] = [
         Check("started", patience: .seconds(30)) { $0.hasStarted ? nil : "still starting" },
         // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s.
-        Check("group", \.group, patienceNow: { $0.groupHangs && $0.broker.problem == nil ? .zero : .seconds(20) }),
+        Check(
+            "group", \.group, patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(20) },
+            hasLasted: { $0.groupHangs ?? .zero }),
         Check("database", \.database, patienceNow: { $0.reading.patience }),
         Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }),
-        Check("topics", \.topics), Check("publishing", patience: .seconds(10), \.publishing),
+        Check("topics") {
+            let problems = [$0.topics, $0.unreadable, $0.unwritable].compactMap { $0 }
+            return problems.isEmpty ? nil : problems.joined(separator: "; ")
+        },
+        Check("publishing", patience: .seconds(10), \.publishing),
         Check("partitions", patience: .seconds(10), \.partitions),
         Check("turns", patience: .seconds(10)) { state in
             let lasts = ContinuousClock.now - state.lastTurn
@@ -128,15 +140,18 @@ public final class LoopHealth: Sendable {
         var isRequired = true
         var problem: @Sendable (State) -> String?
         var patience: @Sendable (State) -> Duration
+        var hasLasted: @Sendable (State) -> Duration
 
         init(
             _ name: String, isRequired: Bool = true, patience: Duration = .zero,
-            _ problem: @escaping @Sendable (State) -> String?, patienceNow: (@Sendable (State) -> Duration)? = nil
+            _ problem: @escaping @Sendable (State) -> String?, patienceNow: (@Sendable (State) -> Duration)? = nil,
+            hasLasted: @escaping @Sendable (State) -> Duration = { _ in .zero }
         ) {
             self.name = name
             self.isRequired = isRequired
             self.problem = problem
             self.patience = patienceNow ?? { _ in patience }
+            self.hasLasted = hasLasted
         }
     }
     fileprivate var now: State { state.withLock { $0 } }
@@ -158,7 +173,8 @@ extension HealthReport {
             let failing = states.first { check.problem($0) != nil }
             return HealthCheck(
                 name: check.name, ok: failing == nil, detail: failing.flatMap(check.problem),
-                isRequired: check.isRequired, patience: failing.map(check.patience) ?? .zero)
+                isRequired: check.isRequired, patience: failing.map(check.patience) ?? .zero,
+                hasLasted: failing.map(check.hasLasted) ?? .zero)
         }
         self.init(live: LoopHealth.live.map(check), ready: LoopHealth.ready.map(check))
     }

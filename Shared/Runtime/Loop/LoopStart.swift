@@ -54,16 +54,21 @@ package struct LoopStart {
         health.store(is: configuration.database.place)
         let database = WatchedStore(
             try configuration.database.open(service: Service.name, logger: logger), health)
-        let isMigrated: Void? = try wait(signals) { problem in
-            health.turned()
-            health.reads(problem as? StorageError)
-        } until: {
-            _ = try Service.migrator.run(on: database)
-            try Salts.settle(configuration, Service.name, on: database, logger)
-            if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
+        var isMigrated = false
+        let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger) {
+            if isMigrated { return }
+            do {
+                _ = try Service.migrator.run(on: database)
+                try Salts.settle(configuration, Service.name, on: database, logger)
+                if let problem = try Service.refusal(of: apps.apps, on: database) { throw apps.named(problem) }
+                isMigrated = true
+                health.reads(nil)
+            } catch {
+                health.reads(error as? StorageError)
+                throw error
+            }
         }
-        guard isMigrated != nil, let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger)
-        else { return nil }
+        guard let watch else { return nil }
         tell(Service.self, configuration, database, watch, logger)
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
@@ -102,62 +107,79 @@ package struct LoopStart {
         var replicas: Int
     }
 
-    /// Waits for the broker and the topics, and goes on watching them.
+    /// Waits for the store, the broker and the topics, and goes on watching these. Each of them is told of, whether the others
+    /// answer or not.
+    /// - Parameter prepareStore: is tried until it does not throw.
     private static func watch<Service: CommandService>(
         _: Service.Type, _ configuration: ServiceConfiguration, _ apps: AppDirectory, _ health: LoopHealth,
-        _ signals: LoopSignals, _ logger: Logger
+        _ signals: LoopSignals, _ logger: Logger, prepareStore: () throws -> Void
     ) throws -> Broker? {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         let specs = configuration.topicSpecs(for: Service.name, reading: Service.sources)
         let topics = Set(specs.map(\.name)).sorted()
         let appTopics = configuration.replyTopicSpecs(of: apps)
-        var count = 0
-        let cluster = try wait(signals) { problem in
-            health.turned()
-            let isOfBroker = (problem as? KafkaError)?.failure != nil
-            health.broker(isOfBroker ? problem.map { "\($0)" } : nil)
-            // Whoever does not answer says nothing of topics.
-            if !isOfBroker { health.topics(problem.map { "\($0)" }) }
-        } until: {
-            count = try admin.reach(timeout: .seconds(3))
-            health.broker(nil)
-            try admin.ensureTopics(specs, timeout: .seconds(10))
-            try admin.make(appTopics, watching: topics + appTopics.map(\.name))
-            guard let cluster = try admin.clusterID(timeout: .seconds(10)) else {
-                throw KafkaError(code: KafkaError.Code.timedOut, message: "the cluster did not say its id")
-            }
-            return (cluster, try admin.topicStates(timeout: .seconds(10)))
-        }
-        guard let cluster else {
-            admin.close(timeout: .seconds(1))
-            return nil
-        }
-        let watch = BrokerWatch(
-            cluster: cluster.0, partitions: cluster.1.mapValues(\.partitions), appTopics: appTopics)
-        watch.start(admin, configuration.kafka, topics: topics, health: health, logger: logger)
-        return Broker(watch: watch, count: count, replicas: cluster.1.values.map(\.replicas).min() ?? 0)
-    }
-
-    /// Waits for what others have to mend.
-    /// - Parameter report: is told what is wrong; `nil` when all is well.
-    private static func wait<Value>(
-        _ signals: LoopSignals, report: ((any Error)?) -> Void, until work: () throws -> Value
-    ) throws -> Value? {
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
+            health.turned()
+            let answer: Result<Found, KafkaError>
+            do throws(KafkaError) {
+                answer = .success(try meet(admin, specs, appTopics, health))
+            } catch {
+                answer = .failure(error)
+            }
             do {
-                let value = try work()
-                report(nil)
-                return value
-            } catch let error as StorageError where error.kind != .unavailable && error.kind != .conflict {
-                throw error
-            } catch let error as KafkaError where error.disposition == .fatal {
-                throw error
-            } catch  where error is StorageError || error is KafkaError {
-                report(error)
+                try prepareStore()
+                let found = try answer.get()
+                let watch = BrokerWatch(
+                    cluster: found.cluster, partitions: found.topics.mapValues(\.partitions), appTopics: appTopics)
+                watch.start(
+                    admin, configuration.kafka,
+                    .init(
+                        all: topics, written: configuration.writtenTopics(by: Service.name, reading: Service.sources)),
+                    health: health, logger: logger)
+                let replicas = found.topics.values.map(\.replicas).min() ?? 0
+                return Broker(watch: watch, count: found.brokers, replicas: replicas)
+            } catch  where isForOthersToMend(error) {
                 signals.sleep(backoff.nextSpread())
             }
         }
+        admin.close(timeout: .seconds(1))
         return nil
+    }
+
+    private static func isForOthersToMend(_ error: any Error) -> Bool {
+        switch error {
+        case let error as StorageError: error.kind == .unavailable || error.kind == .conflict
+        case let error as KafkaError: error.disposition != .fatal
+        default: false
+        }
+    }
+
+    private struct Found {
+        var brokers: Int
+        var cluster: String
+        var topics: [String: TopicState]
+    }
+
+    /// Reaches a broker and makes the topics that are missing, and tells what keeps it from that.
+    private static func meet(
+        _ admin: KafkaAdmin, _ specs: [TopicSpec], _ appTopics: [TopicSpec], _ health: LoopHealth
+    ) throws(KafkaError) -> Found {
+        do throws(KafkaError) {
+            let brokers = try admin.reach(timeout: .seconds(3))
+            health.broker(nil)
+            try admin.ensureTopics(specs, timeout: .seconds(10))
+            try admin.make(appTopics, watching: (specs + appTopics).map(\.name))
+            guard let cluster = try admin.clusterID(timeout: .seconds(10)) else {
+                throw KafkaError(code: KafkaError.Code.timedOut, message: "the cluster did not say its id")
+            }
+            let found = Found(brokers: brokers, cluster: cluster, topics: try admin.topicStates(timeout: .seconds(10)))
+            health.topics(nil)
+            return found
+        } catch {
+            // Whoever does not answer says nothing of topics.
+            if error.failure != nil { health.broker("\(error)") } else { health.topics("\(error)") }
+            throw error
+        }
     }
 }

@@ -19,7 +19,8 @@ extension ServiceLoop {
         health.publishing(publisher.problem)
         let problem = consumers.problem
         let hanging = problem == nil ? consumers.hangingRebalance : nil
-        health.group(problem ?? hanging, hangs: hanging != nil)
+        health.group(problem ?? hanging?.words, hangs: hanging?.lasts)
+        health.unreadable(consumers.unreadable)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
         lookAtCluster()
@@ -242,7 +243,8 @@ extension ServiceLoop {
     /// Something was looked up, or written too: a store may answer and take no writes.
     func databaseWorks(wrote: Bool) {
         if store.isDecidingFailing { return }
-        if wrote { health.writes(nil) } else { health.reads(nil) }
+        // A lock was taken, or a row changed: that needs no room.
+        if wrote { health.writes(database.lackOfRoom) } else { health.reads(nil) }
     }
 
     func rejoin(because error: StorageError) {

@@ -14,6 +14,7 @@ final class WatchedStore: SQLDatabase {
 
     var engine: SQLEngine { store.engine }
     var connectionNumber: Int { store.connectionNumber }
+    var lackOfRoom: StorageError? { store.lackOfRoom }
 
     @discardableResult
     func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {

@@ -33,9 +33,16 @@ public protocol SQLDatabase: AnyObject {
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T
 
+    /// That the disk is full, where that can be seen before something is written to it.
+    var lackOfRoom: StorageError? { get }
+
     /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice;
     /// does nothing inside a transaction.
     func close()
+}
+
+extension SQLDatabase {
+    public var lackOfRoom: StorageError? { nil }
 }
 
 /// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.

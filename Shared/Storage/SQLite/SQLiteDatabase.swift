@@ -31,6 +31,9 @@ public final class SQLiteDatabase: SQLDatabase {
     /// stands on pages that are written anyway.
     private static let secureDelete = "FAST"
 
+    /// Bytes. Less does not take one batch.
+    private static let leastRoom: UInt64 = 64 << 10
+
     public let engine = SQLEngine.sqlite
     public private(set) var connectionNumber = 0
     private let path: String
@@ -73,6 +76,15 @@ public final class SQLiteDatabase: SQLDatabase {
         return try usableConnection().queue.writeWithoutTransaction { database in
             try run(body, in: database)
         }
+    }
+
+    /// The file shares its disk with its log.
+    public var lackOfRoom: StorageError? {
+        var disk = statvfs()
+        guard statvfs(path, &disk) == 0 else { return nil }
+        let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)
+        guard free < Self.leastRoom else { return nil }
+        return .unavailable("the disk of \(path) is full: \(free >> 10) KiB are free")
     }
 
     /// The same as ``transaction(_:)``: on SQLite every transaction is alone.

@@ -62,6 +62,42 @@ import Testing
         admin.close(timeout: .seconds(5))
     }
 
+    /// Nothing is written for asking, on any broker.
+    @Test func whatMayNotBeWrittenToIsTold() throws {
+        let broker = try TestBroker(["in": 2, "out": 1])
+        defer { broker.close() }
+        let (readOnly, open) = (broker.topic("in"), broker.topic("out"))
+        let admin = try admin(broker)
+        defer { admin.close(timeout: .seconds(5)) }
+        try admin.watch(topics: [readOnly, open])
+        #expect(try admin.deniedWrites(to: [readOnly, open], timeout: .seconds(20)).isEmpty)
+        if TestBroker.isEmbedded {
+            try broker.faults().deny(.write, on: readOnly)
+            let denied = try admin.deniedWrites(to: [readOnly, open], timeout: .seconds(20))
+            #expect(denied.mapValues(\.code) == [readOnly: KafkaError.Code.topicAuthorizationFailed])
+            try broker.faults().allow(.write, on: readOnly)
+            // A client that was refused passes its messages on again when it has looked at the topic.
+            try wait(until: try admin.deniedWrites(to: [readOnly], timeout: .seconds(20)).isEmpty) {
+                _ = try admin.topicStates(timeout: .seconds(5))
+            }
+        }
+        let bounds = try admin.bounds(
+            of: [broker.partition("in", 0), broker.partition("out", 0)], timeout: .seconds(20))
+        #expect(bounds.count == 2 && bounds.values.allSatisfy { $0 == (0, 0) })
+    }
+
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func whoDoesNotAnswerInTimeIsNotSaidToDeny() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let admin = try admin(broker)
+        defer { admin.close(timeout: .seconds(5)) }
+        try admin.watch(topics: [broker.topic("in")])
+        _ = try admin.topicStates(timeout: .seconds(20))
+        try broker.faults().setBroker(up: false)
+        #expect(try admin.deniedWrites(to: [broker.topic("in")], timeout: .milliseconds(300)).isEmpty)
+    }
+
     @Test func theClusterHasAnId() throws {
         let broker = try TestBroker([:])
         defer { broker.close() }

@@ -70,15 +70,20 @@ import Testing
         #expect(errors.current == nil)
     }
 
-    @Test func aMissingRightIsToldOnceAndStays() {
+    @Test func aPartitionThatCannotBeReadIsFetchedAnewAndNamed() {
         var errors = ConsumerErrors()
         let refused = KafkaError(code: KafkaError.Code.topicAuthorizationFailed)
         let warned3 = errors.note(refused, at: .partition(a), mayPass: false, now: start)
         #expect(warned3)
-        _ = errors.review(now: after(60))
-        #expect(errors.current == refused)
-        errors.removed([a])
-        #expect(errors.current == nil)
+        #expect(errors.unreadable == [a.topic: refused])
+        let anew = [0, 2, 3, 5, 6].map { errors.toFetchAnew(now: after($0)) }
+        #expect(anew == [[a], [], [a], [], [a]])
+        // It is told again while it lasts.
+        _ = errors.note(refused, at: .partition(a), mayPass: false, now: after(6))
+        _ = errors.review(now: after(15))
+        #expect(errors.unreadable == [a.topic: refused])
+        _ = errors.review(now: after(16))
+        #expect(errors.unreadable.isEmpty && errors.isEmpty)
     }
 
     /// ```

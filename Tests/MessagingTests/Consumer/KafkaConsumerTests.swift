@@ -45,6 +45,45 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
+    /// librdkafka says so once, and says nothing when it is over. What was read stays where it was.
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func aTopicThatMayNotBeReadAnyMoreIsNamedUntilItMay() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let topic = broker.topic("in")
+        let producer = try broker.producer()
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try producer.deliver([Record(topic: topic, value: [1])])
+        #expect(try consumer.collect(1).map(\.value) == [[1]])
+        try broker.faults().deny(.read, on: topic)
+        try producer.deliver([Record(topic: topic, value: [2])])
+        var records: [KafkaRecord] = []
+        func poll() throws { records += try consumer.poll(maxRecords: 10, timeout: .milliseconds(100)) }
+        try wait(until: consumer.unreadable[topic]?.code == KafkaError.Code.topicAuthorizationFailed) { try poll() }
+        // What was fetched before the right was taken may still come.
+        let until = ContinuousClock.now + .seconds(12)
+        while ContinuousClock.now < until {
+            try poll()
+            #expect(consumer.unreadable[topic] != nil)
+        }
+        #expect(broker.warnings("kafka consumer error") == 1)
+        // What is paused stays so.
+        try consumer.pause([broker.partition("in", 0)])
+        try broker.faults().allow(.read, on: topic)
+        try wait(until: consumer.unreadable.isEmpty) { try poll() }
+        #expect(consumer.paused == [broker.partition("in", 0)])
+        try producer.deliver([Record(topic: topic, value: [3])])
+        let before = records.count
+        for _ in 0..<10 { try poll() }
+        #expect(records.count == before)
+        try consumer.resume([broker.partition("in", 0)])
+        try wait(until: records.last?.value == [3]) { try poll() }
+        #expect(records.map(\.value) == [[2], [3]])
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
     @Test func headerNamesThatAreNotTextAreShownRepairedAndPassedOnAsTheyWere() throws {
         let broker = try TestBroker(["in": 1, "copy": 1])
         defer { broker.close() }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
+import EmbeddedBroker
 import MessagingTestKit
 import Testing
 
@@ -51,5 +52,27 @@ import Testing
         }
         tail.close()
         producer.close(timeout: .seconds(5))
+    }
+
+    /// Nothing comes, so only the tail can say why.
+    @Test(.enabled(if: TestBroker.isEmbedded, "needs the embedded broker's faults"))
+    func aTopicThatMayNotBeReadIsNamedUntilItMay() throws {
+        let broker = try TestBroker(["out": 1])
+        defer { broker.close() }
+        let topic = broker.topic("out")
+        try broker.faults().deny(.read, on: topic)
+        let tail = try KafkaTail(
+            configuration: broker.configuration(), partitions: [topic: 1], from: .end, logger: broker.logs.logger)
+        defer { tail.close() }
+        func poll() { _ = tail.poll(maxRecords: 100, timeout: .milliseconds(100)) }
+        try wait(until: tail.unreadable[topic]?.code == KafkaError.Code.topicAuthorizationFailed) { poll() }
+        // It lasts.
+        let until = ContinuousClock.now + .seconds(12)
+        while ContinuousClock.now < until {
+            poll()
+            #expect(tail.unreadable[topic] != nil)
+        }
+        try broker.faults().allow(.read, on: topic)
+        try wait(until: tail.unreadable.isEmpty) { poll() }
     }
 }
