@@ -104,4 +104,38 @@ import Testing
         health.tailing(address(among: 5))
         #expect(!health.hasMoved)
     }
+
+    /// One that is missing for a moment is what a rolling restart of a cluster looks like.
+    @Test func aReplyTopicThatIsGoneIsNoticed() {
+        let health = BusHealth()
+        health.tailing(address(among: 3))
+        health.broker(nil)
+        health.replyTopic(has: 3)
+        #expect(health.hearsReplies)
+        health.replyTopic(has: 0)
+        #expect(!health.hasMoved && !health.hearsReplies)
+        health.replyTopic(has: 3)
+        #expect(health.hearsReplies)
+        health.replyTopic(has: 0)
+        health.replyTopic(has: 0)
+        #expect(health.hasMoved && !health.hearsReplies)
+        health.tailing(nil)
+        health.tailing(address(among: 3))
+        #expect(!health.hasMoved)
+    }
+
+    @Test func whoMayNotReadRepliesSendsNoCommand() {
+        let health = BusHealth()
+        let address = address(among: 3)
+        health.tailing(address)
+        health.broker(nil)
+        health.replies("no right to read")
+        #expect(health.askable == nil && !health.hearsReplies)
+        #expect(health.report.ready.filter { !$0.ok }.map(\.name) == ["topics"])
+        health.replies(nil)
+        #expect(health.askable == address && health.hearsReplies)
+        health.commands("no right to write")
+        #expect(health.askable == address, "others may be written to")
+        #expect(health.report.ready.filter { !$0.ok }.map(\.detail) == ["no right to write"])
+    }
 }

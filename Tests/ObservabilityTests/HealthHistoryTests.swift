@@ -51,6 +51,24 @@ import Testing
         #expect(again == ["database.still: still, for 1 min 0 s: refused; 1 command waits, the oldest for 58 s"])
     }
 
+    /// A rebalance is told of when it does not end; what lasts is counted from its beginning.
+    @Test func whatHasLastedCountsFromItsBeginning() {
+        var history = HealthHistory(now: start)
+        func look(_ ok: Bool, _ seconds: Int) -> [HealthHistory.Line] {
+            let check = HealthCheck(
+                name: "group", ok: ok, detail: ok ? nil : "hangs", hasLasted: ok ? .zero : .seconds(21))
+            return history.look(
+                at: HealthReport(ready: [check]), backlog: nil, now: start + .seconds(seconds),
+                time: Timestamp(milliseconds: Int64(seconds) * 1000))
+        }
+        _ = look(true, 0)
+        #expect(look(false, 30).map(\.event) == ["group.down"])
+        let check = HealthCheck(name: "group", ok: false, hasLasted: .seconds(25))
+        let dated = history.dated(HealthReport(ready: [check]), time: Timestamp(milliseconds: 34_000))
+        #expect(dated.ready[0].since == Timestamp(milliseconds: 9000))
+        #expect(look(true, 40).map(\.seconds) == [31])
+    }
+
     /// What follows from a cause is not said while the cause lasts, nor just after it.
     @Test func aConsequenceIsSaidWhenItHasNoCause() {
         var history = HealthHistory(now: start)
