@@ -78,7 +78,7 @@ extension LinkDecider {
         // Who took the person over from this install gives it back past it (L51).
         let heirs = handedOn(install, to: others) { _ in install.superseded }
         decision.changes += heirs
-        if var holder = others.first(where: { $0.isActive || $0.activity == .suspended }) {
+        if var holder = others.first(where: \.hasItsPerson) {
             // So does who took it when nobody had it, because this install was disabled or deleted by then.
             let left = install.superseded.filter { left in others.contains { left.isStill($0) } }
             guard heirs.isEmpty, !left.isEmpty else { return }

@@ -215,13 +215,11 @@ extension LinkDecider {
         let phone = others.first { install.waits(for: $0) }
         var linked = install.with(person.userID, phone == nil ? .active : .standby, isNew: isNew)
         // One that is disabled would be active again when it is enabled (L49).
-        let losers = phone == nil ? others.filter { $0.isActive || $0.activity == .suspended } : []
+        let losers = phone == nil ? others.filter(\.hasItsPerson) : []
         let rest = isNew || person.externalID != nil ? [] : others.filter { !losers.contains($0) }
         let relinked = relinked(rest, person, to: externalID)
         let superseded = losers.map { Self.following($0.with(person.userID, .deactivated), rest) }
-        linked.superseded = zip(losers, superseded).map { loser, left in
-            .init(installID: left.id, version: left.version, wasSuspended: loser.activity == .suspended)
-        }
+        linked.superseded = zip(losers, superseded).map(Install.Superseded.init)
         // A tablet that waits gets the person back as before, if the creation fails that took it (L50).
         let claims = handedOn(install, to: phone == nil ? [] : rest.isEmpty ? others : relinked.installs) { lost in
             [.init(installID: linked.id, version: linked.version, wasSuspended: lost.wasSuspended)]
@@ -232,11 +230,7 @@ extension LinkDecider {
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
             activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),
             version: linked.version, linkedAt: linkedPerson.linkedAt.map(Timestamp.init(milliseconds:)))
-        let deactivations = superseded.map {
-            InstallStatusChanged(
-                installId: $0.id, status: $0.status, isActive: false, userId: person.userID, isLinked: true,
-                cause: .superseded, inactiveBecause: $0.inactiveBecause, version: $0.version)
-        }
+        let deactivations = superseded.map { [linkedPerson] in told(of: $0, linkedPerson, .superseded) }
         return Decision(
             .succeeded(result(linked, person, isNew: isNew)),
             changes: [.person(linkedPerson), .install(linked)]

@@ -149,6 +149,19 @@ public struct Install: Sendable, Hashable {
         /// An install that has changed since is not what was left any more.
         var version: Int64
         var wasSuspended: Bool
+
+        init(installID: InstallID, version: Int64, wasSuspended: Bool) {
+            self.installID = installID
+            self.version = version
+            self.wasSuspended = wasSuspended
+        }
+
+        /// - Parameters:
+        ///   - install: as it was.
+        ///   - left: as it is without the person.
+        init(_ install: Install, as left: Install) {
+            self.init(installID: left.id, version: left.version, wasSuspended: install.activity == .suspended)
+        }
     }
 
     /// What the install is to its person. Kept per install, so that a broken "at most one active" can be seen.
@@ -204,6 +217,9 @@ public struct Install: Sendable, Hashable {
     }
 
     public var isActive: Bool { activity == .active }
+
+    /// Whether its person is active on it, or would be if it were not disabled (L49).
+    var hasItsPerson: Bool { isActive || activity == .suspended }
 
     /// Whether nobody has used the install since its person was erased.
     var isErased: Bool { erasedAt != nil && userID == nil && device == Self.noDevice }

@@ -28,17 +28,12 @@ extension LinkDecider {
         var chosen = try found(command.installId)  // L5, L6
         try checkStatus(of: chosen)  // L7
         guard let person = person(on: chosen) else { throw Rejection(.noUser) }
-        let others = state.installs(of: person.userID).filter { other in
-            other.id != chosen.id && (other.isActive || other.activity == .suspended)
-        }
+        let others = state.installs(of: person.userID).filter { $0.id != chosen.id && $0.hasItsPerson }
         let losers = others.map { $0.with(person.userID, .deactivated) }
         guard !chosen.isActive || !losers.isEmpty else { return Decision(.succeeded(result(chosen))) }
         var events = losers.map { told(of: $0, person, .superseded) }
         // A creation may be under way on it: should that fail, they are as before (L50).
-        let claims = zip(others, losers).map { other, loser in
-            Install.Superseded(
-                installID: loser.id, version: loser.version, wasSuspended: other.activity == .suspended)
-        }
+        let claims = zip(others, losers).map(Install.Superseded.init)
         chosen.superseded = (chosen.isActive ? chosen.superseded : []) + claims
         if !chosen.isActive {
             chosen.activity = .active
@@ -73,7 +68,7 @@ extension LinkDecider {
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
         let person = try repaired(command.userId, command.externalId)
         guard person.externalID != new else { return Decision(.succeeded(result(person))) }
-        let holder = state.hold(app.id, new).flatMap { $0.isOver(context.now) ? nil : $0.userID }
+        let holder = holder(of: new)
         guard state.person(app: app.id, externalID: new) == nil, holder == nil || holder == person.userID else {
             throw Rejection(.externalIDTaken)
         }
@@ -94,8 +89,12 @@ extension LinkDecider {
 
     /// L66. Its person has another one by now; whoever sends it has not heard of that.
     func checkHold(of externalID: ExternalID) throws(Rejection) {
-        guard let hold = state.hold(app.id, externalID), !hold.isOver(context.now) else { return }
-        throw Rejection(.externalIDChanged)
+        guard holder(of: externalID) == nil else { throw Rejection(.externalIDChanged) }
+    }
+
+    /// Who had the external id and keeps others from it.
+    private func holder(of externalID: ExternalID) -> UserID? {
+        state.hold(app.id, externalID).flatMap { $0.isOver(context.now) ? nil : $0.userID }
     }
 
     /// L74.
@@ -164,7 +163,7 @@ extension LinkDecider {
         return install
     }
 
-    private func told(
+    func told(
         of install: Install, _ person: Person, _ cause: InstallStatusChanged.Cause,
         _ command: (any RepairCommand)? = nil
     ) -> InstallStatusChanged {
