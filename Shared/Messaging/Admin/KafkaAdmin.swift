@@ -81,7 +81,7 @@ public final class KafkaAdmin {
     }
 
     /// The watched topics among these that this client may not write to: of each, one message is sent that asks for two
-    /// acknowledgements, a number that no Kafka since 0.9 knows. It looks for the right first and refuses the number then, so
+    /// acknowledgements, a number that no Kafka since 0.9 knows. It looks for the right first and then refuses the number (`INVALID_REQUIRED_ACKS`), so
     /// nothing is ever written. A broker that writes it all the same is not asked again.
     ///
     /// - Returns: what the brokers said; topics without an answer in time are not among them.
