@@ -94,6 +94,20 @@ def test_operate_lag_is_what_is_not_decided(server: PostgresServer, make_deploym
 # Metrics and lines
 
 
+def test_operate_dead_letters_are_counted(make_deployment: Callable[..., Deployment]) -> None:
+    deployment = make_deployment("sqlite")
+    service = deployment.service().start().wait_ready()
+    metric = service.metric
+    until(lambda: 'identity_dead_letters{service="link"} 0\n' in service.get("/metrics")[1], 15, service.tail)
+    assert metric("identity_oldest_dead_letter_seconds") == 0
+    sent = time.time()
+    for _ in range(3):
+        deployment.bus.put(b"no envelope", [], b"a key")
+    until(lambda: metric("identity_dead_letters") == 3, 15, lambda: str(metric("identity_dead_letters")))
+    until(lambda: metric("identity_oldest_dead_letter_seconds") > 2, 20, lambda: service.get("/metrics")[1])
+    assert metric("identity_oldest_dead_letter_seconds") < time.time() - sent + 1
+
+
 def promtool() -> str | None:
     return shutil.which("promtool")
 

@@ -18,10 +18,15 @@ package final class BrokerWatch: Sendable {
     /// How often it is asked what may be written, and how often while something may not.
     private static let rightsPeriod = (usual: Duration.seconds(20), missing: Duration.seconds(5))
 
+    /// How often dead letters are counted.
+    private static let deadLettersPeriod = Duration.seconds(5)
+
     /// The service's topics, but for the apps' own, to which it writes too.
     struct Topics: Sendable {
+        var service: String
         var all: [String]
         var written: Set<String>
+        var deadLetters: String
     }
 
     /// Where a log begins, and the offset of its next record.
@@ -114,10 +119,16 @@ package final class BrokerWatch: Sendable {
         _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: Topics, _ health: LoopHealth, _ logger: Logger
     ) {
         var rights = ContinuousClock.now
+        var count = ContinuousClock.now
+        var deadLetters = DeadLetterBoard(service: topics.service)
         while !state.withLock({ $0.isStopped }) {
             if look(admin, topics.all, health) {
                 measure(health.lag, admin, kafka, logger)
                 if rights <= .now { rights = .now + lookAtRights(admin, topics.written, health) }
+                if count <= .now {
+                    self.count(&deadLetters, in: topics.deadLetters, admin, kafka, logger)
+                    count = .now + Self.deadLettersPeriod
+                }
             }
             let next = ContinuousClock.now + Self.period
             while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
@@ -135,6 +146,19 @@ package final class BrokerWatch: Sendable {
         lag.measure(ends: ends, now: .now) { offsets in
             RecordTimes.look(offsets, kafka, timeout: Self.period, logger: logger)
         }
+    }
+
+    private func count(
+        _ board: inout DeadLetterBoard, in topic: String, _ admin: KafkaAdmin, _ kafka: KafkaConfiguration,
+        _ logger: Logger
+    ) {
+        let places = (0..<Int32(clamping: partitions(of: topic) ?? 0)).map {
+            TopicPartition(topic: topic, partition: $0)
+        }
+        guard !places.isEmpty, let bounds = try? admin.bounds(of: places, timeout: Self.timeout),
+            bounds.count == places.count
+        else { return }
+        board.show(bounds) { RecordTimes.look($0, kafka, timeout: Self.period, logger: logger) }
     }
 
     private func askForBounds(_ admin: KafkaAdmin) {

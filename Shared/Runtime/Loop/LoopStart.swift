@@ -134,8 +134,10 @@ package struct LoopStart {
                     cluster: found.cluster, partitions: found.topics.mapValues(\.partitions), appTopics: appTopics)
                 watch.start(
                     admin, configuration.kafka,
-                    .init(
-                        all: topics, written: configuration.writtenTopics(by: Service.name, reading: Service.sources)),
+                    BrokerWatch.Topics(
+                        service: Service.name, all: topics,
+                        written: configuration.writtenTopics(by: Service.name, reading: Service.sources),
+                        deadLetters: configuration.topics.deadLetters(Service.name)),
                     health: health, logger: logger)
                 let replicas = found.topics.values.map(\.replicas).min() ?? 0
                 return Broker(watch: watch, count: found.brokers, replicas: replicas)
