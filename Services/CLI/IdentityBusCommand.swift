@@ -41,7 +41,7 @@ struct IdentityBusCommand: ParsableCommand {
             let problem = Problem(error)
             complain(problem.text)
             leave(problem.status)
-        } catch where exitCode(for: error) == .success {
+        } catch  where exitCode(for: error) == .success {
             // Help and version.
             say(fullMessage(for: error))
             leave(.done)

@@ -78,7 +78,9 @@ extension ClientSetting {
     /// Why the file that the setting names cannot be read.
     fileprivate var fileProblem: KafkaConfigurationError? {
         // librdkafka looks for the system's authorities itself.
-        guard Self.files[key] != nil, !value.isEmpty, !(key == "ssl.ca.location" && value == "probe") else { return nil }
+        guard Self.files[key] != nil, !value.isEmpty, !(key == "ssl.ca.location" && value == "probe") else {
+            return nil
+        }
         var status = stat()
         var number = access(value, R_OK) == 0 ? 0 : errno
         if number == 0, key != "ssl.ca.location", stat(value, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {

@@ -28,7 +28,9 @@ import Testing
         "KAFKA_SSL_KEYSTORE_LOCATION", "KAFKA_PRODUCER_SSL_CA_LOCATION", "KAFKA_CONSUMER_SSL_KEY_LOCATION",
     ]) func aFileThatIsMissingIsNamed(variable: String) {
         let settings = [variable: "/no/such/file.pem", "KAFKA_SECURITY_PROTOCOL": "SSL"]
-        #expect(problem(settings)?.description == "\(variable): /no/such/file.pem cannot be read: no such file or directory")
+        #expect(
+            problem(settings)?.description == "\(variable): /no/such/file.pem cannot be read: no such file or directory"
+        )
     }
 
     @Test func aFolderIsNoFile() {
@@ -40,7 +42,10 @@ import Testing
     @Test(arguments: [
         ("KAFKA_SSL_CA_LOCATION", "holds no certificate in PEM form"),
         ("KAFKA_SSL_CERTIFICATE_LOCATION", "holds no certificate in PEM form"),
-        ("KAFKA_SSL_KEY_LOCATION", "holds no private key in PEM form, or one that needs another KAFKA_SSL_KEY_PASSWORD"),
+        (
+            "KAFKA_SSL_KEY_LOCATION",
+            "holds no private key in PEM form, or one that needs another KAFKA_SSL_KEY_PASSWORD"
+        ),
         ("KAFKA_SSL_CRL_LOCATION", "holds no list of revoked certificates in PEM form"),
     ]) func aFileThatHoldsSomethingElseIsNamed(variable: String, words: String) throws {
         try withFile("garbage\n") { path in
@@ -83,7 +88,8 @@ import Testing
 
     @Test func settingsThatDoNotGoTogetherAreToldAtOnce() {
         let problem = problem(["KAFKA_CONSUMER_RECEIVE_MESSAGE_MAX_BYTES": "1000"])
-        #expect(problem?.variable == "KAFKA_CONSUMER_RECEIVE_MESSAGE_MAX_BYTES", "\(problem?.description ?? "accepted")")
+        #expect(
+            problem?.variable == "KAFKA_CONSUMER_RECEIVE_MESSAGE_MAX_BYTES", "\(problem?.description ?? "accepted")")
     }
 
     @Test(arguments: [
@@ -95,7 +101,9 @@ import Testing
         #expect(problem?.message.contains("host:port") == true, "\(problem?.description ?? "accepted")")
     }
 
-    @Test(arguments: ["kafka", "kafka:9092", "a.b-c:1, 10.0.0.1:2", "[::1]:9092", "PLAINTEXT://kafka:9092", "kafka_1:9092"])
+    @Test(arguments: [
+        "kafka", "kafka:9092", "a.b-c:1, 10.0.0.1:2", "[::1]:9092", "PLAINTEXT://kafka:9092", "kafka_1:9092",
+    ])
     func anAddressMayLookLikeThis(servers: String) {
         #expect(problem(["KAFKA_BOOTSTRAP_SERVERS": servers]) == nil)
     }
