@@ -41,6 +41,10 @@ struct IdentityBusCommand: ParsableCommand {
             let problem = Problem(error)
             complain(problem.text)
             leave(problem.status)
+        } catch  where exitCode(for: error) == .success {
+            // Help and version.
+            say(fullMessage(for: error))
+            leave(.done)
         } catch {
             exit(withError: error)
         }
@@ -52,6 +56,10 @@ struct IdentityBusCommand: ParsableCommand {
     /// of its own, and OpenSSL takes away what they are using.
     private static func leave(_ status: Int32) -> Never {
         fflush(nil)
+        if let problem = StandardOutput.problem {
+            complain(Problem(.unwritten, "\(problem).").text)
+            _exit(ExitStatus.unwritten.rawValue)
+        }
         _exit(status)
     }
 

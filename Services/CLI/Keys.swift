@@ -46,7 +46,7 @@ struct SignCommand: ParsableCommand {
         let wireHeaders = try wireHeaders()
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
         let secret = try deployment.secret(app: app, keyID: keyId)
-        print(Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
+        say(Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
     }
 }
 
@@ -76,7 +76,7 @@ struct DeriveKeysCommand: ParsableCommand {
                 .setting, "IDENTITYBUS_INTERNAL_KEY is not set.",
                 "Set it, or IDENTITYBUS_INTERNAL_KEY_FILE to its file.")
         }
-        print(
+        say(
             keys.text(
                 for: reader == .gateway ? DeploymentKeys.gatewayPurposes : DeploymentKeys.readerPurposes))
     }

@@ -44,7 +44,7 @@ struct RekeyCommand: ParsableCommand {
                 let plan = try rekeying.plan(reader.databaseEngine, reader.query)
                 tell(plan)
                 try refuseMeetings(plan)
-                if !plan.isEmpty { print("dry run: nothing was written") }
+                if !plan.isEmpty { say("dry run: nothing was written") }
             } else {
                 let database = try open()
                 defer { database.close() }
@@ -61,7 +61,7 @@ struct RekeyCommand: ParsableCommand {
                 }
                 .sorted { $0.key < $1.key }
                 .forEach { type, count in
-                    print("done: \(amount(count)) of \(type.rawValue) got another key")
+                    say("done: \(amount(count)) of \(type.rawValue) got another key")
                 }
             }
         } catch is Rekeying.OlderStore {
@@ -88,10 +88,10 @@ struct RekeyCommand: ParsableCommand {
     }
 
     private func tell(_ plan: [Rekeying.Change]) {
-        if plan.isEmpty { print("nothing to do: the values of app \(app) are stored as \(deployment.appsPath) says") }
+        if plan.isEmpty { say("nothing to do: the values of app \(app) are stored as \(deployment.appsPath) says") }
         for change in plan {
             let (stored, wanted) = change.ignoresCase ? ("with", "without") : ("without", "with")
-            print("\(change.type.rawValue): \(amount(change.values)), stored \(stored) case, to be stored \(wanted)")
+            say("\(change.type.rawValue): \(amount(change.values)), stored \(stored) case, to be stored \(wanted)")
         }
     }
 
@@ -102,17 +102,17 @@ struct RekeyCommand: ParsableCommand {
         let meeting = plan.filter { $0.meetings > 0 }
         guard !meeting.isEmpty else { return }
         for change in meeting {
-            print("\(change.type.rawValue): \(amount(change.meetings)) would be several profiles' or spellings':")
+            say("\(change.type.rawValue): \(amount(change.meetings)) would be several profiles' or spellings':")
             for meeting in change.listed {
                 let values = meeting.values.map { value, holders in
                     let mpids = holders.map(\.description).joined(separator: ", ")
                     return showValues ? "\(value.text.harmless): \(mpids)" : mpids
                 }
-                print("  \(values.joined(separator: " | "))")
+                say("  \(values.joined(separator: " | "))")
             }
-            if change.meetings > change.listed.count { print("  and \(change.meetings - change.listed.count) more") }
+            if change.meetings > change.listed.count { say("  and \(change.meetings - change.listed.count) more") }
         }
-        print(
+        say(
             """
             nothing was written. Start the sync service with the file as it was, let one profile of each line keep the \
             value (sync.modify takes it from another, sync.erase-profile erases one), then try again

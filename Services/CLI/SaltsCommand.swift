@@ -29,6 +29,6 @@ struct SaltsCommand: ParsableCommand {
             throw StoreReader.noStore(deployment.dataDir, "no store with a salt")
         }
         complain("This line is as secret as the stores.")
-        print(Salts.text(salts))
+        say(Salts.text(salts))
     }
 }

@@ -100,7 +100,7 @@ struct SendCommand: ParsableCommand {
         guard let answer else {
             throw noAnswer(order, place, isInterrupted: interruption.isRequested, wait, pending: tail.pending)
         }
-        print(answer.line.harmless)
+        say(answer.line.harmless)
         switch answer.status {
         case .succeeded, .pending: return
         case .rejected: throw ExitCode(ExitStatus.refused.rawValue)
@@ -117,10 +117,10 @@ struct SendCommand: ParsableCommand {
         for type in Self.known.sorted(by: { $0.name < $1.name }) {
             if json {
                 let line: JSONValue = ["type": .string(type.name), "scope": .string(type.scope.rawValue)]
-                print(String(decoding: line.serialized(), as: UTF8.self))
+                say(String(decoding: line.serialized(), as: UTF8.self))
             } else {
                 let name = RecordLine.short(type.name)
-                print(name + String(repeating: " ", count: width - name.count + 2) + type.scope.rawValue)
+                say(name + String(repeating: " ", count: width - name.count + 2) + type.scope.rawValue)
             }
         }
     }
@@ -237,7 +237,7 @@ struct SendCommand: ParsableCommand {
             "id": .string(order.id.text), "topic": .string(place.partition.topic),
             "partition": .number(JSONNumber(place.partition.partition)), "offset": .number(JSONNumber(place.offset)),
         ]
-        print(String(decoding: line.serialized(), as: UTF8.self).harmless)
+        say(String(decoding: line.serialized(), as: UTF8.self).harmless)
     }
 
     private func noAnswer(

@@ -31,7 +31,7 @@ struct TokenCommand: ParsableCommand {
             guard let secret = live.last(where: { key == nil || $0.id == key }) else {
                 throw login.noLiveKey("identityTokenSecret", key)
             }
-            print(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
+            say(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
             return
         }
         guard let key = settings.liveKeys(at: .now).last(where: { key == nil || $0.id == key }) else {
@@ -44,7 +44,7 @@ struct TokenCommand: ParsableCommand {
                 .usage, "app \(app.id) signs \(settings.signedFields.rawValue), and an identifier is missing.",
                 "Give both --user-id and --user-email.")
         }
-        print(token)
+        say(token)
     }
 }
 
@@ -103,9 +103,9 @@ struct VerifyTokenCommand: ParsableCommand {
     private func pass(_ keyID: KeyID?) {
         if json {
             let line: JSONValue = ["passes": true, "key": keyID.map { .string($0.text) } ?? .null]
-            print(String(decoding: line.serialized(), as: UTF8.self).harmless)
+            say(String(decoding: line.serialized(), as: UTF8.self).harmless)
         } else {
-            print("passes\(keyID.map { " (key \($0))" } ?? "")")
+            say("passes\(keyID.map { " (key \($0))" } ?? "")")
         }
     }
 
@@ -114,10 +114,10 @@ struct VerifyTokenCommand: ParsableCommand {
             let line: JSONValue = [
                 "passes": false, "reason": .string(reason.rawValue), "causes": .array(lines.map { .string($0) }),
             ]
-            print(String(decoding: line.serialized(), as: UTF8.self).harmless)
+            say(String(decoding: line.serialized(), as: UTF8.self).harmless)
         } else {
-            print("does not pass: \(reason.rawValue)")
-            lines.forEach { print("  \($0)") }
+            say("does not pass: \(reason.rawValue)")
+            lines.forEach { say("  \($0)") }
         }
         throw ExitCode(ExitStatus.refused.rawValue)
     }

@@ -29,6 +29,7 @@ from identitybus_testkit.bus import Bus
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgresServer
 from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.fakes import FakeBroker, Refusing, closing
 from identitybus_testkit.places import REPOSITORY, binary, clean_environment
 from identitybus_testkit.secrets import leaks
 from identitybus_testkit.up import tool
@@ -84,7 +85,7 @@ def test_help_tells_every_status_of_the_page_and_is_the_same_twice() -> None:
     first = tool("--help", environment={})
     assert first.returncode == 0 and not first.stderr
     told = {int(number): words for number, words in re.findall(r"^ +(\d+)  (.+)$", first.stdout, re.MULTILINE)}
-    assert told == STATUSES and set(told) == {0, 1, 3, 4, 64, 69, 77, 78, 130}
+    assert told == STATUSES and set(told) == {0, 1, 3, 4, 64, 69, 74, 77, 78, 130}
     for command in COMMANDS:
         helps = {tool(command, "--help", environment={}).stdout for _ in range(2)}
         assert len(helps) == 1 and "USAGE: identitybus" in helps.pop(), command
@@ -185,6 +186,8 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
     ("no apps file", 78, ("/none", )),
     ("wrong Kafka setting", 78, ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "docs/operations.md")),
+    ("no authorities", 78, ("KAFKA_SSL_CA_LOCATION: /none.pem cannot be read: no such file", "docs/operations.md")),
+    ("wrong address", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", "localhost:9092")),
     ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none")),
 ])
 def test_each_wrong_value_is_told_once(
@@ -202,6 +205,9 @@ def test_each_wrong_value_is_told_once(
         "no internal key": lambda: send(without("IDENTITYBUS_INTERNAL_KEY"), *folder),
         "no apps file": lambda: send(shell, "--apps", str(tmp_path / "none"), key="demo-backend"),
         "wrong Kafka setting": lambda: send(shell | {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"}),
+        "no authorities": lambda: send(shell | {
+            "KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CA_LOCATION": "/none.pem"}),
+        "wrong address": lambda: send(shell, "--bootstrap-servers", "foo bar:x"),
         "no events": lambda: send(without("IDENTITYBUS_INTERNAL_KEY") | {
             "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "none")}),
     }[case]()
@@ -359,6 +365,73 @@ def test_tls_and_plain_text_are_told_apart(
     is_problem(send(over_tls, "--bootstrap-servers", tls), 78, f"Kafka at {tls}", "certificate", "KAFKA_SSL_CA_LOCATION")
     is_problem(send(over_tls, "--bootstrap-servers", plain), 78, "does not speak TLS", "KAFKA_SECURITY_PROTOCOL")
     is_problem(send(shell, "--bootstrap-servers", tls), 78, "speaks TLS", "KAFKA_SECURITY_PROTOCOL")
+    is_problem(send(shell, "--bootstrap-servers", plain), 78, "not a Kafka broker", "KAFKA_BOOTSTRAP_SERVERS")
+
+
+def test_settings_that_do_not_fit_the_port_are_named(shell: dict[str, str]) -> None:
+    """As Apache Kafka meets them."""
+    over_tls = {"KAFKA_SECURITY_PROTOCOL": "SSL"}
+    signing_in = {
+        "KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_SASL_MECHANISM": "PLAIN", "KAFKA_SASL_USERNAME": "me",
+        "KAFKA_SASL_PASSWORD": "a-password"}
+    for talk, settings, words in (
+        (closing, over_tls, "perhaps this port does not speak TLS"),
+        (Refusing(["PLAIN"], sasl=True), {}, "perhaps this port asks for signing in"),
+        (Refusing(sasl=False), signing_in, "this port knows no signing in"),
+        (Refusing(["SCRAM-SHA-256", "SCRAM-SHA-512"]), signing_in, "it knows SCRAM-SHA-256, SCRAM-SHA-512."),
+    ):
+        fake = FakeBroker(talk)
+        answer = send(shell | settings, "--bootstrap-servers", fake.servers)
+        fake.close()
+        is_problem(answer, 78, f"Kafka at {fake.servers} cannot be used", words, "KAFKA_S")
+        assert "SSL routines" not in answer.stderr and "Broker:" not in answer.stderr
+
+
+# The result
+
+
+def full(*command: str | Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    with open("/dev/full", "w") as device:
+        return subprocess.run(
+            command, env=clean_environment() | environment, stdout=device, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("arguments", [
+    "--help", "--version", "send --help", "send --types", "salts", "derive-keys --for gateway", "sign",
+    "watch --from-beginning --until now", "watch --from-beginning", "send", "send --wait 30",
+])
+def test_a_result_that_cannot_be_written_is_an_error(arguments: str, story: tuple[Deployment, str, str]) -> None:
+    words = arguments.split()
+    if arguments == "salts":
+        words += ["--data-dir", story[0].database.environment()["DATA_DIR"]]
+    if arguments == "sign":
+        words += ["--topic", "t", "--app", "demo", "--key-id", "demo-backend"]
+    if words[0] == "send" and len(words) != 2:
+        words += ["--json", "link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"nobody"}']
+    answer = full(binary("identitybus"), *words, environment=story[0].environment())
+    assert answer.returncode == 74, answer
+    assert answer.stderr.splitlines()[-1] == "identitybus: standard output cannot be written: no space left on device."
+
+
+@pytest.mark.parametrize("name", ["link", "gateway"])
+def test_a_version_that_cannot_be_written_is_an_error(name: str) -> None:
+    answer = full(binary(f"identitybus-{name}"), "--version", environment={})
+    assert answer.returncode == 74 and "cannot be written" in answer.stderr, answer
+
+
+def test_errors_that_cannot_be_written_change_no_status() -> None:
+    with open("/dev/full", "w") as device:
+        answer = subprocess.run(
+            [binary("identitybus"), "salts", "--data-dir", "/none"], env=clean_environment(), stderr=device, timeout=60)
+    assert answer.returncode == 78
+
+
+@pytest.mark.parametrize("ignoring", ["", "trap '' PIPE; "])
+def test_a_reader_that_is_gone_is_no_error(ignoring: str) -> None:
+    look = f"{ignoring}'{binary('identitybus')}' send --types | true; exit ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(
+        ["bash", "-c", look], env=clean_environment(), capture_output=True, text=True, timeout=60)
+    assert (answer.stdout, answer.stderr) == ("", "") and answer.returncode in (0, 128 + signal.SIGPIPE), answer
 
 
 # watch

@@ -401,7 +401,7 @@ def test_the_access_log_names_the_client_where_it_may(
 def test_a_wrong_setting_ends_the_start(gateway_deployment: GatewayDeployment, setting: dict[str, str]) -> None:
     gateway = gateway_deployment.gateway(**setting)
     gateway.start()
-    assert gateway.wait(20) == 64
+    assert gateway.wait(20) == 78
     assert next(iter(setting)) in gateway.text
 
 

@@ -953,7 +953,7 @@ def test_a_broker_that_goes_away_and_comes_back(gateway_deployment: GatewayDeplo
 def test_a_wrong_setting_ends_the_start(gateway_deployment: GatewayDeployment, setting: dict[str, str]) -> None:
     gateway = gateway_deployment.gateway(**setting)
     gateway.start()
-    assert gateway.wait(20) == 64
+    assert gateway.wait(20) == 78
     lines = gateway.text.splitlines()
     assert len(lines) == 1 and lines[0].startswith("identitybus-gateway: "), lines
 

@@ -213,7 +213,7 @@ def test_a_gateway_with_both_kinds_of_keys_does_not_start(deployment: Deployment
     assert isinstance(deployment, GatewayDeployment)
     gateway = deployment.gateway(IDENTITYBUS_INTERNAL_KEY=INTERNAL_KEY)
     gateway.start()
-    assert gateway.wait(20) == 64
+    assert gateway.wait(20) == 78
     assert "IDENTITYBUS_GATEWAY_KEYS" in gateway.text and "IDENTITYBUS_INTERNAL_KEY" in gateway.text
 
 

@@ -262,7 +262,7 @@ def test_a_store_of_another_version_is_left_alone(
         database.execute(change, service=name)
         before = state(database, name)
         service = deployment.service(name).start()
-        assert service.wait(30) == 64
+        assert service.wait(30) == 78
         told = [line for line in service.text.splitlines() if line.startswith("identitybus-")]
         assert told == [f"identitybus-{name}: {complaint}"]
         assert state(database, name) == before
@@ -292,7 +292,7 @@ def test_a_replica_whose_store_a_later_version_migrates_leaves(
         later.execute(LATER)
         [before] = later.execute(decided).fetchall()
     for replica in old:
-        assert replica.wait(30) == 64, replica.tail()
+        assert replica.wait(30) == 78, replica.tail()
         assert replica.lines("identitybus-link: the database is newer than this code"), replica.tail()
     assert database.execute(decided) == [before]
 

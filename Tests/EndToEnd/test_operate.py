@@ -185,7 +185,7 @@ def test_operate_a_port_that_is_taken_ends_the_start_with_one_line(make_deployme
         taken.listen()
         port = taken.getsockname()[1]
         service = deployment.service(HTTP_PORT=str(port)).start()
-        assert service.wait(20) == 64
+        assert service.wait(20) == 78
     told = [line for line in service.log.read_text().splitlines() if '"level":"info"' not in line]
     problems = [line for line in told if '"level":"notice"' not in line]
     assert problems == [

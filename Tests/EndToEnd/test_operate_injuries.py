@@ -26,7 +26,7 @@ from identitybus_testkit.broker import Broker
 from identitybus_testkit.commands import fresh
 from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
-from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, free_port, plain, silent, tls
+from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.service import Service
 from identitybus_testkit.waiting import until
@@ -261,6 +261,14 @@ def kafka(case: str, authority: Authority, folder: Path) -> tuple[Talk | None, d
             return silent, {}
         case "TLS to plain":
             return plain, trusting
+        case "TLS to plain Kafka":
+            return closing, trusting
+        case "no Kafka":
+            return plain, {}
+        case "no SASL to SASL":
+            return Refusing(["PLAIN"], sasl=True), {}
+        case "SASL to no SASL":
+            return Refusing(sasl=False), {**SASL, "KAFKA_SASL_MECHANISM": "PLAIN"}
         case "plain to TLS":
             return tls(*authority.issue("127.0.0.1")), {}
         case "unknown CA":
@@ -284,6 +292,8 @@ def kafka(case: str, authority: Authority, folder: Path) -> tuple[Talk | None, d
 
 KAFKA = {
     "refused": "connection refused", "silent": "no answer", "TLS to plain": "does not speak TLS",
+    "TLS to plain Kafka": "perhaps this port does not speak TLS", "no Kafka": "not a Kafka broker",
+    "no SASL to SASL": "perhaps this port asks for signing in", "SASL to no SASL": "knows no signing in",
     "plain to TLS": "perhaps this port speaks TLS", "unknown CA": "no known authority",
     "wrong host name": "another host name", "expired certificate": "expired", "wrong mechanism": "SASL mechanism",
     "wrong password": "refuses the user name or the password", "no token": "no token", "no right": "(Describe)"}

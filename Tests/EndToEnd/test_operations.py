@@ -212,6 +212,17 @@ def test_contracts_a_secret_file_that_changes_is_read_again(reloading: Deploymen
 
 
 HIDDEN = "hush-9f"
+SIGNING_IN = {"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT"}
+KAFKA_REFUSED: list[tuple[str, dict[str, str]]] = [
+    (f"{variable}: /none.pem cannot be read: no such file", {"KAFKA_SECURITY_PROTOCOL": "SSL", variable: "/none.pem"})
+    for variable in ("KAFKA_SSL_CA_LOCATION", "KAFKA_SSL_KEY_LOCATION", "KAFKA_PRODUCER_SSL_CERTIFICATE_LOCATION")
+] + [
+    ("KAFKA_SECURITY_PROTOCOL: SSLX is not one of", {"KAFKA_SECURITY_PROTOCOL": "SSLX"}),
+    ("KAFKA_SASL_MECHANISM: FOO is not one of", {**SIGNING_IN, "KAFKA_SASL_MECHANISM": "FOO"}),
+    ("KAFKA_SASL_MECHANISM: is not set", SIGNING_IN),
+    ("KAFKA_SASL_USERNAME: is not set", {**SIGNING_IN, "KAFKA_SASL_MECHANISM": "PLAIN"}),
+    ("KAFKA_PRODUCER_MAX_IN_FLIGHT: ", {"KAFKA_PRODUCER_MAX_IN_FLIGHT": "100"}),
+]
 CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
     ("KAFKA_BOOTSTRAP_SERVERS", {"KAFKA_BOOTSTRAP_SERVERS": ""}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": ""}),
@@ -234,16 +245,27 @@ CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
     ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"}),
     ("KAFKA_SASL_PASSWORDS", {"KAFKA_SASL_PASSWORDS": HIDDEN}),
     ("IDENTITYBUS_APPS", {"IDENTITYBUS_APPS": "/nowhere/apps.yaml"}),
+    ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", {"KAFKA_BOOTSTRAP_SERVERS": "foo bar:x"}),
+    *KAFKA_REFUSED,
 ]
 
 
-def check_refused_start(deployment: Deployment, expected: str, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize(("expected", "environment"), KAFKA_REFUSED)
+def test_operations_a_gateway_refuses_wrong_settings_of_kafka(
+    expected: str, environment: dict[str, str], deployment: Deployment
+) -> None:
+    check_refused_start(deployment, expected, environment, "gateway")
+
+
+def check_refused_start(
+    deployment: Deployment, expected: str, environment: dict[str, str], name: str = "link"
+) -> None:
     answer = subprocess.run(
-        [binary("identitybus-link")], env=clean_environment() | deployment.environment() | environment,
+        [binary(f"identitybus-{name}")], env=clean_environment() | deployment.environment() | environment,
         capture_output=True, text=True, timeout=60)
     # The log of what went well may stand before it.
     lines = [line for line in answer.stderr.strip().splitlines() if '"level":"info"' not in line]
-    assert answer.returncode == 64, answer
+    assert answer.returncode == 78, answer
     assert len(lines) == 1 and expected in lines[0], answer.stderr
     assert HIDDEN not in answer.stderr + answer.stdout and not leaks(answer.stderr.encode()), answer.stderr
 
@@ -305,7 +327,7 @@ def test_operations_weak_secrets_are_refused_or_told_where_that_is_asked_for(
         answer = subprocess.run(
             [binary(f"identitybus-{name}")], capture_output=True, text=True, timeout=60,
             env=clean_environment() | deployment.environment())
-        assert answer.returncode == 64 and "app shop, key short" in answer.stderr, answer
+        assert answer.returncode == 78 and "app shop, key short" in answer.stderr, answer
         assert HIDDEN not in answer.stderr
     # The demo apps may have the secrets that everybody knows.
     demo = deployment.service(IDENTITYBUS_APPS=str(REPOSITORY / "config" / "apps.yaml")).start().wait_ready()

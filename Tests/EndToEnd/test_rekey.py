@@ -60,7 +60,7 @@ class Shop:
     def refused_start(self) -> str:
         """What it says when it ends by itself, on one line."""
         service = self.deployment.service().start()
-        assert service.wait(60) == 64, service.tail()
+        assert service.wait(60) == 78, service.tail()
         [line] = [line for line in service.text.splitlines() if not line.startswith("{")]
         return line
 
@@ -222,7 +222,7 @@ def test_replicas_with_two_files_store_nothing_under_both(make_deployment: Calla
     until(lambda: follower.lines("apps file reloaded"), 20, lambda: f"the new file\n{follower.tail()}")
     ended = until(lambda: not first.is_running or not shop.bus.ask(
         c.sync("search", fresh("device"), {"email": "nobody@x.example"}, "shop")), 60, "the end of the other one")
-    assert ended and first.wait(30) == 64, first.tail()
+    assert ended and first.wait(30) == 78, first.tail()
     [line] = [line for line in first.text.splitlines() if not line.startswith("{")]
     assert "give all replicas one file" in line and str(theirs) in line, line
     name = fresh("Dan")
@@ -230,7 +230,7 @@ def test_replicas_with_two_files_store_nothing_under_both(make_deployment: Calla
     assert shop.login(f"{name.upper()}@x.example") == mpid
     assert follower.is_running
     first.start()
-    assert first.wait(60) == 64, first.tail()
+    assert first.wait(60) == 78, first.tail()
     assert "identitybus rekey --app shop" in first.text
     shop.write("without", theirs)
     first.start().wait_ready()

@@ -206,7 +206,7 @@ def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., Gat
 
     def end(**settings: str) -> str:
         service = deployment.process("link", **settings).start()
-        assert service.wait(30) == 64
+        assert service.wait(30) == 78
         return service.log.read_text()
 
     assert "REPLAY_UNTIL: is not set" in end(IDENTITYBUS_SALTS=f"link={one}")

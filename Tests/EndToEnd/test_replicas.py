@@ -68,7 +68,7 @@ def lone(make_deployment: Callable[..., Deployment], partitions: int, tmp_path: 
 
 def is_refused(newcomer: Service) -> None:
     until(lambda: not newcomer.is_running, 30, lambda: f"it to end\n{newcomer.tail()}")
-    assert newcomer.process.returncode == 64, newcomer.tail()
+    assert newcomer.process.returncode == 78, newcomer.tail()
     [last] = [line for line in newcomer.text.splitlines() if line.startswith("identitybus-link: ")]
     assert "SQLite" in last and "PostgreSQL" in last, last
 

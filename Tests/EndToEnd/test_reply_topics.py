@@ -119,5 +119,5 @@ def test_two_apps_with_one_topic_are_refused(running: Deployment, make_deploymen
     other = make_deployment("sqlite")
     apps.write(other.apps_file, [app("a", replies=OWN), app("b", replies=OWN)])
     service = other.service().start()
-    assert service.wait(20) == 64
+    assert service.wait(20) == 78
     assert "apps a and b" in service.text

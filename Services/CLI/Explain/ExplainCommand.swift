@@ -46,9 +46,9 @@ struct ExplainCommand: ParsableCommand {
                 "Commands that were refused before they reached a store are dead letters: "
                     + "identitybus watch --from-beginning --until now --app \(app) --topic '*.dlq.v1'")
         }
-        print("NOW")
-        for fact in walk.facts { print("  \(fact.harmless)") }
-        print("\nHOW IT CAME TO BE  (\(story.count) command\(story.count == 1 ? "" : "s"), oldest first)")
-        for line in story.flatMap(\.lines) { print("  \(line.harmless)") }
+        say("NOW")
+        for fact in walk.facts { say("  \(fact.harmless)") }
+        say("\nHOW IT CAME TO BE  (\(story.count) command\(story.count == 1 ? "" : "s"), oldest first)")
+        for line in story.flatMap(\.lines) { say("  \(line.harmless)") }
     }
 }

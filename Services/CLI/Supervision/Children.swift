@@ -62,9 +62,7 @@ package final class ChildService {
                 if ContinuousClock.now - startedAt > .seconds(10) { backoff.reset() }
                 return
             }
-            // 64 is what services of this version end with.
-            if [64, ExitStatus.setting.rawValue].contains(process.terminationStatus), process.terminationReason == .exit
-            {
+            if process.terminationStatus == ExitStatus.setting.rawValue, process.terminationReason == .exit {
                 throw Problem(.setting, "\(name) refused its configuration:", lastLine(), "Its log is \(logPath).")
             }
             ended("\(reason(process)): \(lastLine())")

@@ -59,7 +59,8 @@ extension BrokerFailure.Cause {
         switch self {
         case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .other: .away
         case .wrongCredentials: .noRight
-        case .plainToTLS, .tlsToPlain, .unknownAuthority, .wrongHostName, .certificateOver, .certificateRefused,
+        case .plainToTLS, .tlsToPlain, .handshakeEnded, .notKafka, .wantsSASL, .wantsNoSASL, .unknownAuthority,
+            .wrongHostName, .certificateOver, .certificateRefused,
             .clientCertificate, .wrongMechanism, .noToken:
             .setting
         }

@@ -17,6 +17,7 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
     case unanswered = 4
     case usage = 64
     case away = 69
+    case unwritten = 74
     case noRight = 77
     case setting = 78
     case interrupted = 130
@@ -29,6 +30,7 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
         case .unanswered: "no answer in time"
         case .usage: "the command line is wrong, or the folder is in use"
         case .away: "Kafka or the database cannot be reached"
+        case .unwritten: "the result cannot be written"
         case .noRight: "Kafka, the database or the file system does not allow it"
         case .setting: "a setting or a file is wrong"
         case .interrupted: "Ctrl-C before the end"

@@ -4,24 +4,26 @@ import Dispatch
 import Foundation
 import Glibc
 package import Logging
+import Observability
 import Synchronization
 
-/// Prints a line at once, also when the output is a pipe.
-package func say(_ line: String) {
-    print(line)
-    fflush(nil)
-}
+/// Prints a line of the result.
+package func say(_ line: String) { StandardOutput.write(line) }
 
-/// Writes a line to the error output.
-package func complain(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
+/// Writes a line to the error output, if that takes any.
+package func complain(_ line: String) {
+    LineWriter.standardError.write(Array("\(line)\n".utf8))
+    LineWriter.standardError.flush()
+}
 
 /// What people look at, as opposed to files and pipes.
 package enum Terminal {
     package static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     package static var isErrorOutput: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Whether nobody reads standard output any more, as behind `| head`.
+    /// Whether nobody reads standard output any more, as behind `| head`, or it takes no more.
     package static var isOutputGone: Bool {
+        if StandardOutput.problem != nil { return true }
         var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return poll(&output, 1, 0) == 1 && Int32(output.revents) & POLLERR != 0
     }

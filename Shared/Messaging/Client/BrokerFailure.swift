@@ -14,6 +14,10 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         case closed
         case plainToTLS = "plain-to-tls"
         case tlsToPlain = "tls-to-plain"
+        case handshakeEnded = "tls-handshake-ended"
+        case notKafka = "not-kafka"
+        case wantsSASL = "wants-sasl"
+        case wantsNoSASL = "wants-no-sasl"
         case unknownAuthority = "unknown-ca"
         case wrongHostName = "wrong-host-name"
         case certificateOver = "certificate-expired"
@@ -47,9 +51,17 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         .plainToTLS:
             "it closed the connection before its first answer; perhaps this port speaks TLS (KAFKA_SECURITY_PROTOCOL)",
         .tlsToPlain: "this port does not speak TLS, which KAFKA_SECURITY_PROTOCOL asks for",
+        .handshakeEnded:
+            "it ended the TLS handshake, which KAFKA_SECURITY_PROTOCOL asks for; perhaps this port does not speak TLS",
+        .notKafka: "what answers there is not a Kafka broker (KAFKA_BOOTSTRAP_SERVERS)",
+        .wantsSASL:
+            "it answered, and then closed the connection; perhaps this port asks for signing in "
+            + "(KAFKA_SECURITY_PROTOCOL, KAFKA_SASL_MECHANISM)",
+        .wantsNoSASL: "this port knows no signing in, which KAFKA_SECURITY_PROTOCOL asks for",
         .unknownAuthority: "its certificate is of no known authority (KAFKA_SSL_CA_LOCATION)",
         .wrongHostName: "its certificate is for another host name",
         .certificateOver: "its certificate has expired, or is not valid yet",
+        .certificateRefused: "its certificate cannot be verified (KAFKA_SSL_CA_LOCATION)",
         .clientCertificate:
             "it does not accept this client's certificate (KAFKA_SSL_CERTIFICATE_LOCATION, KAFKA_SSL_KEY_LOCATION)",
         .wrongCredentials: "it refuses the user name or the password (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD)",
@@ -69,13 +81,22 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         let cause = Self.cause(of: text.lowercased())
         let words: String? =
             switch cause {
-            case .other, .certificateRefused: text
+            case .other: text
             case .unreachable: text.split(separator: " failed: ").last.map(String.init)
-            case .wrongMechanism: "it does not know the SASL mechanism (KAFKA_SASL_MECHANISM): \(text)"
+            case .wrongMechanism: Self.mechanismWords(text)
             default: nil
             }
         self.init(cause, at: address, words: words)
     }
+
+    /// `SASL PLAIN mechanism handshake failed: Broker: …: broker's supported mechanisms: SCRAM-SHA-256,SCRAM-SHA-512`
+    private static func mechanismWords(_ text: String) -> String {
+        let words = "it does not know the SASL mechanism (KAFKA_SASL_MECHANISM)"
+        guard let list = text.firstRange(of: supportedMechanisms) else { return "\(words): \(text)" }
+        return "\(words); it knows \(text[list.upperBound...].split(separator: ",").joined(separator: ", "))"
+    }
+
+    private static let supportedMechanisms = "broker's supported mechanisms: "
 
     /// Without protocol and number.
     private static func address(_ name: Substring) -> String {
@@ -95,6 +116,11 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
         (["connecting to a plaintext"], .tlsToPlain),
         (["wrong version number"], .tlsToPlain),
         (["packet length too long"], .tlsToPlain),
+        (["unexpected eof while reading"], .handshakeEnded),
+        (["invalid response size"], .notKafka),
+        (["might require sasl"], .wantsSASL),
+        // Apache Kafka answers a handshake on a port without SASL like this, with no mechanism in its list.
+        (["mechanism handshake failed", "request not valid in current sasl state"], .wantsNoSASL),
         (["client ssl authentication might be required"], .clientCertificate),
         (["alert", "certificate"], .clientCertificate),
         (["certificate verify failed"], .certificateRefused),

@@ -98,14 +98,7 @@ package final class ClientHandle {
         // Ownership of the configuration passes only when a client was made.
         rd_kafka_conf_destroy(conf)
         let words = text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-        throw KafkaConfigurationError(
-            variable: "\(role.variablePrefix)*", message: redact(words, secretsOf: settings))
-    }
-
-    /// librdkafka's words with every secret value taken out.
-    private static func redact(_ text: String, secretsOf settings: [ClientSetting]) -> String {
-        settings.filter { $0.isSecret && !$0.value.isEmpty }
-            .reduce(text) { $0.replacing($1.value, with: "***") }
+        throw settings.refusal(words, fallback: "\(role.variablePrefix)*")
     }
 }
 

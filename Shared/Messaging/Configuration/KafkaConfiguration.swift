@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Logging
+
 /// How clients reach Kafka. A plain value: nothing is connected or read while it is made.
 ///
 /// Only what differs from this library's own settings is kept here. The order of precedence, weakest first: the
@@ -49,13 +51,26 @@ public struct KafkaConfiguration: Sendable, Hashable, CustomStringConvertible {
         return parts.filter { !$0.isEmpty }.joined(separator: " ")
     }
 
-    /// Asks librdkafka about every setting, without connecting.
+    /// Asks librdkafka about every setting, and has it make a client of each kind that knows no broker: what is found
+    /// only then must not wait until a service runs. Files that settings name are read.
     ///
-    /// - Throws: for a setting that may not be changed, and for one that librdkafka refuses, with its own words.
+    /// - Throws: for a setting that may not be changed, one that is refused, and those that do not go together.
     public func validate() throws(KafkaConfigurationError) {
+        if let problem = Self.addressProblem(bootstrapServers) {
+            throw KafkaConfigurationError(variable: "KAFKA_BOOTSTRAP_SERVERS", message: problem)
+        }
         for role in ClientRole.allCases {
             let settings = try settings(for: role, groupID: role.isConsumer ? "validation" : nil)
+            if let problem = settings.problem { throw problem }
             _ = try NativeConfiguration(settings)
+        }
+        var nowhere = self
+        nowhere.bootstrapServers = ""
+        for role in [ClientRole.producer, .consumer] {
+            let silent = ClientCallbacks(logger: Logger(label: "validation") { _ in SwiftLogNoOpLogHandler() })
+            let client = try ClientHandle(
+                role: role, configuration: nowhere, groupID: role.isConsumer ? "validation" : nil, callbacks: silent)
+            client.destroy(timeout: .seconds(1))
         }
     }
 

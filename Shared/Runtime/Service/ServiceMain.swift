@@ -14,7 +14,7 @@ import UnixSignals
 /// The `main` of every service: settings, logs, metrics, health server, the loop; SIGTERM and SIGINT drain and end it.
 public enum ServiceMain {
     /// Runs until a signal ends it. What `makeService` throws ends the start like any other problem.
-    /// Exit status: 0 after a graceful stop, 64 for a configuration problem or a store of another version, 1 otherwise.
+    /// Exit status: 0 after a graceful stop, 78 for a configuration problem or a store of another version, 1 otherwise.
     public static func run<Service: CommandService>(
         _ makeService: @autoclosure @escaping @Sendable () throws -> Service
     ) async {
@@ -48,7 +48,11 @@ public enum ServiceMain {
         switch CommandLine.arguments.dropFirst() {
         case []: break
         case ["--version"]:
-            print("\(name) \(Release.version)")
+            StandardOutput.write("\(name) \(Release.version)")
+            if let problem = StandardOutput.problem {
+                complain("\(name): \(problem)")
+                exit(74)
+            }
             exit(0)
         case let arguments:
             complain(
@@ -65,7 +69,7 @@ public enum ServiceMain {
                 problem is ConfigurationProblem || problem is AppsFile.Problem
                 || problem is KafkaConfigurationError || problem is SchemaMismatch || problem is ListenFailure
             complain("\(name): \(problem)")
-            exit(isConfiguration ? 64 : 1)
+            exit(isConfiguration ? 78 : 1)
         } catch {
             complain("\(name): \(error)")
             exit(1)

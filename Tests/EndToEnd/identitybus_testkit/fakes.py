@@ -65,6 +65,11 @@ def plain(client: socket.socket) -> None:
     client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
+def closing(client: socket.socket) -> None:
+    """As Kafka on a port without TLS meets a TLS handshake."""
+    client.recv(65_536)
+
+
 def tls(certificate: Path, key: Path) -> Talk:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -100,9 +105,12 @@ class Refusing:
 
     _VERSIONS, _HANDSHAKE, _AUTHENTICATE, _METADATA = 18, 17, 36, 3
     _UNSUPPORTED_VERSION, _UNSUPPORTED_MECHANISM, _AUTHENTICATION_FAILED, _TOPIC_AUTHORIZATION_FAILED = 35, 33, 58, 29
+    _ILLEGAL_SASL_STATE = 34
 
-    def __init__(self, mechanisms: list[str] | None = None) -> None:
+    def __init__(self, mechanisms: list[str] | None = None, sasl: bool | None = None) -> None:
+        """sasl: whether the port asks for it (then whoever does not sign in is cut off), or knows nothing of it."""
         self.mechanisms = mechanisms or []
+        self.sasl = sasl
 
     def __call__(self, client: socket.socket) -> None:
         port = client.getsockname()[1]
@@ -124,10 +132,12 @@ class Refusing:
         if kind == self._HANDSHAKE:
             wanted = request[2:2 + struct.unpack(">h", request[:2])[0]].decode()
             error = 0 if wanted in self.mechanisms else self._UNSUPPORTED_MECHANISM
+            if self.sasl is False:
+                error = self._ILLEGAL_SASL_STATE
             return struct.pack(">hi", error, len(self.mechanisms)) + b"".join(map(_text, self.mechanisms))
         if kind == self._AUTHENTICATE:
             return struct.pack(">h", self._AUTHENTICATION_FAILED) + _text("Authentication failed") + struct.pack(">i", 0)
-        if kind == self._METADATA:
+        if kind == self._METADATA and self.sasl is None:
             return self._metadata(request, port)
         return None
 

@@ -47,13 +47,46 @@ import Testing
             "ApiVersionRequest failed: Local: Timed out: probably due to broker version < 0.10 "
                 + "(see api.version.request configuration)", .timedOut, "h:9"
         ),
+        // What Apache Kafka 3.8.1 makes of settings that do not fit its port.
+        (
+            "ssl://h:9/bootstrap",
+            "SSL handshake failed: error:0A000126:SSL routines::unexpected eof while reading", .handshakeEnded, "h:9"
+        ),
+        (
+            "h:9/bootstrap",
+            "Disconnected: verify that security.protocol is correctly configured, broker might require SASL "
+                + "authentication", .wantsSASL, "h:9"
+        ),
+        (
+            "sasl_plaintext://h:9/bootstrap",
+            "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state: broker's supported "
+                + "mechanisms: ", .wantsNoSASL, "h:9"
+        ),
+        (
+            "h:9/bootstrap",
+            "Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes",
+            .notKafka, "h:9"
+        ),
         ("h:9/1", "something new", .other, "h:9"),
     ]) func aLineSaysTheCause(name: String, text: String, cause: BrokerFailure.Cause, address: String) throws {
         let failure = try #require(BrokerFailure(line: "[thrd:\(name)]: \(name): \(text) (after 5ms in state CONNECT)"))
         #expect(failure.cause == cause)
         #expect(failure.address == address)
         #expect(!failure.description.contains("(after"))
-        #expect(!failure.description.contains("broker version"), "a guess that misleads")
+        for word in ["broker version", "ssl routines", "receive.message", "security.protocol", "current sasl state"]
+        where failure.cause != .other {
+            #expect(!failure.description.lowercased().contains(word), "a guess that misleads, or a name from inside")
+        }
+    }
+
+    @Test func theMechanismsThatItKnowsAreListed() throws {
+        let failure = try #require(
+            BrokerFailure(
+                line: "[thrd:a:1/1]: a:1/1: SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: "
+                    + "broker's supported mechanisms: SCRAM-SHA-256,SCRAM-SHA-512 (after 5ms in state AUTH_HANDSHAKE)"))
+        #expect(
+            failure.words
+                == "it does not know the SASL mechanism (KAFKA_SASL_MECHANISM); it knows SCRAM-SHA-256, SCRAM-SHA-512")
     }
 
     @Test(arguments: [

@@ -68,7 +68,7 @@ import Testing
         let error = #expect(throws: KafkaConfigurationError.self) {
             try KafkaProducer(configuration: configuration, logger: logs.logger)
         }
-        #expect(error?.variable == "KAFKA_PRODUCER_*")
+        #expect(error?.variable == "KAFKA_PRODUCER_MAX_IN_FLIGHT")
         #expect(error?.message.contains("max.in.flight") == true)
     }
 }

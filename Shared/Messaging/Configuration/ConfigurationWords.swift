@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// What librdkafka finds only when a client is made, or tells in words of its own, by the variable that people know.
+extension [ClientSetting] {
+    private static let protocols = ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    private static let mechanisms = ["GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+    /// What is wrong with them, as far as it can be known without librdkafka.
+    var problem: KafkaConfigurationError? {
+        let given = setting("security.protocol")
+        let protocolName = given?.value.uppercased() ?? "PLAINTEXT"
+        if let given, !Self.protocols.contains(protocolName) { return given.isNot(oneOf: Self.protocols) }
+        if protocolName.hasPrefix("SASL"), let problem = signingInProblem { return problem }
+        return protocolName.hasSuffix("SSL") ? lazy.compactMap(\.fileProblem).first : nil
+    }
+
+    private func setting(_ keys: String...) -> ClientSetting? { last { keys.contains($0.key) } }
+
+    private var signingInProblem: KafkaConfigurationError? {
+        guard let mechanism = setting("sasl.mechanism", "sasl.mechanisms") else {
+            return KafkaConfigurationError(
+                variable: "KAFKA_SASL_MECHANISM",
+                message: "is not set, and KAFKA_SECURITY_PROTOCOL asks for SASL; it is one of "
+                    + Self.mechanisms.joined(separator: ", "))
+        }
+        guard Self.mechanisms.contains(mechanism.value) else { return mechanism.isNot(oneOf: Self.mechanisms) }
+        guard mechanism.value == "PLAIN" || mechanism.value.hasPrefix("SCRAM") else { return nil }
+        for key in ["sasl.username", "sasl.password"] where setting(key) == nil {
+            return KafkaConfigurationError(
+                variable: ClientSetting(key: key, value: "", prefix: "KAFKA_").variable,
+                message: "is not set, and \(mechanism.value) needs it")
+        }
+        return nil
+    }
+
+    /// What librdkafka's words mean, with which it has refused to make a client.
+    /// - Parameter fallback: the variable to name when the words name no setting.
+    func refusal(_ words: String, fallback: String) -> KafkaConfigurationError {
+        if let file = first(where: { words.contains("\($0.key) failed") }), let holds = file.contentProblem(words) {
+            return KafkaConfigurationError(variable: file.variable, message: "\(file.value) \(holds)")
+        }
+        // The first one is what has to change; of `a.b` and `a.b.c` at one place the longer one is meant.
+        var named: (setting: ClientSetting, place: String.Index)?
+        for setting in self {
+            guard let place = words.firstRange(of: setting.key)?.lowerBound else { continue }
+            if let best = named {
+                if place > best.place { continue }
+                if place == best.place, setting.key.count < best.setting.key.count { continue }
+            }
+            named = (setting, place)
+        }
+        return KafkaConfigurationError(variable: named?.setting.variable ?? fallback, message: hidingSecrets(words))
+    }
+
+    /// librdkafka's words with every secret value taken out.
+    private func hidingSecrets(_ text: String) -> String {
+        filter { $0.isSecret && !$0.value.isEmpty }.reduce(text) { $0.replacing($1.value, with: "***") }
+    }
+}
+
+extension ClientSetting {
+    /// Settings of TLS that name a file, and what must be in it; librdkafka takes a folder of authorities too.
+    private static let files: [String: String] = [
+        "ssl.ca.location": "holds no certificate in PEM form",
+        "ssl.certificate.location": "holds no certificate in PEM form",
+        "ssl.key.location": "holds no private key in PEM form, or one that needs another KAFKA_SSL_KEY_PASSWORD",
+        "ssl.crl.location": "holds no list of revoked certificates in PEM form",
+        "ssl.keystore.location": "holds no PKCS #12 store, or one that needs another KAFKA_SSL_KEYSTORE_PASSWORD",
+    ]
+
+    fileprivate func isNot(oneOf values: [String]) -> KafkaConfigurationError {
+        KafkaConfigurationError(
+            variable: variable, message: "\(value) is not one of \(values.joined(separator: ", "))")
+    }
+
+    /// Why the file that the setting names cannot be read.
+    fileprivate var fileProblem: KafkaConfigurationError? {
+        // librdkafka looks for the system's authorities itself.
+        guard Self.files[key] != nil, !value.isEmpty, !(key == "ssl.ca.location" && value == "probe") else {
+            return nil
+        }
+        var status = stat()
+        var number = access(value, R_OK) == 0 ? 0 : errno
+        if number == 0, key != "ssl.ca.location", stat(value, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            number = EISDIR
+        }
+        if number == 0 { return nil }
+        return KafkaConfigurationError(
+            variable: variable, message: "\(value) cannot be read: \(String(cString: strerror(number)).lowercased())")
+    }
+
+    /// What is wrong with the content of the file, by what librdkafka says of it.
+    fileprivate func contentProblem(_ words: String) -> String? {
+        if words.contains("key values mismatch") { return "is not the key of KAFKA_SSL_CERTIFICATE_LOCATION" }
+        return Self.files[key]
+    }
+}
+
+extension KafkaConfiguration {
+    /// What is wrong with the addresses. librdkafka leaves out what it cannot read, and says so only in its log.
+    static func addressProblem(_ servers: String) -> String? {
+        let addresses = servers.split(separator: ",").map { $0.trimming(while: \.isWhitespace) }
+        guard !addresses.isEmpty else { return "must be host:port, or several with commas between them" }
+        return addresses.first { !isAddress($0) }
+            .map { "'\($0)' is not host:port, such as localhost:9092; several have commas between them" }
+    }
+
+    private static func isAddress(_ text: Substring) -> Bool {
+        var rest = text
+        if let scheme = rest.firstRange(of: "://") {
+            guard ["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"].contains(rest[..<scheme.lowerBound].lowercased())
+            else { return false }
+            rest = rest[scheme.upperBound...]
+        }
+        var host = rest
+        if rest.first == "[" {
+            guard let end = rest.lastIndex(of: "]") else { return false }
+            host = rest[rest.index(after: rest.startIndex)..<end]
+            rest = rest[rest.index(after: end)...]
+            guard rest.isEmpty || rest.first == ":" else { return false }
+        } else if let colon = rest.lastIndex(of: ":") {
+            host = rest[..<colon]
+            rest = rest[colon...]
+        } else {
+            rest = ""
+        }
+        let isPort = rest.isEmpty || Int(rest.dropFirst()).map { (1...65_535).contains($0) } == true
+        return isPort && !host.isEmpty && !host.contains { $0.isWhitespace || "/\\@\"'[]".contains($0) }
+    }
+}
+
+extension Substring {
+    fileprivate func trimming(while isLeftOut: (Character) -> Bool) -> Substring {
+        var text = drop(while: isLeftOut)
+        while let last = text.last, isLeftOut(last) { text.removeLast() }
+        return text
+    }
+}
