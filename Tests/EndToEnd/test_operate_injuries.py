@@ -201,16 +201,14 @@ def disk(folder: Path, size: str) -> Iterator[Path]:
 
 def test_operate_a_disk_that_is_full(directory: Path, make_deployment: Callable[..., Deployment]) -> None:
     """Nobody writes anything meanwhile."""
-    with disk(directory / f"disk-{uuid.uuid4().hex[:8]}", "48m") as folder:
+    with disk(directory / f"disk-{uuid.uuid4().hex[:8]}", "16m") as folder:
         deployment = make_deployment("sqlite")
         store = folder / "link.sqlite"
-        service = deployment.service(SQLITE_PATH=str(store)).start().wait_ready()
+        service = deployment.service(DATA_DIR=str(folder)).start().wait_ready()
         ballast = folder / "ballast"
-        with ballast.open("wb") as file:
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(4096))
-                    file.flush()
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
         wait_until_told(service, "database", str(store), "is full")
         ballast.unlink()
         wait_until_over(deployment, service, "database")
@@ -365,7 +363,7 @@ def test_operate_a_broker_that_freezes(own_broker: Broker, make_deployment: Call
 def test_operate_a_rebalance_that_hangs(make_deployment: Callable[..., Deployment]) -> None:
     """The embedded broker waits for a session before it gives those who have joined their shares."""
     deployment = make_deployment("postgresql")
-    first, second = (deployment.service(KAFKA_CONSUMER_SESSION_TIMEOUT_MS="60000") for _ in range(2))
+    first, second = (deployment.service(KAFKA_CONSUMER_SESSION_TIMEOUT_MS="40000") for _ in range(2))
     first.start().wait_ready()
     second.start()
     until(lambda: "group" in failing(first), 100, lambda: f"{failing(first)}\n{first.tail()}", 0.5)
@@ -376,7 +374,7 @@ def test_operate_a_rebalance_that_hangs(make_deployment: Callable[..., Deploymen
     assert first.metric("kafka_consumer_rebalance_seconds") > 15
     until(lambda: events(first, "group.down"), 3, first.tail)
     # It counts from where the rebalance began.
-    until(lambda: events(first, "group.up"), 100, first.tail, 0.5)
+    until(lambda: events(first, "group.up"), 150, first.tail, 0.5)
     [over] = events(first, "group.up")
     assert over["fields"]["seconds"] > 45, over  # type: ignore[index, operator]
 
