@@ -152,6 +152,25 @@ import Testing
         #expect(desk.run(.makeActive(command)) == .install(result) && desk.told.isEmpty)
     }
 
+    /// L71. What support chose was a creation that comes to nothing: the person's own phone must not stay switched off.
+    @Test(arguments: [Device.Kind.tablet, .phone])
+    func whoLostToAChosenInstallIsBackWhenItsCreationFails(_ kind: Device.Kind) {
+        let desk = Desk()
+        desk.state = LinkState(
+            installs: [
+                Fixture.install("new", kind), Fixture.install("phone", of: Self.anna, .active),
+                Fixture.install("lost", of: Self.anna, .suspended, status: .disabled),
+            ], persons: [Fixture.person(Self.anna, "anna")])
+        let create = EstablishLink(
+            installId: "new", device: Fixture.device(kind), externalId: "anna", mode: .create)
+        _ = desk.run(.establish(create))
+        _ = desk.run(.makeActive(MakeInstallActive(installId: "new", author: "kim", reason: "asked for")))
+        #expect(desk.state.installs(of: Self.anna).map(\.activity) == [.deactivated, .active, .deactivated])
+        _ = desk.run(.detachInstall(DetachInstall(installId: "new", cause: .creationFailed)))
+        #expect(desk.state.installs(of: Self.anna).map(\.activity) == [.suspended, .active])
+        #expect(desk.state.installs(of: Self.anna).map(\.id) == ["lost", "phone"])
+    }
+
     /// L70.
     @Test(arguments: [
         (InstallStatus.disabled, ReasonCode.installDisabled), (.deleted, .installDeleted), (.enabled, .noUser),
