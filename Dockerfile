@@ -40,6 +40,7 @@ WORKDIR /var/lib/identitybus
 ENV HTTP_HOST=0.0.0.0 \
     HTTP_PORT=8080 \
     DATA_DIR=/var/lib/identitybus \
-    IDENTITYBUS_APPS=/etc/identitybus/apps.yaml
+    IDENTITYBUS_APPS=/etc/identitybus/apps.yaml \
+    IDENTITYBUS_COMMIT="${REVISION}"
 EXPOSE 8080
 CMD ["identitybus", "--help"]

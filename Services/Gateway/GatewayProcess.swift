@@ -37,7 +37,7 @@ public enum GatewayProcess {
         logger.info(
             "gateway starts",
             metadata: [
-                "event": "service.start", "version": "\(Release.version)",
+                "event": "service.start", "version": "\(Release.version)", "commit": "\(Release.commit)",
                 "process": .stringConvertible(ProcessInfo.processInfo.processIdentifier),
                 "kafka": "\(configuration.service.kafka.bootstrapServers)", "librdkafka": "\(KafkaLibrary.version)",
             ])

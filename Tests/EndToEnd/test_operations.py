@@ -57,7 +57,7 @@ def test_operations_probes_of_a_ready_service(service: Service) -> None:
         until(lambda: service.get(path)[0] == 200, 30, lambda: f"{path}: {service.get(path)}")
         assert json.loads(service.get(path)[1])["status"] == "ok"
     assert service.get("/")[0] == 404
-    assert f'identity_build_info{{version="{VERSION}"}} 1\n' in service.get("/metrics")[1]
+    assert f'identity_build_info{{commit="unknown",version="{VERSION}"}} 1\n' in service.get("/metrics")[1]
 
 
 def test_operations_metrics_count_commands_by_outcome_and_name_no_user(bus: Bus, service: Service) -> None:

@@ -189,7 +189,7 @@ import Testing
         let age = Date().timeIntervalSince1970 - (try value("process_start_time_seconds"))
         #expect(age > -2 && age < 3_600)
         #expect(text.contains("# TYPE process_cpu_seconds_total counter\n"))
-        #expect(text.contains("\nidentity_build_info{version=\"\(Release.version)\"} 1\n"))
+        #expect(text.contains("\nidentity_build_info{commit=\"\(Release.commit)\",version=\"\(Release.version)\"} 1\n"))
         #expect(text.hasSuffix("\n"))
     }
 }

@@ -27,6 +27,9 @@ final class SendThread {
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
     private var nextLookAtRights = ContinuousClock.now
+    private var nextRenewal = ContinuousClock.now
+    /// When it was last said that the producer failed.
+    private var saidFailed: ContinuousClock.Instant?
     /// The commands topics that there are.
     private var commandTopics: Set<String> = []
 
@@ -34,6 +37,7 @@ final class SendThread {
     private static let reloadEvery = Duration.seconds(5)
     private static let probeEvery = Duration.seconds(5)
     private static let rightsEvery = Duration.seconds(20)
+    private static let renewEvery = Duration.seconds(1)
 
     init(
         configuration: ServiceConfiguration, queue: SendQueue, waiters: Waiters, health: BusHealth, logger: Logger,
@@ -104,11 +108,19 @@ final class SendThread {
     }
 
     private func renewProducer() {
+        let now = ContinuousClock.now
+        guard now >= nextRenewal else { return }
+        nextRenewal = now + Self.renewEvery
+        let cause = producer.fatalError.map { "\($0)" } ?? "unknown"
         for report in producer.close(timeout: .zero) { settle(report) }
         do {
             producer = try Self.makeProducer(configuration, logger)
-            logger.warning(
-                "the Kafka producer failed permanently and was replaced", metadata: ["event": "producer.failed"])
+            // One that fails again and again is told of once a minute.
+            let isNews = saidFailed.map { $0.duration(to: now) >= .seconds(60) } ?? true
+            if isNews { saidFailed = now }
+            logger.log(
+                level: isNews ? .warning : .debug, "the Kafka producer failed permanently and was replaced",
+                metadata: ["event": "producer.failed", "error": "\(cause)"])
         } catch {
             logger.error(
                 "the Kafka producer failed permanently and could not be replaced",

@@ -48,8 +48,8 @@ struct ProcessMetrics: Sendable {
     /// A constant 1 whose label is the information, as Prometheus' own programs have it.
     private static let buildInfo = {
         let name = "identity_build_info"
-        let header = MetricText.header(name: name, kind: .gauge, help: "Version of the program; always 1.")
-        return (name: name, text: "\(header)\(name){version=\"\(Release.version)\"} 1\n")
+        let header = MetricText.header(name: name, kind: .gauge, help: "Version and commit of the program; always 1.")
+        return (name: name, text: "\(header)\(name){commit=\"\(Release.commit)\",version=\"\(Release.version)\"} 1\n")
     }()
 
     private static func startTime(ticksPerSecond: Double) -> Double? {

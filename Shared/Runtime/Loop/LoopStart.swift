@@ -88,7 +88,7 @@ package struct LoopStart {
         logger.info(
             "service starts",
             metadata: [
-                "event": "service.start", "version": "\(Release.version)",
+                "event": "service.start", "version": "\(Release.version)", "commit": "\(Release.commit)",
                 "process": .stringConvertible(ProcessInfo.processInfo.processIdentifier),
                 "schema": .stringConvertible(Service.migrator.newest),
                 "database": "\(configuration.database.place)",

@@ -192,6 +192,12 @@ struct PostgreSQLPipeline {
 
     static func message(_ handle: OpaquePointer) -> String {
         let text = String(cString: PQerrorMessage(handle))
-        return text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        // Several addresses of one host often say the same.
+        var lines: [String] = []
+        for line in text.split(whereSeparator: \.isNewline) {
+            let line = line.drop(while: \.isWhitespace)
+            if !lines.contains(String(line)) { lines.append(String(line)) }
+        }
+        return lines.joined(separator: " ")
     }
 }

@@ -97,7 +97,8 @@ extension StorageError {
         // Data exceptions quote the value that they complain about.
         if isOutOfTransactionIDs(result, state) { return .unavailable(message, sqlState: state) }
         let safeMessage = state.hasPrefix("22") ? "a value does not fit its column or function" : message
-        return StorageError(kind: kind(sqlState: state), message: safeMessage, sqlState: state)
+        let advice = advice[state].map { " (\($0))" } ?? ""
+        return StorageError(kind: kind(sqlState: state), message: safeMessage + advice, sqlState: state)
     }
 
     /// Whether the connection cannot be used after this error, although it may still look alive.
@@ -107,6 +108,12 @@ extension StorageError {
         return ["0A000", "26000", "25006", "25P03", "25P04", "3F000"].contains(sqlState) || sqlState.hasPrefix("57P")
             || sqlState.hasPrefix("08")
     }
+
+    /// What to look at, where the server's words do not say it.
+    private static let advice = [
+        "3F000": "the role lacks USAGE or CREATE on the service's schema, or somebody has dropped it",
+        "55P03": "another session keeps it: pg_locks and pg_stat_activity show which",
+    ]
 
     private static func kind(sqlState: String) -> Kind {
         switch sqlState {
