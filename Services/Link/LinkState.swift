@@ -192,6 +192,8 @@ public struct Install: Sendable, Hashable {
     public var version: Int64
     /// When the present turn began: the linker's, or that of a person without an external id (L45).
     public var turn: Moment?
+    /// The moment of the command that brought its person, in milliseconds since 1970 (L77).
+    var personSince: Int64?
     /// From whom this install took its person over, the latest first: they get it back if the creation here fails (L50).
     public var superseded: [Superseded] = []
     /// The moment at which the last person on it was erased, in milliseconds since 1970: what is of before does not count
@@ -235,7 +237,7 @@ public struct Install: Sendable, Hashable {
         install.isOpen = false
         install.version += 1
         install.turn = nil
-        if userID != self.userID { install.superseded = [] }
+        if userID != self.userID { (install.superseded, install.personSince) = ([], nil) }
         return install
     }
 
@@ -263,6 +265,8 @@ public struct Person: Sendable, Hashable {
     public var createdAt: Int64?
     /// External ids that support has taken from the person, and that do not link it again (L74).
     public var barred: [TextDigest] = []
+    /// External ids that it had until support changed them, the latest last (L78).
+    var former: [FormerExternalID] = []
 
     public init(
         userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil,
@@ -299,14 +303,14 @@ public struct LinkStore {
                   install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
                   model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
                   is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
-                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, superseded TEXT,
+                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT, superseded TEXT,
                   PRIMARY KEY (install_id, app))
                 """,
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
                 """
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
-                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT,
+                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
                   UNIQUE (app, external_key))
                 """,
                 """
@@ -405,11 +409,9 @@ extension Install: SQLKeyedRecord {
         var (began, isBrokers) = (turn?.milliseconds, turn?.isBrokers ?? false)
         try columns.column("turn_began", &began)
         try columns.column("turn_is_brokers", &isBrokers)
+        try columns.column("person_since", &personSince)
         turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
-        guard superseded.isEmpty || !columns.areWritten else { return try columns.json("superseded", &superseded) }
-        var text: String?
-        try columns.column("superseded", &text)
-        if let text { superseded = try columns.json([Superseded].self, from: text, in: "superseded") }
+        try columns.list("superseded", &superseded)
     }
 }
 
@@ -429,6 +431,7 @@ extension Person: SQLKeyedRecord {
         try columns.column("created_at", &createdAt)
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
+        try columns.list("former", &former)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in
             guard let bytes = [UInt8](hex: String(hex)) else {
@@ -436,6 +439,18 @@ extension Person: SQLKeyedRecord {
             }
             return TextDigest(bytes: bytes)
         }
+    }
+}
+
+extension SQLColumns {
+    /// A list that is empty mostly, and then takes no room.
+    fileprivate func list<Element: Codable & Sendable>(
+        _ name: StaticString, _ list: inout [Element]
+    ) throws(StorageError) {
+        guard list.isEmpty || !areWritten else { return try json(name, &list) }
+        var text: String?
+        try column(name, &text)
+        if let text { list = try json([Element].self, from: text, in: name) }
     }
 }
 
@@ -456,8 +471,8 @@ extension Erasure: SQLKeyedRecord {
     public static var blank: Erasure {
         let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
         return Erasure(
-            app: "", userID: "", moment: certificate.erasedAt, externalID: nil, installIDs: [], certificate: certificate
-        )
+            app: "", userID: "", moment: certificate.erasedAt, externalID: nil, installIDs: [],
+            certificate: certificate)
     }
 
     public var key: UserID { userID }

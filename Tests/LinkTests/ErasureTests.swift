@@ -283,7 +283,7 @@ import Testing
     }
 
     @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
-        for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna"), (Self.me, "nobody")] {
+        for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna")] {
             let decision = forget(user, external.map(ExternalID.init(_:)))
             #expect(decision.answer == .pending)
             #expect(decision.told == [UserErased(userId: Self.me)])
@@ -333,6 +333,24 @@ import Testing
         }
     }
 
+    /// L79: the sync service has not heard that the external id was taken off the user, and is another's.
+    @Test func whoHasTheExternalIDNoLongerIsNotForgotten() throws {
+        let other: UserID = "0123456789abcdef01234567"
+        let state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
+            persons: [Fixture.person(Self.me), Fixture.person(other, "anna")])
+        let decision = forget(Self.me, "anna", state)
+        #expect(decision.told == [UserErased(userId: other)])
+        #expect(state.after(decision).person(userID: Self.me)?.isErased == false)
+        // By nothing but its id it is meant.
+        #expect(forget(Self.me, nil, state).told == [UserErased(userId: Self.me)])
+        // Whom support renamed is the same person.
+        var renamed = Fixture.person(Self.me, "annette")
+        renamed.former = [FormerExternalID(externalId: "anna", until: Timestamp(milliseconds: -9))]
+        let state2 = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [renamed])
+        #expect(forget(Self.me, "anna", state2).told == [UserErased(userId: Self.me)])
+    }
+
     @Test func nobodyToForgetIsSuccess() throws {
         let foreign = forget(Self.me, "anna", Self.state, Fixture.context(Fixture.otherApp))
         for decision in [forget("nobody", "nobody"), foreign] {
@@ -370,23 +388,31 @@ import Testing
             persons: [Fixture.person(me, "anna"), Fixture.person(other, "bert")])
     }()
 
+    /// The first of two is going already, and the second is told to.
+    private func bothGo() -> LinkState {
+        let context = Fixture.context(id: "first")
+        let state = Self.twoPeople.after(forget(Self.me, nil, Self.twoPeople, context))
+        return state.after(forget(Self.me, "bert", state))
+    }
+
     /// One profile, two people by its two names: both go.
     @Test func twoPeopleOfOneProfileBothGo() throws {
-        var state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
+        var state = bothGo()
         #expect(state.persons.values.map(\.isErased) == [true, true])
         #expect(answer(1, &state, to: "forget") == [:])
-        let done = answer(0, &state, to: "forget")
+        let done = answer(0, &state, to: "first")
         let both = [Self.me, "0123456789abcdef01234567"]
-        #expect(done == ["forget": .certificate(Gone(both, persons: 2, installs: 2, isWhole: false))])
+        #expect(done["forget"] == .certificate(Gone(both, persons: 2, installs: 2, isWhole: false)))
         #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
     }
 
     /// The answers for both come at the same moment, in two replicas: one of these must see the other's, or nobody is
     /// told of the end.
     @Test func theAnswersForTwoPeopleMeet() throws {
-        let state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
+        let state = bothGo()
         let written = [0, 1].map { number in
-            let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done(.part()))
+            let forward = Fixture.context(id: ["first", "forget"][number]).forwardID(number)
+            let answer = ForgetAnswer(forward: forward, outcome: .done(.part()))
             let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: CommandID("answer \(number)")))
             return decision.changes.compactMap { if case .person(let person) = $0 { person.userID } else { nil } }
         }
