@@ -72,6 +72,7 @@ public struct Erasure: Codable, Sendable, Hashable {
     /// Of the command that began it. The others are told, because whoever came later is somebody else (L63).
     let moment: Timestamp
     var externalID: ExternalID?
+    var former: [FormerExternalID]
     /// Those that the user service is told of now, and after it.
     var installIDs: [InstallID]
     var certificate: ErasureCertificate
@@ -80,13 +81,14 @@ public struct Erasure: Codable, Sendable, Hashable {
     var waiting: [Waiting] = []
 
     init(
-        app: AppID, userID: UserID, moment: Timestamp, externalID: ExternalID?, installIDs: [InstallID],
-        certificate: ErasureCertificate
+        app: AppID, userID: UserID, moment: Timestamp, externalID: ExternalID?,
+        former: [FormerExternalID] = [], installIDs: [InstallID], certificate: ErasureCertificate
     ) {
         self.app = app
         self.userID = userID
         self.moment = moment
         self.externalID = externalID
+        self.former = former
         self.installIDs = installIDs
         self.certificate = certificate
     }
@@ -212,10 +214,14 @@ extension LinkDecider {
 
     private var moment: Timestamp { Timestamp(milliseconds: context.moment.milliseconds) }
 
-    /// Whom the sync service means: one person, or two by the two names of one profile. The external id was free once its
-    /// person was erased, and whoever was linked with it since is another one (L64).
+    /// Whom the sync service means: the profile's user, or, where that has the external id no longer, whoever has it (L79).
+    /// The external id was free once its person was erased, and whoever was linked with it since is another one (L64).
     private func persons(_ command: ForgetPerson, at moment: Timestamp) -> [Person] {
-        let byUserID = command.userId.flatMap { state.person(userID: $0) }.flatMap { $0.app == app.id ? $0 : nil }
+        let byUserID = command.userId.flatMap { state.person(userID: $0) }
+            .flatMap { person in
+                let isMeant = person.isErased || command.externalId.map(person.isOrWas) != false
+                return person.app == app.id && isMeant ? person : nil
+            }
         let byExternalID = command.externalId.flatMap { state.person(app: app.id, externalID: $0) }
             .flatMap { $0.linkedAt ?? .min <= moment.milliseconds ? $0 : nil }
         return [byUserID, byExternalID == byUserID ? nil : byExternalID].compactMap(\.self)
@@ -230,7 +236,7 @@ extension LinkDecider {
         certificate.done = .init(link: .init(persons: 1, installs: installIDs.count), user: .init())
         return Erasure(
             app: person.app, userID: person.userID, moment: moment, externalID: person.externalID,
-            installIDs: installIDs, certificate: certificate)
+            former: person.former, installIDs: installIDs, certificate: certificate)
     }
 
     // MARK: The others' answers
@@ -270,6 +276,7 @@ extension LinkDecider {
         if erasure.isOver {
             erasure.certificate.completedAt = context.now
             erasure.externalID = nil
+            erasure.former = []
             erasure.installIDs = []
         }
         let over = erasure
@@ -320,7 +327,8 @@ extension LinkDecider.Decision {
     fileprivate mutating func tellSync(_ erasure: inout Erasure, _ forward: CommandID) {
         guard erasure.sync == .untold || erasure.sync == .refused else { return }
         let command = ForgetProfiles(
-            userId: erasure.userID, externalId: erasure.externalID, erasedAt: erasure.moment)
+            userId: erasure.userID, externalId: erasure.externalID,
+            former: erasure.former.isEmpty ? nil : erasure.former, erasedAt: erasure.moment)
         forwards.append(Forward(id: forward, command: command))
         erasure.sync = .asked(forward: forward)
         erasure.certificate.completedAt = nil

@@ -59,6 +59,8 @@ public struct Install: Sendable, Hashable {
     public var version: Int64
     /// When the present turn began: the linker's, or that of a person without an external id (L45).
     public var turn: Moment?
+    /// The moment of the command that brought its person, in milliseconds since 1970 (L77).
+    var personSince: Int64?
     /// From whom this install took its person over, the latest first: they get it back if the creation here fails (L50).
     public var superseded: [Superseded] = []
     /// The moment at which the last person on it was erased, in milliseconds since 1970: what is of before does not count
@@ -102,7 +104,7 @@ public struct Install: Sendable, Hashable {
         install.isOpen = false
         install.version += 1
         install.turn = nil
-        if userID != self.userID { install.superseded = [] }
+        if userID != self.userID { (install.superseded, install.personSince) = ([], nil) }
         return install
     }
 
@@ -137,10 +139,8 @@ extension Install: SQLKeyedRecord {
         var (began, isBrokers) = (turn?.milliseconds, turn?.isBrokers ?? false)
         try columns.column("turn_began", &began)
         try columns.column("turn_is_brokers", &isBrokers)
+        try columns.column("person_since", &personSince)
         turn = began.map { Moment(milliseconds: $0, isBrokers: isBrokers) }
-        guard superseded.isEmpty || !columns.areWritten else { return try columns.json("superseded", &superseded) }
-        var text: String?
-        try columns.column("superseded", &text)
-        if let text { superseded = try columns.json([Superseded].self, from: text, in: "superseded") }
+        try columns.list("superseded", &superseded)
     }
 }

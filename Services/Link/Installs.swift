@@ -21,6 +21,7 @@ extension LinkDecider {
         }
         let person = try newPerson()
         install = install.with(person.userID, .active, isNew: true)
+        install.personSince = context.moment.milliseconds
         install.turn = context.moment
         return registered(install, known, isNews: true, [.person(person)])
     }

@@ -226,6 +226,7 @@ extension LinkDecider {
         }
         var linkedPerson = person
         if linkedPerson.externalID != externalID { linkedPerson.setExternalID(externalID, at: context.moment) }
+        if install.userID != person.userID { linked.personSince = context.moment.milliseconds }
         let event = Linked(
             installId: install.id, externalId: externalID, userId: person.userID, personCreated: isNew,
             activeInstallId: phone?.id ?? install.id, deactivatedInstallIds: superseded.map(\.id),

@@ -62,6 +62,13 @@ public struct LinkService: CommandService {
         userIDs.formUnion(
             commands.filter { mayCreatePerson($0, state, freed: freesExternalIDs) }.map { $0.1.newUserID })
         state.load(try store.persons(userIDs: userIDs.subtracting(state.persons.keys)))
+        if commands.contains(where: { $0.0.changesExternalID }) {
+            // What is given up may have been held before, until that was over.
+            let names = state.persons.values.compactMap { person in
+                person.externalID.map { Hold.key(person.app, $0) }
+            }
+            state.load(try store.holds(Set(names)))
+        }
         let persons = Set(state.persons.keys)
         // Who is linked again is linked everywhere (L73).
         let unlinked = Set(state.persons.values.filter { $0.externalID == nil && !$0.isErased }.map(\.userID))
@@ -219,6 +226,8 @@ public enum LinkCommand: Sendable, Hashable {
         guard case .changeExternalID(let command) = self else { return externalID.map { [$0] } ?? [] }
         return [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
     }
+
+    var changesExternalID: Bool { if case .changeExternalID = self { true } else { false } }
 
     /// Whether somebody is to have the external id who may not have it yet.
     var mayBeHeld: Bool {

@@ -154,6 +154,8 @@ public struct Person: Sendable, Hashable {
     public var createdAt: Int64?
     /// External ids that support has taken from the person, and that do not link it again (L74).
     public var barred: [TextDigest] = []
+    /// External ids that it had until support changed them, the latest last (L78).
+    var former: [FormerExternalID] = []
 
     public init(
         userID: UserID, app: AppID, externalID: ExternalID? = nil, isErased: Bool = false, linkedAt: Int64? = nil,
@@ -190,14 +192,14 @@ public struct LinkStore {
                   install_id TEXT NOT NULL, app TEXT NOT NULL, kind TEXT NOT NULL, platform TEXT NOT NULL,
                   model TEXT, os_version TEXT, status TEXT NOT NULL, user_id TEXT, activity TEXT NOT NULL,
                   is_users_first BIGINT NOT NULL, version BIGINT NOT NULL, is_open BIGINT NOT NULL, erased_at BIGINT,
-                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, superseded TEXT,
+                  turn_began BIGINT, turn_is_brokers BIGINT NOT NULL, person_since BIGINT, superseded TEXT,
                   PRIMARY KEY (install_id, app))
                 """,
                 "CREATE INDEX installs_of_user ON installs (user_id, activity)",
                 """
                 CREATE TABLE persons (
                   user_id TEXT NOT NULL PRIMARY KEY, app TEXT NOT NULL, external_id TEXT, external_key BYTEA,
-                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT,
+                  is_erased BIGINT NOT NULL, linked_at BIGINT, created_at BIGINT, barred TEXT, former TEXT,
                   UNIQUE (app, external_key))
                 """,
                 """
@@ -289,6 +291,7 @@ extension Person: SQLKeyedRecord {
         try columns.column("created_at", &createdAt)
         var text = barred.isEmpty ? nil : barred.map(\.bytes.hex).joined(separator: ",")
         try columns.column("barred", &text)
+        try columns.list("former", &former)
         guard columns.areRead, let text else { return }
         barred = try text.split(separator: ",").map { (hex) throws(StorageError) in
             guard let bytes = [UInt8](hex: String(hex)) else {
@@ -296,6 +299,18 @@ extension Person: SQLKeyedRecord {
             }
             return TextDigest(bytes: bytes)
         }
+    }
+}
+
+extension SQLColumns {
+    /// A list that is empty mostly, and then takes no room.
+    func list<Element: Codable & Sendable>(
+        _ name: StaticString, _ list: inout [Element]
+    ) throws(StorageError) {
+        guard list.isEmpty || !areWritten else { return try json(name, &list) }
+        var text: String?
+        try column(name, &text)
+        if let text { list = try json([Element].self, from: text, in: name) }
     }
 }
 
@@ -316,8 +331,8 @@ extension Erasure: SQLKeyedRecord {
     public static var blank: Erasure {
         let certificate = ErasureCertificate(requestId: "", erasedAt: Timestamp(milliseconds: 0), done: .init())
         return Erasure(
-            app: "", userID: "", moment: certificate.erasedAt, externalID: nil, installIDs: [], certificate: certificate
-        )
+            app: "", userID: "", moment: certificate.erasedAt, externalID: nil, installIDs: [],
+            certificate: certificate)
     }
 
     public var key: UserID { userID }

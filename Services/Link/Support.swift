@@ -28,6 +28,9 @@ extension LinkDecider {
         var chosen = try found(command.installId)  // L5, L6
         try checkStatus(of: chosen)  // L7
         guard let person = person(on: chosen) else { throw Rejection(.noUser) }
+        if let since = chosen.personSince, context.told.milliseconds < since {  // L77
+            throw Rejection(.noUser, "Whoever is on this install came after this was sent.")
+        }
         let others = state.installs(of: person.userID).filter { $0.id != chosen.id && $0.hasItsPerson }
         let losers = others.map { $0.with(person.userID, .deactivated) }
         guard !chosen.isActive || !losers.isEmpty else { return Decision(.succeeded(result(chosen))) }
@@ -67,6 +70,10 @@ extension LinkDecider {
         try app.linking.check(externalID: new)  // L3
         guard app.linking.isEnabled else { throw Rejection(.userLinkingNotConfigured) }  // L4
         let person = try repaired(command.userId, command.externalId)
+        if command.userId == nil, let since = person.linkedAt, context.told.milliseconds < since {  // L76
+            throw Rejection(
+                .externalIDChanged, "Whoever has this external id got it after this was sent; name the user by its id.")
+        }
         guard person.externalID != new else { return Decision(.succeeded(result(person))) }
         let holder = holder(of: new)
         guard state.person(app: app.id, externalID: new) == nil, holder == nil || holder == person.userID else {
@@ -75,6 +82,7 @@ extension LinkDecider {
         var renamed = person
         let moment = renamed.setExternalID(new, at: context.moment)
         renamed.barred.removeAll { $0 == TextDigest(of: new.text) }
+        renamed.giveUp(person.externalID, for: new, at: moment)
         let event = ExternalIDChanged(
             userId: person.userID, externalId: new, previousExternalId: person.externalID,
             linkedAt: moment, author: command.author, reason: command.reason)
@@ -200,6 +208,21 @@ extension Person {
         let milliseconds = max(moment.milliseconds, linkedAt.map { $0 + 1 } ?? .min)
         (self.externalID, linkedAt) = (externalID, milliseconds)
         return Timestamp(milliseconds: milliseconds)
+    }
+
+    /// As many external ids before the present one are remembered (L78).
+    private static let mostFormer = 16
+
+    /// It is the same person by another name.
+    fileprivate mutating func giveUp(_ old: ExternalID?, for new: ExternalID, at moment: Timestamp) {
+        former.removeAll { $0.externalId == new || $0.externalId == old }
+        if let old { former.append(FormerExternalID(externalId: old, until: moment)) }
+        former = former.suffix(Self.mostFormer)
+    }
+
+    /// Whether it has the external id, or had it until support changed that.
+    func isOrWas(_ externalID: ExternalID) -> Bool {
+        self.externalID == externalID || former.contains { $0.externalId == externalID }
     }
 }
 

@@ -69,28 +69,46 @@ extension SyncDecider {
 
     private var moment: Int64 { context.moment.milliseconds }
 
-    /// The profiles of a person that the link service erased: those marked with the user, and those with the person's
-    /// customer id. The external id was free from the erasure on: a profile that got it later is another person's, and one that
+    /// The profiles of a person that the link service erased: those marked with the user by one of its names, and those with
+    /// one of these as customer id. The command knows all that support did, also where its events are not read yet (S121). The external id was free from the erasure on: a profile that got it later is another person's, and one that
     /// had it before is not, though the next person's link was read first and marked it (S95).
     func forgotten(_ command: ForgetProfiles) -> ErasedProfiles {
         let users = command.userId.map { [$0] } ?? []
         let end = command.erasedAt?.milliseconds ?? moment
-        let (marked, spared) = marked(with: users, upTo: end)
-        guard let externalID = command.externalId else {
-            return ErasedProfiles(moment: end, profiles: marked, users: users, spared: spared)
+        var (marked, spared) = marked(with: users, upTo: end)
+        let names = command.names
+        if command.userId != nil {
+            func isTheirs(_ profile: Profile) -> Bool { profile.mark.map { names.contains($0.externalID) } == true }
+            spared += marked.filter { !isTheirs($0) }
+            marked.removeAll { !isTheirs($0) }
         }
-        let customerID = Identity(.customerID, IdentityValue(externalID.text))
-        let draft = Draft(state, context, .forget)
-        let holders = draft.holders(of: customerID).compactMap { draft.profile($0) }
-        let left = holders.filter { profile in
-            guard profile.mark.map({ $0.externalID == externalID }) != false else { return false }
-            return profile.namedAt(customerID, settings).map { $0 <= end } == true
+        let present = command.externalId.map { externalID in
+            holders(of: externalID, upTo: end) { $0.mark.map { $0.externalID == externalID } != false }
         }
-        let mpids = Set(marked.map(\.mpid))
-        let profiles = marked + left.filter { !mpids.contains($0.mpid) }
+        let before = (command.former ?? []).map { former in
+            holders(of: former.externalId, upTo: min(former.until.milliseconds, end)) { profile in
+                profile.mark.map { users.contains($0.userID) } != false
+            }
+        }
+        let found = before + (present.map { [$0] } ?? [])
+        var mpids = Set(spared.map(\.mpid))
+        let profiles = (marked + found.flatMap(\.theirs)).filter { mpids.insert($0.mpid).inserted }
         return ErasedProfiles(
-            moment: end, profiles: profiles, identities: [customerID],
-            others: Set(holders.map(\.mpid)).subtracting(profiles.map(\.mpid)), users: users, spared: spared)
+            moment: end, profiles: profiles,
+            identities: names.map { Identity(.customerID, IdentityValue($0.text)) },
+            others: Set(found.flatMap(\.all)).subtracting(profiles.map(\.mpid)), users: users, spared: spared)
+    }
+
+    /// Who has the customer id, and of these who has had it since then and is not somebody else.
+    private func holders(
+        of externalID: ExternalID, upTo end: Int64, isOpen: (Profile) -> Bool
+    ) -> (all: [MPID], theirs: [Profile]) {
+        let identity = Identity(.customerID, IdentityValue(externalID.text))
+        let draft = Draft(state, context, .forget)
+        let all = draft.holders(of: identity).compactMap { draft.profile($0) }
+        return (
+            all.map(\.mpid), all.filter { isOpen($0) && $0.namedAt(identity, settings).map { $0 <= end } == true }
+        )
     }
 
     /// The profiles that links marked with these users. Somebody who came later may have one: that link was read late (S95).

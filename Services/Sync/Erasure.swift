@@ -128,18 +128,16 @@ extension SyncDecider {
         _ profile: Profile, of named: ErasedProfiles, _ which: EraseProfile.Persons
     ) -> [ForgetPerson] {
         let moment = Timestamp(milliseconds: named.moment)
-        let marked = (profile.mark.map { [$0.userID] } ?? []).filter(named.users.contains)
-            .map { ForgetPerson(userId: $0, erasedAt: moment) }
+        // The link service knows whether the user still has the external id (L79).
+        let marked = (profile.mark.map { [$0] } ?? []).filter { named.users.contains($0.userID) }
+            .map { ForgetPerson(userId: $0.userID, externalId: $0.externalID, erasedAt: moment) }
         switch which {
         case .none: return []
         case .marked: return marked
         case .byCustomerId:
-            let named = profile.values(of: .customerID).map {
-                ForgetPerson(externalId: ExternalID($0.value.text), erasedAt: moment)
-            }
-            guard let user = marked.first?.userId, var first = named.first else { return marked + named }
-            first.userId = user
-            return [first] + named.dropFirst()
+            let named = profile.values(of: .customerID).map { ExternalID($0.value.text) }
+                .filter { $0 != marked.first?.externalId }
+            return marked + named.map { ForgetPerson(externalId: $0, erasedAt: moment) }
         }
     }
 

@@ -66,7 +66,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .unlinked(let event): [Identity(.customerID, IdentityValue(event.externalId.text))]
         case .getProfile(let query): query.named.map { [$0] } ?? []
         case .erase(let command): command.named
-        case .forget(let command): command.externalId.map { [Identity(.customerID, IdentityValue($0.text))] } ?? []
+        case .forget(let command):
+            command.names.map { Identity(.customerID, IdentityValue($0.text)) }
         case .alias, .applyAlias, .getUsers, .getErasure, .answered: []
         }
     }
@@ -158,4 +159,9 @@ extension EraseProfile {
             IdentityType(rawValue: name).map { Identity($0, IdentityValue(value)) }
         }.sorted { $0.type < $1.type }
     }
+}
+
+extension ForgetProfiles {
+    /// What the person was called, the present external id last.
+    var names: [ExternalID] { (former ?? []).map(\.externalId) + (externalId.map { [$0] } ?? []) }
 }

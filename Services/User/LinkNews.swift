@@ -122,11 +122,10 @@ extension UserDecider {
         }
     }
 
-    /// U92. Codes of the external id before name nobody; one that is asked for later is its next owner's.
-    func forgetCodes(_ change: ExternalIDChanged) -> Decision {
-        let codes = change.previousExternalId.map { state.codes(app.id, $0) } ?? []
-        return Decision(
-            .noted, changes: codes.filter { $0.moment <= change.linkedAt }.map { .removeCode($0.digest) })
+    /// U92, U93. Codes of an external id that its user gave up name nobody; one that is asked for later is its next owner's.
+    func forgetCodes(of externalID: ExternalID?, until moment: Timestamp) -> Decision {
+        let codes = externalID.map { state.codes(app.id, $0) } ?? []
+        return Decision(.noted, changes: codes.filter { $0.moment <= moment }.map { .removeCode($0.digest) })
     }
 
     func isErased(_ install: Installation) -> Bool { install.facts.userID.map { state.isErased($0) } ?? false }

@@ -18,6 +18,7 @@ public enum UserCommand: Sendable, Hashable {
     case statusChanged(InstallStatusChanged)
     case detached(InstallDetached)
     case externalIDChanged(ExternalIDChanged)
+    case externalIDRemoved(ExternalIDRemoved)
 
     /// The install that it is about, if it names one.
     var installID: InstallID? {
@@ -31,7 +32,7 @@ public enum UserCommand: Sendable, Hashable {
         case .linked(let event): event.installId
         case .statusChanged(let event): event.installId
         case .detached(let event): event.installId
-        case .requestAuthCode, .answered, .externalIDChanged, .forget: nil
+        case .requestAuthCode, .answered, .externalIDChanged, .externalIDRemoved, .forget: nil
         }
     }
 

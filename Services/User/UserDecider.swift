@@ -48,7 +48,8 @@ public struct UserDecider {
         case .linked(let event): heard(of: event.installId) { _ in LinkFacts(event) }
         case .statusChanged(let event): heard(of: event.installId) { LinkFacts(event, $0) }
         case .detached(let event): heard(of: event.installId) { LinkFacts(event, $0) }
-        case .externalIDChanged(let event): forgetCodes(event)
+        case .externalIDChanged(let event): forgetCodes(of: event.previousExternalId, until: event.linkedAt)
+        case .externalIDRemoved(let event): forgetCodes(of: event.externalId, until: event.unlinkedAt)
         case .forget(let command): forget(command)
         }
     }

@@ -26,6 +26,7 @@ public struct UserService: CommandService {
         .event(InstallStatusChanged.self, of: "link", UserCommand.statusChanged),
         .event(InstallDetached.self, of: "link", UserCommand.detached),
         .event(ExternalIDChanged.self, of: "link", UserCommand.externalIDChanged),
+        .event(ExternalIDRemoved.self, of: "link", UserCommand.externalIDRemoved),
     ]
 
     /// How long codes are remembered past their expiry, in milliseconds: until then who shows one hears why it is not
@@ -75,6 +76,8 @@ public struct UserService: CommandService {
                 if let id = command.externalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
             case .externalIDChanged(let event):
                 if let id = event.previousExternalId { externalIDs.insert(Scoped(app: context.app.id, id: id)) }
+            case .externalIDRemoved(let event):
+                externalIDs.insert(Scoped(app: context.app.id, id: event.externalId))
             case .requestAuthCode(let request):
                 externalIDs.insert(Scoped(app: context.app.id, id: request.externalId))
                 digests.insert(CodeDigest(of: UserDecider.newCode(context)))

@@ -182,8 +182,8 @@ public enum AppsFile {
             linking.clockTolerance = seconds * 1000
         }
         if let days = section.holdDays {
-            guard (0...3650).contains(days) else {
-                throw Problem("app \(app), linking, holdDays: is not between 0 and 3650")
+            guard (1...3650).contains(days) else {
+                throw Problem("app \(app), linking, holdDays: is not between 1 and 3650")
             }
             linking.hold = days * 86_400_000
         }

@@ -283,7 +283,7 @@ import Testing
     }
 
     @Test func theSyncServiceIsNotAskedForWhatItAsksFor() throws {
-        for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna"), (Self.me, "nobody")] {
+        for (user, external) in [(Self.me, nil), (nil, "anna"), (Self.me, "anna")] {
             let decision = forget(user, external.map(ExternalID.init(_:)))
             #expect(decision.answer == .pending)
             #expect(decision.told == [UserErased(userId: Self.me)])
@@ -333,6 +333,24 @@ import Testing
         }
     }
 
+    /// L79: the sync service has not heard that the external id was taken off the user, and is another's.
+    @Test func whoHasTheExternalIDNoLongerIsNotForgotten() throws {
+        let other: UserID = "0123456789abcdef01234567"
+        let state = LinkState(
+            installs: [Fixture.install("i1", of: Self.me), Fixture.install("i2", of: other)],
+            persons: [Fixture.person(Self.me), Fixture.person(other, "anna")])
+        let decision = forget(Self.me, "anna", state)
+        #expect(decision.told == [UserErased(userId: other)])
+        #expect(state.after(decision).person(userID: Self.me)?.isErased == false)
+        // By nothing but its id it is meant.
+        #expect(forget(Self.me, nil, state).told == [UserErased(userId: Self.me)])
+        // Whom support renamed is the same person.
+        var renamed = Fixture.person(Self.me, "annette")
+        renamed.former = [FormerExternalID(externalId: "anna", until: Timestamp(milliseconds: -9))]
+        let state2 = LinkState(installs: [Fixture.install("i1", of: Self.me)], persons: [renamed])
+        #expect(forget(Self.me, "anna", state2).told == [UserErased(userId: Self.me)])
+    }
+
     @Test func nobodyToForgetIsSuccess() throws {
         let foreign = forget(Self.me, "anna", Self.state, Fixture.context(Fixture.otherApp))
         for decision in [forget("nobody", "nobody"), foreign] {
@@ -370,23 +388,31 @@ import Testing
             persons: [Fixture.person(me, "anna"), Fixture.person(other, "bert")])
     }()
 
+    /// The first of two is going already, and the second is told to.
+    private func bothGo() -> LinkState {
+        let context = Fixture.context(id: "first")
+        let state = Self.twoPeople.after(forget(Self.me, nil, Self.twoPeople, context))
+        return state.after(forget(Self.me, "bert", state))
+    }
+
     /// One profile, two people by its two names: both go.
     @Test func twoPeopleOfOneProfileBothGo() throws {
-        var state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
+        var state = bothGo()
         #expect(state.persons.values.map(\.isErased) == [true, true])
         #expect(answer(1, &state, to: "forget") == [:])
-        let done = answer(0, &state, to: "forget")
+        let done = answer(0, &state, to: "first")
         let both = [Self.me, "0123456789abcdef01234567"]
-        #expect(done == ["forget": .certificate(Gone(both, persons: 2, installs: 2, isWhole: false))])
+        #expect(done["forget"] == .certificate(Gone(both, persons: 2, installs: 2, isWhole: false)))
         #expect(state.erasures.values.allSatisfy { $0.isOver && $0.waiting.isEmpty })
     }
 
     /// The answers for both come at the same moment, in two replicas: one of these must see the other's, or nobody is
     /// told of the end.
     @Test func theAnswersForTwoPeopleMeet() throws {
-        let state = Self.twoPeople.after(forget(Self.me, "bert", Self.twoPeople))
+        let state = bothGo()
         let written = [0, 1].map { number in
-            let answer = ForgetAnswer(forward: Fixture.context(id: "forget").forwardID(number), outcome: .done(.part()))
+            let forward = Fixture.context(id: ["first", "forget"][number]).forwardID(number)
+            let answer = ForgetAnswer(forward: forward, outcome: .done(.part()))
             let decision = Fixture.decide(.answered(answer), state, Fixture.context(id: CommandID("answer \(number)")))
             return decision.changes.compactMap { if case .person(let person) = $0 { person.userID } else { nil } }
         }
@@ -398,53 +424,6 @@ import Testing
             #expect(decision.answer == .rejected(.userNotFound))
             #expect(decision.changes.isEmpty)
             #expect(decision.events.isEmpty)
-        }
-    }
-
-    /// A command that the inbox has forgotten comes again after its person was erased: the erasure stands.
-    @Test func replayAfterErasureDoesNotResurrect() throws {
-        let creations: [LinkCommand] = [
-            Fixture.request("i1", "anna"),
-            .registerInstall(RegisterInstall(installId: "i1", device: Fixture.phone, user: .new)),
-            .establish(EstablishLink(installId: "i1", device: Fixture.phone, externalId: "anna", mode: .create)),
-        ]
-        for creation in creations {
-            let context = Fixture.context(id: "creation", moment: Moment(milliseconds: -1))
-            var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
-            state = state.after(Fixture.decide(creation, state, context))
-            state = state.after(erase(context.newUserID, state))
-            #expect(state.person(userID: context.newUserID)?.isErased == true)
-            // On the same install, and, the install id being unknown to the platform by now, on another.
-            for install in ["i1", "i2", "i9"] {
-                let replayed = Fixture.decide(on(InstallID(install), creation), state, context)
-                let answer = replayed.answer
-                #expect(
-                    [.rejected(.installDeleted), .rejected(.userErased), .rejected(.installNotFound)].contains(answer))
-                #expect(replayed.changes.isEmpty)
-            }
-            #expect(Fixture.decide(on("i2", creation), state, context).answer == .rejected(.userErased))
-        }
-    }
-
-    @Test func aReplayedCreationDoesNotTakeALivingPersonsID() throws {
-        let context = Fixture.context(id: "creation")
-        var state = LinkState(installs: [Fixture.install("i1"), Fixture.install("i2")])
-        state = state.after(Fixture.decide(Fixture.request("i1", "anna"), state, context))
-        let decision = Fixture.decide(Fixture.request("i2", "bert"), state, context)
-        #expect(decision.answer == .rejected(.idReused))
-        #expect(decision.changes.isEmpty)
-    }
-
-    private func on(_ install: InstallID, _ command: LinkCommand) -> LinkCommand {
-        switch command {
-        case .request(let request): return Fixture.request(install, request.externalId)
-        case .registerInstall(let command):
-            return .registerInstall(RegisterInstall(installId: install, device: command.device, user: command.user))
-        case .establish(let command):
-            return .establish(
-                EstablishLink(
-                    installId: install, device: command.device, externalId: command.externalId, mode: command.mode))
-        default: return command
         }
     }
 }

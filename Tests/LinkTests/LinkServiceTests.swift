@@ -153,14 +153,40 @@ import WireJSON
                 == .link(LinkResult(userId: second, installId: "i2", isActive: true, personCreated: true)))
     }
 
+    /// Nobody else is kept from it any more, and then it is given up again.
+    @Test(arguments: SQLEngine.allCases) func anExternalIDIsHeldTwice(_ engine: SQLEngine) throws {
+        let store = try LinkTestStore(engine)
+        let app = AppSettings(id: Fixture.app.id, linking: .init(hold: 10))
+        func run(_ command: LinkCommand, _ now: Int64) throws -> Answer {
+            let context = Fixture.context(app, id: CommandID("c\(now)"), moment: Moment(milliseconds: now), now: now)
+            return try store.run([RandomCommands.Step(command: command, context: context)])[0].answer
+        }
+        for (number, name) in ["carol", "bea"].enumerated() {
+            let (install, now) = (InstallID("i\(number)"), Int64(number) * 1000 + 1000)
+            let register = RegisterInstall(installId: install, device: Fixture.phone, user: .none)
+            _ = try run(.registerInstall(register), now)
+            _ = try run(Fixture.request(install, "anna"), now + 1)
+            let rename = ChangeExternalID(
+                externalId: "anna", newExternalId: ExternalID(name), author: "clerk", reason: "test")
+            guard case .user = try run(.changeExternalID(rename), now + 2) else {
+                Issue.record("refused")
+                return
+            }
+        }
+    }
+
     /// Two persons are renamed in one batch, the second to what the first one was called. Nothing is held.
     @Test(arguments: SQLEngine.allCases, 0..<8) func anExternalIDIsTakenOverWithinABatch(
         _ engine: SQLEngine, _ number: Int
     ) throws {
         let store = try LinkTestStore(engine)
         let app = AppSettings(id: Fixture.app.id, linking: .init(hold: 0))
+        var now: Int64 = 0
         func step(_ command: LinkCommand, _ id: CommandID) -> RandomCommands.Step {
-            RandomCommands.Step(command: command, context: Fixture.context(app, id: id))
+            now += 10
+            let moment = Moment(milliseconds: now)
+            return RandomCommands.Step(
+                command: command, context: Fixture.context(app, id: id, moment: moment, now: now))
         }
         func rename(_ old: ExternalID, _ new: ExternalID, _ id: CommandID) -> RandomCommands.Step {
             step(

@@ -24,7 +24,11 @@ extension NaiveLinkModel {
         _ command: ForgetPerson, app: AppID, _ id: CommandID, _ forwardID: (Int) -> CommandID
     ) -> Told {
         var users: [UserID] = []
-        if let user = command.userId, persons[user]?.app == app { users.append(user) }
+        if let user = command.userId, let person = persons[user], person.app == app {
+            // Named by both, and called otherwise by now though nobody renamed it: it is not that profile's.
+            let names = [person.externalID] + person.past.map(\.externalId)
+            if person.isErased || command.externalId == nil || names.contains(command.externalId) { users.append(user) }
+        }
         // When it was that the sync service was told to.
         let then = command.erasedAt?.milliseconds ?? moment
         if let user = command.externalId.flatMap({ owner(of: $0, app) }), !users.contains(user),
@@ -85,6 +89,7 @@ extension NaiveLinkModel {
     private mutating func remove(_ user: UserID, _ moment: Int64) -> [AnyHashable] {
         erasedAt[user] = moment
         externalIDs[user] = persons[user]?.externalID
+        pasts[user] = persons[user]?.past
         holds = holds.mapValues { $0.filter { $0.value.user != user } }
         persons[user] = PersonRow(app: persons[user]?.app ?? "", isErased: true)
         let mine = installs.filter { $0.value.user == user }.keys.sorted()
@@ -104,10 +109,12 @@ extension NaiveLinkModel {
         begun[task] = .some(forward)
         let externalID = externalIDs[task.user]
         let moment = Timestamp(milliseconds: erasedAt[task.user] ?? 0)
+        let past = pasts[task.user] ?? []
         sent[forward] =
             task.service == "sync"
             ? AnyHashable(
-                ForgetProfiles(userId: task.user, externalId: externalID, erasedAt: moment))
+                ForgetProfiles(
+                    userId: task.user, externalId: externalID, former: past.isEmpty ? nil : past, erasedAt: moment))
             : AnyHashable(
                 ForgetUser(
                     userId: task.user, externalId: externalID, installIds: erasedInstalls[task.user] ?? [],
@@ -137,6 +144,7 @@ extension NaiveLinkModel {
             // All is done: nothing is kept but ids and counts.
             if !unfinished.contains(task.user) {
                 externalIDs[task.user] = nil
+                pasts[task.user] = nil
                 erasedInstalls[task.user] = []
             }
         }

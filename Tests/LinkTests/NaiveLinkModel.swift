@@ -17,6 +17,8 @@ struct NaiveLinkModel {
         var isOpen = false
         /// When the person without an external id came, or the linker began.
         var since: Int64?
+        /// When whoever is there came there.
+        var arrived: Int64?
         var version: Int64 = 0
         var erasedAt: Int64?
     }
@@ -30,6 +32,8 @@ struct NaiveLinkModel {
         var created: Int64?
         /// External ids that it may not get by itself.
         var barred: Set<TextDigest> = []
+        /// Its names in the past, and when each ended.
+        var past: [FormerExternalID] = []
     }
 
     /// Whose an external id was, and until when it names nobody.
@@ -74,6 +78,7 @@ struct NaiveLinkModel {
     var begun: [Task: CommandID?] = [:]
     var finished: Set<Task> = []
     var externalIDs: [UserID: ExternalID] = [:]
+    var pasts: [UserID: [FormerExternalID]] = [:]
     var erasedInstalls: [UserID: [InstallID]] = [:]
     var erasedAt: [UserID: Int64] = [:]
     /// How many installs went with an erased person.
@@ -235,6 +240,8 @@ struct NaiveLinkModel {
         if active.count > 1 { return .refuse(.multipleInstallsActive) }
         let phoneStays = row.device.kind == .tablet && active.contains { installs[$0]?.device.kind == .phone }
         installs[id] = row
+        let arrival = row.user == user ? row.arrived : moment
+        installs[id]?.arrived = arrival
         installs[id]?.user = user
         installs[id]?.activity = phoneStays ? .standby : .active
         installs[id]?.isOpen = false
@@ -341,6 +348,7 @@ struct NaiveLinkModel {
             row.isUsersFirst = true
             row.version += 1
             row.since = moment
+            row.arrived = moment
         }
         // A linker's turn begins, but never earlier than it did.
         if command.user == .none, row.user == nil { row.since = row.isOpen ? max(row.since ?? moment, moment) : moment }
@@ -366,6 +374,7 @@ struct NaiveLinkModel {
         installs[id]?.isUsersFirst = false
         installs[id]?.isOpen = false
         installs[id]?.since = nil
+        installs[id]?.arrived = nil
         installs[id]?.version += 1
         let told: AnyHashable = InstallDetached(installId: id, userId: user, version: row.version + 1)
         let undone = command.cause == .creationFailed ? undo(id, row, of: user) : []

@@ -73,7 +73,7 @@ extension NaiveLinkModel {
         guard let row = installs[id] else { return (.rejected(unknown(id)), []) }
         if row.status == .deleted || isOld(row) { return (.rejected(.installDeleted), []) }
         if row.status == .disabled { return (.rejected(.installDisabled), []) }
-        guard let user = row.user else { return (.rejected(.noUser), []) }
+        guard let user = row.user, row.arrived ?? .min <= moment else { return (.rejected(.noUser), []) }
         var events: [AnyHashable] = []
         if row.activity != .active {
             installs[id]?.activity = .active
@@ -124,11 +124,20 @@ extension NaiveLinkModel {
         case .failure(let refusal): return (.rejected(refusal.reason), [])
         case .success(let user):
             let old = persons[user]?.externalID
+            // Meant was whoever had it when that was written.
+            if command.userId == nil, let named = persons[user]?.named, named > moment {
+                return (.rejected(.externalIDChanged), [])
+            }
             if old == new { return (.user(card(user)), []) }
             let isOthers = isHeld(new) && holds[app]?[new]?.user != user
             if owner(of: new, app) != nil || isOthers { return (.rejected(.externalIDTaken), []) }
             name(user, new)
             persons[user]?.barred.remove(TextDigest(of: new.text))
+            var past = (persons[user]?.past ?? []).filter { ![old, new].contains($0.externalId) }
+            if let old, let end = persons[user]?.named {
+                past.append(FormerExternalID(externalId: old, until: Timestamp(milliseconds: end)))
+            }
+            persons[user]?.past = past.count > 16 ? Array(past.dropFirst()) : past
             let event = ExternalIDChanged(
                 userId: user, externalId: new, previousExternalId: old,
                 linkedAt: Timestamp(milliseconds: persons[user]?.named ?? -1), author: command.author,

@@ -115,7 +115,8 @@ import Testing
             rows[install.app, default: [:]][install.id] = NaiveLinkModel.InstallRow(
                 app: install.app, device: install.device, status: install.status, user: install.userID,
                 activity: install.activity, isUsersFirst: install.isUsersFirst, isOpen: install.isOpen,
-                since: install.turn?.milliseconds, version: install.version, erasedAt: install.erasedAt)
+                since: install.turn?.milliseconds, arrived: install.personSince, version: install.version,
+                erasedAt: install.erasedAt)
         }
     }
 
@@ -123,7 +124,8 @@ import Testing
         state.persons.values.reduce(into: [:]) { rows, person in
             rows[person.userID] = NaiveLinkModel.PersonRow(
                 app: person.app, externalID: person.externalID, isErased: person.isErased,
-                named: person.linkedAt, created: person.createdAt, barred: Set(person.barred))
+                named: person.linkedAt, created: person.createdAt, barred: Set(person.barred),
+                past: person.former)
         }
     }
 

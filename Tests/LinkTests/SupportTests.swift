@@ -21,6 +21,7 @@ import Testing
         /// In milliseconds.
         var now: Int64 = 0
         var told: [AnyHashable] = []
+        var sent: [any CommandMessage] = []
 
         @discardableResult func run(_ command: LinkCommand, late: Int64 = 0, in app: AppSettings = Fixture.app)
             -> Answer
@@ -32,6 +33,7 @@ import Testing
             let decision = Fixture.decide(command, state, context)
             state = state.after(decision)
             told = decision.told
+            sent = decision.forwards.map(\.command)
             return decision.answer
         }
 
@@ -238,6 +240,70 @@ import Testing
             Issue.record("refused")
             return
         }
+    }
+
+    /// L76: a command that waited is not about who has the external id by now; one that names the user always is about it.
+    @Test func aLateChangeDoesNotRenameTheNextOwner() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        _ = desk.unlink(user)
+        let next = try #require(desk.link("other", "anna"))
+        func change(late: Int64) -> Answer {
+            desk.run(
+                .changeExternalID(
+                    ChangeExternalID(externalId: "anna", newExternalId: "annette", author: "kim", reason: "typo")),
+                late: late)
+        }
+        #expect(change(late: 10_000) == .rejected(.externalIDChanged))
+        #expect(desk.read(GetLinkedUser(externalId: "anna"))?.userId == next)
+        guard case .user(let read) = change(late: 0) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(read.userId == next && read.externalId == "annette")
+        let byUser = ChangeExternalID(userId: next, newExternalId: "anne", author: "kim", reason: "typo")
+        guard case .user = desk.run(.changeExternalID(byUser), late: 10_000) else {
+            Issue.record("refused")
+            return
+        }
+    }
+
+    /// L77.
+    @Test func aLateChoiceDoesNotElectTheNextPerson() throws {
+        let desk = Desk()
+        _ = try #require(desk.link("phone", "anna"))
+        desk.run(.detachInstall(DetachInstall(installId: "phone", cause: .reset)))
+        let next = try #require(desk.link("phone", "bert"))
+        #expect(desk.link("newer", "bert") == next)
+        let command = MakeInstallActive(installId: "phone", author: "kim", reason: "because")
+        #expect(desk.run(.makeActive(command), late: 10_000) == .rejected(.noUser))
+        guard case .install(let result) = desk.run(.makeActive(command)) else {
+            Issue.record("refused")
+            return
+        }
+        #expect(result.isActive)
+    }
+
+    /// L78.
+    @Test func formerNamesAreKeptAndToldAtTheErasure() throws {
+        let desk = Desk()
+        let user = try #require(desk.link("phone", "anna"))
+        _ = desk.change(user, to: "annette")
+        let first = try #require(desk.state.person(userID: user)?.linkedAt)
+        _ = desk.unlink(user)
+        _ = desk.change(user, to: "anne")
+        let former = [FormerExternalID(externalId: "anna", until: Timestamp(milliseconds: first))]
+        #expect(desk.state.person(userID: user)?.former == former)
+        for number in 0..<20 { _ = desk.change(user, to: ExternalID("a\(number)")) }
+        let names = desk.state.person(userID: user)?.former.map(\.externalId.text)
+        #expect(names == (3..<19).map { "a\($0)" })
+        _ = desk.change(user, to: "a10")
+        let left = try #require(desk.state.person(userID: user)?.former)
+        #expect(left.count == 16 && left.last?.externalId == "a19" && !left.contains { $0.externalId == "a10" })
+        desk.run(.eraseUser(EraseUser(userId: user)))
+        let sent = desk.sent.compactMap { $0 as? ForgetProfiles }
+        #expect(sent.map(\.former) == [left] && sent.map(\.externalId) == ["a10"])
+        #expect(desk.state.person(userID: user)?.former == [])
     }
 
     /// L72, L73, L74.

@@ -51,7 +51,9 @@ import WireJSON
         #expect(
             forwards(world) == [
                 AnyHashable(ForgetSessions(mpids: [mpid])),
-                AnyHashable(ForgetPerson(userId: "user-1", erasedAt: Timestamp(milliseconds: world.now))),
+                AnyHashable(
+                    ForgetPerson(
+                        userId: "user-1", externalId: "anna", erasedAt: Timestamp(milliseconds: world.now))),
             ])
         // A new person may come by the same name, and starts with nothing.
         let next = try #require(world.login(["customerid": "anna"], on: "d2"))

@@ -117,7 +117,19 @@ extension NaiveSyncModel {
         let customer = command.externalId.map { Identity(.customerID, IdentityValue($0.text)) }
         let end = command.erasedAt?.milliseconds ?? given
         let found = people.filter { person in
-            if let user = person.user, user == command.userId { return !isNamed(person, after: end) }
+            let past = command.former ?? []
+            if let user = person.user, user == command.userId {
+                // By another name than the user ever had it was marked by mistake.
+                let names = [command.externalId] + past.map(\.externalId)
+                return names.contains(person.customer) && !isNamed(person, after: end)
+            }
+            // A name of before leads to whoever had it then and is nobody's.
+            let wasCalled = past.contains { name in
+                let id = Identity(.customerID, IdentityValue(name.externalId.text))
+                let since = person.ids.filter { same($0, id) }.compactMap { person.named[$0.value.text] }.min()
+                return since.map { $0 <= end && $0 <= name.until.milliseconds } == true
+            }
+            if wasCalled, person.user == nil { return true }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             // Since before it was free; who is marked as another customer is nobody's heir.
             let isOld = person.ids.contains { id in
@@ -128,7 +140,10 @@ extension NaiveSyncModel {
         let users = command.userId.map { [$0] } ?? []
         askOthers(found, .none, users)
         erase(
-            found, named: customer.map { [$0] } ?? [], users: users, meant: users, isWhole: false, end: end,
+            found,
+            named: (customer.map { [$0] } ?? [])
+                + (command.former ?? []).map { Identity(.customerID, IdentityValue($0.externalId.text)) }, users: users,
+            meant: users, isWhole: false, end: end,
             newMPID: newMPID, context)
         gone.formUnion(users)
         forgetMarks(users)
@@ -248,15 +263,12 @@ extension NaiveSyncModel {
             let names = which == .marked ? [] : person.ids.filter { $0.type == .customerID }
             let ids = names.map { ExternalID($0.value.text) }
             let going = person.user.flatMap { users.contains($0) ? $0 : nil }
-            if ids.isEmpty, let user = going {
-                deeds.asked.append(AnyHashable(ForgetPerson(userId: user, erasedAt: now)))
-            }
-            for (place, id) in ids.enumerated() {
+            if let user = going {
                 deeds.asked.append(
-                    AnyHashable(
-                        ForgetPerson(
-                            userId: place == 0 ? going : nil, externalId: id,
-                            erasedAt: now)))
+                    AnyHashable(ForgetPerson(userId: user, externalId: person.customer, erasedAt: now)))
+            }
+            for id in ids where going == nil || id != person.customer {
+                deeds.asked.append(AnyHashable(ForgetPerson(externalId: id, erasedAt: now)))
             }
         }
     }

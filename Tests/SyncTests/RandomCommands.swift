@@ -172,6 +172,7 @@ struct RandomCommands: RandomSource {
             return .forget(
                 ForgetProfiles(
                     userId: externalID == nil || chance(50) ? pick(Self.users) : nil, externalId: externalID,
+                    former: past(now),
                     erasedAt: chance(50)
                         ? Timestamp(milliseconds: now - Int64.random(in: 0...500_000, using: &random)) : nil))
         default:
@@ -183,6 +184,13 @@ struct RandomCommands: RandomSource {
                     linkedAt: Int.random(in: 0..<2, using: &delays) == 0
                         ? Timestamp(milliseconds: now - delay()) : nil))
         }
+    }
+
+    /// What the link service's users were called.
+    private mutating func past(_ now: Int64) -> [FormerExternalID]? {
+        guard Int.random(in: 0..<2, using: &delays) == 0 else { return nil }
+        let until = Timestamp(milliseconds: now - delay())
+        return [FormerExternalID(externalId: Bool.random(using: &delays) ? "bob" : "new-1", until: until)]
     }
 
     /// What support makes of the link service's users.

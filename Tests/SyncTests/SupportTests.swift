@@ -117,6 +117,55 @@ import Testing
         #expect(world.profile(mpid)?.mark?.userID == "user-2")
     }
 
+    // MARK: Erasing whom support put right
+
+    /// S121: a link by mistake that support took back, whether that was read before the erasure or not.
+    @Test(arguments: [true, false], [nil, "bert"])
+    func whoWasMarkedByMistakeIsNotErased(_ isUnlinkReadFirst: Bool, _ present: ExternalID?) throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        let unlink = SyncCommand.unlinked(
+            ExternalIDRemoved(
+                userId: "user-1", externalId: "anna", unlinkedAt: Timestamp(milliseconds: linkedAt + 1), author: "kim",
+                reason: "wrong"))
+        if isUnlinkReadFirst { world.run(unlink) }
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: present)))
+        if !isUnlinkReadFirst { world.run(unlink) }
+        #expect(world.profile(mpid)?.isErased == false && world.profile(mpid)?.mark == nil)
+        #expect(customers(world, mpid) == ["anna"])
+        world.run(link("user-2", "anna", at: linkedAt + 2))
+        #expect(world.profile(mpid)?.mark?.userID == "user-2")
+    }
+
+    /// S121: the profile of a person that support renamed goes, whatever of link and rename was read.
+    @Test(arguments: [0, 1, 2]) func whoWasRenamedIsErasedWhole(_ read: Int) throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let other = try #require(world.login(["customerid": "bert"], on: "d3")?.mpid)
+        let linkedAt = world.now
+        if read > 0 { world.run(link("user-1", "anna", at: linkedAt)) }
+        if read > 1 { world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 1)) }
+        let former = [FormerExternalID(externalId: "anna", until: Timestamp(milliseconds: linkedAt + 1))]
+        // Whoever is called so later is another person.
+        world.now += 1000
+        if read > 1 { _ = world.login(["customerid": "anna"], on: "d2") }
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "annette", former: former)))
+        #expect(world.profile(mpid)?.isErased == true && world.profile(other)?.isErased == false)
+        #expect(world.current("d2").flatMap { world.profile($0) }?.isErased != true)
+    }
+
+    /// S121: a former name that another user is marked with by now is that user's.
+    @Test func aFormerNameOfAnotherUserIsTheirs() throws {
+        let world = world()
+        let mpid = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-2", "anna", at: world.now))
+        let former = [FormerExternalID(externalId: "anna", until: Timestamp(milliseconds: world.now))]
+        world.run(.forget(ForgetProfiles(userId: "user-1", externalId: "annette", former: former)))
+        #expect(world.profile(mpid)?.isErased == false && world.profile(mpid)?.mark?.userID == "user-2")
+    }
+
     // MARK: Reading
 
     private func read(_ query: GetProfile, in world: World) -> Answer { world.run(.getProfile(query)) }

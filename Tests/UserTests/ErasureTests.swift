@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 
 @testable import Runtime
@@ -167,6 +168,19 @@ import Testing
             linkedAt: Fixture.start, author: "kim", reason: "typo")
         let state = UserState(codes: codes)
         let decision = UserDecider.decide(.externalIDChanged(event), state, Fixture.context(id: "event"))
+        #expect(decision.changes == [.removeCode(CodeDigest(of: "early"))] && decision.told.isEmpty)
+    }
+
+    /// U93. A phone that redeems one would get the next owner's user.
+    @Test(arguments: SQLEngine.allCases) func codesOfANameThatWasTakenGo(_ engine: SQLEngine) throws {
+        var late = Fixture.code("late")
+        late.moment.milliseconds += 1
+        let codes = [Fixture.code("early"), late, Fixture.code("bert's", "bert")]
+        let event = ExternalIDRemoved(
+            userId: Fixture.userID, externalId: "anna", unlinkedAt: Fixture.start, author: "kim", reason: "wrong")
+        let store = try UserTestStore(engine)
+        try store.write(codes.map { .code($0) })
+        let decision = try store.run([.externalIDRemoved(event)], id: "event")[0]
         #expect(decision.changes == [.removeCode(CodeDigest(of: "early"))] && decision.told.isEmpty)
     }
 

@@ -307,6 +307,13 @@ struct NaiveUserModel {
         codes = codes.filter { $0.value.app != app.id || $0.value.externalID != command.externalId }
     }
 
+    /// Whoever is called so next did not ask for the codes.
+    mutating func unlink(_ command: UnlinkUser, _ app: AppSettings) {
+        let name = platform.persons[command.userId]?.externalID
+        guard ask(.unlink(command), app) == nil, let name else { return }
+        for (text, code) in codes where code.app == app.id && code.externalID == name { codes[text] = nil }
+    }
+
     /// A user was erased: who waits with it is told.
     mutating func erase(_ user: UserID, _ app: AppSettings) -> [CommandID: Answer] {
         platform.look(at: app.id)

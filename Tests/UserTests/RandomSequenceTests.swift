@@ -93,7 +93,7 @@ import Testing
                     .unlink(UnlinkUser(userId: UserID(names.real(user.text)), author: "a", reason: "r")), id, app)
                 world.drain()
                 (model.now, model.made) = (world.now.milliseconds, world.now.milliseconds)
-                model.ask(.unlink(command), app)
+                model.unlink(command, app)
                 asked = .unlink(command)
             case .erase(let place):
                 let users = model.platform.persons.keys.sorted()

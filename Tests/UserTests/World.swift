@@ -70,7 +70,7 @@ struct World {
     /// Where a command of the user service's own topic stands; nothing for what comes over others.
     static func partition(_ step: (command: UserCommand, context: DecisionContext)) -> String? {
         switch step.command {
-        case .answered, .linked, .statusChanged, .detached, .externalIDChanged: nil
+        case .answered, .linked, .statusChanged, .detached, .externalIDChanged, .externalIDRemoved: nil
         default: partition(step.command, step.context.app.id)
         }
     }
@@ -240,6 +240,7 @@ struct World {
             case let event as InstallStatusChanged: out(.statusChanged(event), CommandID("\(index)"), partition)
             case let event as InstallDetached: out(.detached(event), CommandID("\(index)"), partition)
             case let event as ExternalIDChanged: out(.externalIDChanged(event), CommandID("\(index)"), partition)
+            case let event as ExternalIDRemoved: out(.externalIDRemoved(event), CommandID("\(index)"), partition)
             default: break
             }
         }

@@ -144,14 +144,30 @@ final class SendThread {
     private func lookAtRights(_ existing: Set<String>) throws(KafkaError) {
         let topics = existing.intersection(Topics.services.map(configuration.topics.commands))
         if topics != commandTopics {
-            try admin.watch(topics: topics)
             commandTopics = topics
             nextLookAtRights = .now
         }
         guard nextLookAtRights <= .now else { return }
-        let denied = try admin.deniedWrites(to: topics, timeout: .seconds(2)).keys.sorted()
-        health.commands(denied.isEmpty ? nil : KafkaError.noRight("write (Write) to", topics: denied))
-        nextLookAtRights = .now + (denied.isEmpty ? Self.rightsEvery : Self.probeEvery)
+        let problems = try hidden(but: existing) + unwritable(topics)
+        health.commands(problems.isEmpty ? nil : problems.joined(separator: "; "))
+        nextLookAtRights = .now + (problems.isEmpty ? Self.rightsEvery : Self.probeEvery)
+    }
+
+    /// Commands topics that there are and that may not be seen: a list of all topics leaves them out. The embedded broker
+    /// has no rights, and would make what it is asked for.
+    private func hidden(but existing: Set<String>) throws(KafkaError) -> [String] {
+        let missing = Set(Topics.services.map(configuration.topics.commands)).subtracting(existing)
+        guard !missing.isEmpty, try !admin.isEmbedded(timeout: .seconds(2)) else { return [] }
+        try admin.watch(topics: missing)
+        let hidden = try admin.topicStates(timeout: .seconds(2))
+            .filter { $0.value.error?.code == KafkaError.Code.topicAuthorizationFailed }.keys.sorted()
+        return hidden.isEmpty ? [] : [KafkaError.noRight("see (Describe)", topics: hidden)]
+    }
+
+    private func unwritable(_ topics: Set<String>) throws(KafkaError) -> [String] {
+        try admin.watch(topics: topics)
+        let denied = try admin.deniedWrites(to: topics, timeout: .seconds(2)).denied.keys.sorted()
+        return denied.isEmpty ? [] : [KafkaError.noRight("write (Write) to", topics: denied)]
     }
 
     /// A request would rather be told at once than wait behind a full queue.

@@ -80,22 +80,43 @@ public struct EraseProfile: CommandMessage {
 public struct ForgetProfiles: CommandMessage {
     public static let type = "identity.sync.forget.v1"
     public static let scope = Scope.internal
-    /// Profiles marked with this user go.
+    /// Profiles go that are marked with this user and one of these external ids.
     public var userId: UserID?
     /// Profiles with this customer id go, unless they got it after ``erasedAt``.
     public var externalId: ExternalID?
+    /// What the person was called before support changed that. Absent: nothing else.
+    public var former: [FormerExternalID]?
     /// The moment (``Moment``) of the command that erased the person. Absent: now.
     public var erasedAt: Timestamp?
 
-    public init(userId: UserID? = nil, externalId: ExternalID? = nil, erasedAt: Timestamp? = nil) {
+    public init(
+        userId: UserID? = nil, externalId: ExternalID? = nil, former: [FormerExternalID]? = nil,
+        erasedAt: Timestamp? = nil
+    ) {
         self.userId = userId
         self.externalId = externalId
+        self.former = former
         self.erasedAt = erasedAt
     }
 
     public var partitionSubject: String { externalId?.text ?? userId?.text ?? "" }
 
-    public func validate() throws(Rejection) { try Validation.person(userId, externalId) }
+    public func validate() throws(Rejection) {
+        try Validation.person(userId, externalId)
+        for former in former ?? [] { try Validation.person(nil, former.externalId) }
+    }
+}
+
+/// An external id that a person had until support gave it another one.
+public struct FormerExternalID: Codable, Sendable, Hashable {
+    public var externalId: ExternalID
+    /// The moment (``Moment``) of the command that changed it.
+    public var until: Timestamp
+
+    public init(externalId: ExternalID, until: Timestamp) {
+        self.externalId = externalId
+        self.until = until
+    }
 }
 
 /// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:

@@ -40,6 +40,11 @@ public final class KafkaAdmin {
         return handle.clusterID(timeout: timeout)
     }
 
+    /// Whether it is the embedded broker, which has no admin API and no rights. False when no cluster says its id in time.
+    package func isEmbedded(timeout: Duration) throws(KafkaError) -> Bool {
+        try clusterID(timeout: timeout)?.hasPrefix(Self.embeddedClusterPrefix) == true
+    }
+
     /// Asks whoever answers first.
     ///
     /// - Returns: how many brokers the cluster has.
@@ -84,13 +89,13 @@ public final class KafkaAdmin {
     /// acknowledgements, a number that no Kafka since 0.9 knows. It looks for the right first and then refuses the number (`INVALID_REQUIRED_ACKS`), so
     /// nothing is ever written. A broker that writes it all the same is not asked again.
     ///
-    /// - Returns: what the brokers said; topics without an answer in time are not among them.
+    /// - Returns: what the brokers said, and the topics without an answer in time.
     /// - Throws: only after `close`.
     package func deniedWrites(
         to topics: some Sequence<String>, timeout: Duration
-    ) throws(KafkaError) -> [String: KafkaError] {
+    ) throws(KafkaError) -> (denied: [String: KafkaError], unanswered: Set<String>) {
         try checkOpen()
-        if writesAnything { return [:] }
+        if writesAnything { return ([:], []) }
         let deadline = Deadline(after: timeout)
         let arguments = MessageArguments()
         var waiting = 0
@@ -100,6 +105,7 @@ public final class KafkaAdmin {
             if (try? arguments.produce(record, to: topic, token: 0, client: handle.pointer)) != nil { waiting += 1 }
         }
         var denied: [String: KafkaError] = [:]
+        var unanswered = Set(topics)
         while waiting > 0 {
             if deadline.isOver {
                 _ = rd_kafka_purge(handle.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT)
@@ -108,12 +114,17 @@ public final class KafkaAdmin {
             for report in deliveries.take() {
                 waiting -= 1
                 if report.error == nil { writesAnything = true }
+                let isGivenUp = report.error.map { Self.givenUp.contains($0.code) } ?? false
+                if !isGivenUp { unanswered.remove(report.topicPartition.topic) }
                 guard let error = report.error, error.code == KafkaError.Code.topicAuthorizationFailed else { continue }
                 denied[report.topicPartition.topic] = error
             }
         }
-        return denied
+        return (denied, unanswered)
     }
+
+    /// What is said of a message that was taken back before a broker had answered.
+    private static let givenUp = [RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT].map(\.rawValue)
 
     /// Asks the partitions' leaders for the oldest offset they have and for the end of what can be read, which is the
     /// offset of the next message (or of the first one of a transaction that is still open).

@@ -227,7 +227,8 @@ package final class ClientCallbacks {
         if code == RD_KAFKA_RESP_ERR_NO_ERROR { return }
         let soft = KafkaError.softCommitCodes.contains(code.rawValue)
         logger.log(
-            level: soft || KafkaError.unreachableCodes.contains(code.rawValue) ? .debug : .warning,
+            level: soft || KafkaError.unreachableCodes.contains(code.rawValue)
+                || KafkaError.missingRights.contains(code.rawValue) ? .debug : .warning,
             "offset commit failed", metadata: ["event": "group.commit-failed", "error": "\(KafkaError(code))"])
     }
 

@@ -41,6 +41,15 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
             ? Self.noRight("read (Read)", topics: [topic]) : "topic \(topic) cannot be read: \(self)"
     }
 
+    /// In words for people: why nothing can be done with a topic.
+    package func unusable(_ topic: String) -> String {
+        switch code {
+        case Code.topicAuthorizationFailed: Self.noRight("see (Describe)", topics: [topic])
+        case Code.unknownTopicOrPartition, Code.unknownTopic: "topic \(topic) does not exist"
+        default: "topic \(topic) cannot be used: \(self)"
+        }
+    }
+
     /// An error with librdkafka's own name for the code, and its own text where `message` is `nil`.
     public init(code: Int32, message: String? = nil, isFatal: Bool = false) {
         let native = rd_kafka_resp_err_t(rawValue: code)
@@ -135,10 +144,13 @@ extension KafkaError {
         public static let invalidRecord = RD_KAFKA_RESP_ERR_INVALID_RECORD.rawValue
         public static let policyViolation = RD_KAFKA_RESP_ERR_POLICY_VIOLATION.rawValue
         public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
+        public static let groupAuthorizationFailed = RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED.rawValue
         public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue
         public static let topicAlreadyExists = RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS.rawValue
     }
+
+    static let missingRights: Set<Int32> = [Code.topicAuthorizationFailed, Code.groupAuthorizationFailed]
 
     /// Errors that only say that no broker could be reached or has answered.
     static let unreachableCodes: Set<Int32> = Set(

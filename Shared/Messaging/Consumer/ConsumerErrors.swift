@@ -118,7 +118,7 @@ struct ConsumerErrors {
                 due.append((place, entry.error))
                 entries[place]?.isHeldBack = false
             }
-            if !Self.isToldOnce(place), entry.last.duration(to: now) >= Self.patience {
+            if !Self.isToldOnce(entry.error, place), entry.last.duration(to: now) >= Self.patience {
                 entries[place] = nil
             }
         }
@@ -132,7 +132,14 @@ struct ConsumerErrors {
         }
     }
 
-    private static func isToldOnce(_ place: Place) -> Bool { if case .topic = place { true } else { false } }
+    /// A member that may not be one is told so once; it ends with an assignment.
+    private static func isToldOnce(_ error: KafkaError, _ place: Place) -> Bool {
+        switch place {
+        case .client: error.code == KafkaError.Code.groupAuthorizationFailed
+        case .topic: true
+        case .partition: false
+        }
+    }
 }
 
 /// Keeps an error that repeats from filling the log: one line per error and topic in a minute.

@@ -321,10 +321,11 @@ public final class KafkaConsumer: RecordConsumer {
     }
 
     private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {
-        // That no broker answers is said once for all clients, where it is looked at.
-        let isOfBroker = KafkaError.unreachableCodes.contains(error.code)
+        // That no broker answers, and that a right is missing, is said once for all clients, where it is looked at.
+        let isSaidElsewhere =
+            KafkaError.unreachableCodes.contains(error.code) || KafkaError.missingRights.contains(error.code)
         logger.log(
-            level: isOfBroker ? .debug : .warning, "kafka consumer error",
+            level: isSaidElsewhere ? .debug : .warning, "kafka consumer error",
             metadata: ["event": "group.error", "topic": "\(place.description)", "error": "\(error)"])
     }
 

@@ -180,7 +180,7 @@ package final class BrokerWatch: Sendable {
             tell(cluster: cluster, partitions: states.filter(\.value.exists).mapValues(\.partitions))
             let problems = Set(topics).sorted().compactMap { topic -> String? in
                 guard let found = states[topic] else { return "topic \(topic) does not exist" }
-                if let error = found.error { return "topic \(topic) cannot be used: \(error)" }
+                if let error = found.error { return error.unusable(topic) }
                 return found.isUsable ? nil : "topic \(topic) has partitions without a leader: \(found.leaderless)"
             }
             health.broker(nil)
@@ -197,10 +197,12 @@ package final class BrokerWatch: Sendable {
     /// - Returns: when to look again.
     private func lookAtRights(_ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth) -> Duration {
         let all = topics.union(state.withLock { $0.appTopics.map(\.name) })
-        guard let denied = try? admin.deniedWrites(to: all, timeout: Self.timeout) else { return Self.period }
+        guard let (denied, unanswered) = try? admin.deniedWrites(to: all, timeout: Self.timeout) else {
+            return Self.period
+        }
         if denied.isEmpty {
             health.unwritable(nil)
-            return Self.rightsPeriod.usual
+            return unanswered.isEmpty ? Self.rightsPeriod.usual : Self.period
         }
         health.unwritable(KafkaError.noRight("write (Write) to", topics: denied.keys.sorted()))
         return Self.rightsPeriod.missing

@@ -174,7 +174,10 @@ package final class Consumers {
     /// A group whose rebalance does not end: until it does, some partitions may have no owner.
     var hangingRebalance: (words: String, lasts: Duration)? {
         for input in all {
-            guard let rebalance = consumers[input.topic]?.rebalance else { continue }
+            // What the group said of this replica is the better cause.
+            guard let consumer = consumers[input.topic], consumer.isJoined || consumer.lastError == nil,
+                let rebalance = consumer.rebalance
+            else { continue }
             let lasts = rebalance.since.duration(to: .now)
             guard lasts > Self.rebalanceLimit else { continue }
             return (

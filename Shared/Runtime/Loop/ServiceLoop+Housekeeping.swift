@@ -17,9 +17,8 @@ extension ServiceLoop {
         guard housekeeping.round.ticks(now) else { return }
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
-        let problem = consumers.problem
-        let hanging = problem == nil ? consumers.hangingRebalance : nil
-        health.group(problem ?? hanging?.words, hangs: hanging?.lasts)
+        let hanging = consumers.hangingRebalance
+        health.group(hanging?.words ?? consumers.problem, hangs: hanging?.lasts)
         health.unreadable(consumers.unreadable)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
