@@ -346,17 +346,17 @@ def test_operations_a_port_that_is_taken_ends_the_start(deployment: Deployment, 
     assert "ddress already in use" in answer.stderr, answer.stderr
 
 
-def test_operations_a_second_process_on_one_sqlite_file_is_refused(
-    deployment: Deployment, bus: Bus, service: Service
-) -> None:
-    answer = subprocess.run(
-        [binary("identitybus-link")], env=clean_environment() | deployment.environment(), capture_output=True,
-        text=True, timeout=60)
-    # The servers that end with it may have a last word.
-    [reason] = [line for line in answer.stderr.splitlines() if line.startswith("identitybus-link: ")]
-    assert answer.returncode == 1, answer
-    assert f"in use by process {service.process.pid}" in reason and "PostgreSQL" in reason, answer.stderr
-    assert bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+def test_operations_a_second_process_on_one_sqlite_file_waits(make_deployment: Callable[..., Deployment]) -> None:
+    """Who replaces another one goes on when that has ended."""
+    deployment = make_deployment("sqlite")
+    first = deployment.service().start().wait_ready()
+    second = deployment.service().start()
+    [line] = until(lambda: second.lines('"event":"database.down"'), 15, second.tail)
+    assert f"in use by process {first.process.pid}" in line and "PostgreSQL" in line, line
+    assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
+    assert first.stop() == 0
+    second.wait_ready()
+    assert deployment.bus.ask(c.register(fresh("install")))["status"] == "succeeded"
 
 
 @pytest.mark.slow

@@ -89,6 +89,7 @@ import Testing
             ready: [
                 refused,
                 HealthCheck(name: "kafka", ok: true, detail: "3 partitions"),
+                HealthCheck(name: "turns", ok: false, after: ["database", "kafka"]),
             ])
         try await withServer(health: { report }) { port in
             let live = try #require(await HTTPProbe.send("/livez", port: port))
@@ -99,7 +100,8 @@ import Testing
             #expect(
                 ready.body == #"{"status":"unavailable","checks":["#
                     + #"{"name":"database","ok":false,"detail":"connection \"refused\"\n","since":"2030-01-31T12:00:00.000Z"},"#
-                    + #"{"name":"kafka","ok":true,"detail":"3 partitions"}]}"#)
+                    + #"{"name":"kafka","ok":true,"detail":"3 partitions"},"#
+                    + #"{"name":"turns","ok":false,"because":["database"]}]}"#)
             #expect(try JSONSerialization.jsonObject(with: Data(ready.body.utf8)) is [String: Any])
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Observability
+import Storage
 import Testing
 
 @testable import Runtime
@@ -40,5 +41,38 @@ import Testing
         health.unreadable(nil)
         health.unwritable(nil)
         #expect(topics() == nil)
+    }
+
+    /// What follows from something else is not taken for a cause, in `/readyz` and in the metrics.
+    @Test func aConsequenceNamesItsCause() {
+        let health = LoopHealth(waitsAfter: .zero)
+        health.started()
+        func causes(of name: String) -> [String]? {
+            let checks = health.report.ready
+            return checks.first { $0.name == name && !$0.ok }?.causes(among: checks)
+        }
+        #expect(causes(of: "group") == [])
+        #expect(causes(of: "turns") == [])
+        #expect(causes(of: "broker") == nil)
+        health.broker("Kafka at a:1: connection refused")
+        #expect(causes(of: "broker") == [])
+        #expect(causes(of: "group") == ["broker"])
+        #expect(causes(of: "turns") == [])
+        health.asksStore(true)
+        #expect(causes(of: "database") == [])
+        #expect(causes(of: "turns") == ["database"])
+        #expect(causes(of: "group") == ["database", "broker"])
+    }
+
+    /// A store that keeps silent is told of after a while, from when on it does.
+    @Test func silenceCountsFromItsBeginning() {
+        let health = LoopHealth(waitsAfter: .zero)
+        health.started()
+        health.asksStore(true)
+        let check = health.report.ready.first { $0.name == "database" }
+        #expect(check.map { $0.hasLasted > .zero } == true)
+        health.asksStore(false)
+        health.reads(StorageError(kind: .unavailable, message: "refused"))
+        #expect(health.report.ready.first { $0.name == "database" }?.hasLasted == .zero)
     }
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the names on pages with those of the code, both ways: members, tables, types, tests, reasons, environment
-variables, members of the apps file, metrics, commands of `identitybus`. Run by check_docs.py."""
+variables, members of the apps file, metrics, events of the log, commands of `identitybus`. Run by check_docs.py."""
 
 import re
 from pathlib import Path
@@ -116,6 +116,16 @@ def check_metrics() -> None:
             fault(*place, f"the metric {name} stands on no page of docs")
 
 
+def check_events() -> None:
+    """What the log's lines are called stands on the page of operations."""
+    told = {code for _, code in ticked(ROOT / "docs" / "operations.md")}
+    for path in CODE:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r'"?event"?: "([a-z]+(?:[.-][a-z]+)+)"', line):
+                if name not in told:
+                    fault(path, number, f"the event {name} is not in docs/operations.md")
+
+
 def check_commands() -> None:
     commands = {
         name for path in files("Services/CLI", ".swift")
@@ -134,4 +144,5 @@ def check_all() -> None:
     check_variables()
     check_apps_file()
     check_metrics()
+    check_events()
     check_commands()

@@ -160,18 +160,17 @@ package enum HealthProbe {
             let report = try? JSONDecoder().decode(Report.self, from: Data(answer[body.upperBound...].utf8))
         else { return "not ready" }
         let failing = report.checks.filter { !$0.ok }
-        let first = causes.lazy.compactMap { name in failing.first { $0.name == name } }.first ?? failing.first
+        let first = failing.first { $0.because == nil } ?? failing.first
         return first.map { "\($0.name): \($0.detail ?? "not ready")" } ?? "not ready"
     }
-
-    /// Checks that others are consequences of.
-    private static let causes = ["database", "broker", "topics", "group"]
 
     private struct Report: Decodable {
         struct Check: Decodable {
             var name: String
             var ok: Bool
             var detail: String?
+            /// The failing checks that it is a consequence of.
+            var because: [String]?
         }
         var checks: [Check]
     }

@@ -228,11 +228,12 @@ final class BusHealth: Sendable {
                 ready: [
                     HealthCheck(
                         name: "replies", ok: state.address != nil,
-                        detail: state.address == nil ? "the reply topic is not read yet" : nil, patience: .seconds(10)),
+                        detail: state.address == nil ? "the reply topic is not read yet" : nil, patience: .seconds(10),
+                        after: ["broker", "topics"]),
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
                         patience: state.hasAskedBroker ? .zero : .seconds(30)),
-                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first),
+                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first, after: ["broker"]),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
                         patience: nil),

@@ -190,7 +190,7 @@ public final class KafkaAdmin {
             handle.trouble.isOver()
             return answer
         } catch {
-            throw handle.trouble.explain(error, after: timeout)
+            throw handle.trouble.explain(error)
         }
     }
 

@@ -46,7 +46,7 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
     private static let words: [Cause: String] = [
         .nameNotResolved: "the host name cannot be resolved",
         .refused: "connection refused",
-        .timedOut: "no answer (timed out)",
+        .timedOut: "no answer",
         .closed: "the connection was closed",
         .plainToTLS:
             "it closed the connection before its first answer; perhaps this port speaks TLS (KAFKA_SECURITY_PROTOCOL)",
@@ -93,7 +93,8 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
     private static func mechanismWords(_ text: String) -> String {
         let words = "it does not know the SASL mechanism (KAFKA_SASL_MECHANISM)"
         guard let list = text.firstRange(of: supportedMechanisms) else { return "\(words): \(text)" }
-        return "\(words); it knows \(text[list.upperBound...].split(separator: ",").joined(separator: ", "))"
+        let known = text[list.upperBound...].split(separator: ",")
+        return known.isEmpty ? words : "\(words); it knows \(known.joined(separator: ", "))"
     }
 
     private static let supportedMechanisms = "broker's supported mechanisms: "
@@ -199,12 +200,12 @@ package final class BrokerTrouble: Sendable {
     /// For how long librdkafka keeps a cause to itself that it has told.
     private static let silence = Duration.seconds(32)
 
-    /// Why no broker has answered: the newest cause that was told since one did, or may not be told again yet.
-    /// - Parameter timeout: for how long it was waited in vain.
-    func failure(after timeout: Duration) -> BrokerFailure {
+    /// Why no broker has answered: the newest cause that was told since one did, or may not be told again yet. How long
+    /// was waited is no part of it: who asks again and again says the same.
+    var failure: BrokerFailure {
         if let newest { return newest }
         if lacksToken { return BrokerFailure(.noToken, at: bootstrapServers) }
-        return BrokerFailure(.timedOut, at: bootstrapServers, words: "no answer within \(timeout.inSecondsText)")
+        return BrokerFailure(.timedOut, at: bootstrapServers)
     }
 
     /// The cause that was told, if one was.
@@ -219,17 +220,8 @@ package final class BrokerTrouble: Sendable {
     }
 
     /// The error with its first cause, where it only says that no broker could be reached.
-    func explain(_ error: KafkaError, after timeout: Duration) -> KafkaError {
+    func explain(_ error: KafkaError) -> KafkaError {
         guard !error.isFatal, KafkaError.unreachableCodes.contains(error.code) else { return error }
-        return KafkaError(code: error.code, failure: failure(after: timeout))
-    }
-}
-
-extension Duration {
-    /// `4 s` or `0.2 s`.
-    fileprivate var inSecondsText: String {
-        let (seconds, attoseconds) = components
-        let tenths = attoseconds / 100_000_000_000_000_000
-        return tenths == 0 ? "\(seconds) s" : "\(seconds).\(tenths) s"
+        return KafkaError(code: error.code, failure: failure)
     }
 }

@@ -41,10 +41,12 @@ public struct HealthCheck: Sendable, Equatable {
     public var patience: Duration?
     /// For how long it had failed before it could be said that it does.
     public var hasLasted: Duration
+    /// The names of the checks that it is a consequence of, while they fail.
+    public var after: [String]
 
     public init(
         name: String, ok: Bool, detail: String? = nil, isRequired: Bool = true, patience: Duration? = .zero,
-        hasLasted: Duration = .zero
+        hasLasted: Duration = .zero, after: [String] = []
     ) {
         self.name = name
         self.ok = ok
@@ -52,6 +54,12 @@ public struct HealthCheck: Sendable, Equatable {
         self.isRequired = isRequired
         self.patience = patience
         self.hasLasted = hasLasted
+        self.after = after
+    }
+
+    /// Those among the checks of its report that it fails because of, in their order; none when it is well.
+    public func causes(among checks: [HealthCheck]) -> [String] {
+        ok ? [] : checks.filter { !$0.ok && after.contains($0.name) }.map(\.name)
     }
 }
 
@@ -183,6 +191,12 @@ struct HealthResponder: HTTPResponder {
                 HarmlessText.append(detail, to: &body)
             }
             if let since = check.since { body += ",\"since\":\"\(since.rfc3339)\"".utf8 }
+            let causes = check.causes(among: checks)
+            for (place, cause) in causes.enumerated() {
+                body += (place == 0 ? ",\"because\":[" : ",").utf8
+                HarmlessText.append(cause, to: &body)
+            }
+            if !causes.isEmpty { body.append(UInt8(ascii: "]")) }
             body.append(UInt8(ascii: "}"))
         }
         body += "]}".utf8

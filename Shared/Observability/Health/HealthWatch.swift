@@ -50,13 +50,14 @@ public final class HealthWatch: Service {
         return history.withLock { $0.dated(report, time: .now) }
     }
 
-    /// Brings the metrics to this moment.
+    /// Brings the metrics to this moment. A check that fails only because of another one counts as well: who is called for
+    /// each that is 0 is called for the cause alone.
     public func measure() {
         let report = current()
         Gauge(label: "identity_ready", dimensions: [("service", service)]).record(report.isReady ? 1 : 0)
         for check in report.ready {
             Gauge(label: "identity_check_ok", dimensions: [("service", service), ("check", check.name)])
-                .record(check.ok ? 1 : 0)
+                .record(check.ok || !check.causes(among: report.ready).isEmpty ? 1 : 0)
         }
     }
 

@@ -234,14 +234,23 @@ public enum DatabaseConfiguration: Sendable, CustomStringConvertible {
     public static let usualSchemas = "identity_"
 
     /// Whether several loops may work on one store at once: in one process, or as replicas.
-    var isShared: Bool { if case .postgresql = self { true } else { false } }
+    var isShared: Bool { engine == .postgresql }
+
+    var engine: SQLEngine { if case .postgresql = self { .postgresql } else { .sqlite } }
 
     /// Opens the store of `service`. PostgreSQL connects at the first transaction, SQLite at once.
-    /// - Throws: `StorageError`.
+    /// - Throws: `StorageError`: `unavailable` also for a folder that cannot be made.
     public func open(service: String, logger: Logger) throws -> any SQLDatabase {
         switch self {
         case .sqlite(let directory, let synchronous):
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            do {
+                try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            } catch {
+                let cause = (error as? CocoaError)?.underlying as? POSIXError
+                let words = cause.map { String(cString: strerror($0.code.rawValue)).lowercased() }
+                throw StorageError(
+                    kind: .unavailable, message: "the folder cannot be made: \(words ?? error.localizedDescription)")
+            }
             return try SQLiteDatabase(path: "\(directory)/\(service).sqlite", synchronous: synchronous)
         case .postgresql(let url, let schemas):
             return try PostgreSQLDatabase(

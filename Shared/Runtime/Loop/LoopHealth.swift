@@ -114,20 +114,25 @@ public final class LoopHealth: Sendable {
         Check("loop") { !$0.hasStarted || .now - $0.lastTurn < $0.stuckAfter ? nil : "the loop is stuck" }
     ]
     fileprivate static let ready: [Check] = [
-        Check("started", patience: .seconds(30)) { $0.hasStarted ? nil : "still starting" },
+        Check("started", patience: .seconds(30), after: ["database", "broker", "topics"]) {
+            $0.hasStarted ? nil : "still starting"
+        },
         // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s.
         Check(
-            "group", \.group, patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(20) },
+            "group", after: ["database", "broker", "topics"], \.group,
+            patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(20) },
             hasLasted: { $0.groupHangs ?? .zero }),
-        Check("database", \.database, patienceNow: { $0.reading.patience }),
+        Check(
+            "database", \.database, patienceNow: { $0.reading.patience }, hasLasted: { $0.silence ?? .zero }),
         Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }),
-        Check("topics") {
+        // What was known of topics before the broker went.
+        Check("topics", after: ["broker"]) {
             let problems = [$0.topics, $0.unreadable, $0.unwritable].compactMap { $0 }
             return problems.isEmpty ? nil : problems.joined(separator: "; ")
         },
-        Check("publishing", patience: .seconds(10), \.publishing),
-        Check("partitions", patience: .seconds(10), \.partitions),
-        Check("turns", patience: .seconds(10)) { state in
+        Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
+        Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics", "publishing"], \.partitions),
+        Check("turns", patience: .seconds(10), after: ["database"]) { state in
             let lasts = ContinuousClock.now - state.lastTurn
             if !state.hasStarted || lasts < state.waitsAfter { return nil }
             return "the loop has stood still for \(lasts.inWords)"
@@ -138,17 +143,19 @@ public final class LoopHealth: Sendable {
     fileprivate struct Check: Sendable {
         var name: String
         var isRequired = true
+        var after: [String]
         var problem: @Sendable (State) -> String?
         var patience: @Sendable (State) -> Duration
         var hasLasted: @Sendable (State) -> Duration
 
         init(
-            _ name: String, isRequired: Bool = true, patience: Duration = .zero,
+            _ name: String, isRequired: Bool = true, patience: Duration = .zero, after: [String] = [],
             _ problem: @escaping @Sendable (State) -> String?, patienceNow: (@Sendable (State) -> Duration)? = nil,
             hasLasted: @escaping @Sendable (State) -> Duration = { _ in .zero }
         ) {
             self.name = name
             self.isRequired = isRequired
+            self.after = after
             self.problem = problem
             self.patience = patienceNow ?? { _ in patience }
             self.hasLasted = hasLasted
@@ -160,8 +167,13 @@ public final class LoopHealth: Sendable {
 extension LoopHealth.State {
     fileprivate var database: String? {
         if let problem = writing.problem ?? reading.problem { return "\(store): \(problem)" }
+        return silence.map { "\(store): no answer for \($0.inWords)" }
+    }
+
+    /// For how long an answer of the store is overdue.
+    fileprivate var silence: Duration? {
         guard let since = asksStoreSince, .now - since >= waitsAfter else { return nil }
-        return "\(store): no answer for \((.now - since).inWords)"
+        return .now - since
     }
 }
 
@@ -174,7 +186,7 @@ extension HealthReport {
             return HealthCheck(
                 name: check.name, ok: failing == nil, detail: failing.flatMap(check.problem),
                 isRequired: check.isRequired, patience: failing.map(check.patience) ?? .zero,
-                hasLasted: failing.map(check.hasLasted) ?? .zero)
+                hasLasted: failing.map(check.hasLasted) ?? .zero, after: check.after)
         }
         self.init(live: LoopHealth.live.map(check), ready: LoopHealth.ready.map(check))
     }

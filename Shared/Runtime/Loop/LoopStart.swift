@@ -52,8 +52,9 @@ package struct LoopStart {
                 "the internal key is weak", metadata: ["event": "settings.weak-key", "problem": "\(problem)"])
         }
         health.store(is: configuration.database.place)
-        let database = WatchedStore(
-            try configuration.database.open(service: Service.name, logger: logger), health)
+        let database = WatchedStore(configuration.database.engine, health) {
+            try configuration.database.open(service: Service.name, logger: logger)
+        }
         var isMigrated = false
         let watch = try watch(Service.self, configuration, apps.apps, health, signals, logger) {
             if isMigrated { return }

@@ -2,19 +2,32 @@
 
 import Storage
 
-/// The loop's store, which tells ``LoopHealth`` while an answer of it is waited for.
+/// The loop's store, which tells ``LoopHealth`` while an answer of it is waited for. It is opened by the first
+/// transaction that can: one whose disk is full may have room later.
 final class WatchedStore: SQLDatabase {
-    private let store: any SQLDatabase
+    let engine: SQLEngine
     private let health: LoopHealth
+    private let open: () throws -> any SQLDatabase
+    private var opened: (any SQLDatabase)?
 
-    init(_ store: any SQLDatabase, _ health: LoopHealth) {
-        self.store = store
+    /// - Parameter open: opens the store, of this engine.
+    init(_ engine: SQLEngine, _ health: LoopHealth, open: @escaping () throws -> any SQLDatabase) {
+        self.engine = engine
         self.health = health
+        self.open = open
     }
 
-    var engine: SQLEngine { store.engine }
-    var connectionNumber: Int { store.connectionNumber }
-    var lackOfRoom: StorageError? { store.lackOfRoom }
+    var connectionNumber: Int { opened?.connectionNumber ?? 0 }
+    var lackOfRoom: StorageError? { opened?.lackOfRoom }
+
+    private var store: any SQLDatabase {
+        get throws {
+            if let opened { return opened }
+            let store = try open()
+            opened = store
+            return store
+        }
+    }
 
     @discardableResult
     func transaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
@@ -29,5 +42,5 @@ final class WatchedStore: SQLDatabase {
         try store.exclusiveTransaction(body)
     }
 
-    func close() { store.close() }
+    func close() { opened?.close() }
 }
