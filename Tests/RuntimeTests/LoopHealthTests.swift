@@ -64,6 +64,13 @@ import Testing
         #expect(causes(of: "group") == ["database", "broker"])
     }
 
+    /// What has not been asked yet is no cause of anything.
+    @Test func whatIsNotKnownIsNoCause() {
+        let checks = LoopHealth().report.ready
+        #expect(checks.first { $0.name == "broker" }?.ok == false)
+        #expect(checks.first { $0.name == "group" }?.causes(among: checks) == [])
+    }
+
     /// A store that keeps silent is told of after a while, from when on it does.
     @Test func silenceCountsFromItsBeginning() {
         let health = LoopHealth(waitsAfter: .zero)

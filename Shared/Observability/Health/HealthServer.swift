@@ -57,9 +57,10 @@ public struct HealthCheck: Sendable, Equatable {
         self.after = after
     }
 
-    /// Those among the checks of its report that it fails because of, in their order; none when it is well.
+    /// Those among the checks of its report that it fails because of, in their order; none when it is well. What is not
+    /// known yet, or may be a consequence itself, is no cause.
     public func causes(among checks: [HealthCheck]) -> [String] {
-        ok ? [] : checks.filter { !$0.ok && after.contains($0.name) }.map(\.name)
+        ok ? [] : checks.filter { !$0.ok && $0.patience == .zero && after.contains($0.name) }.map(\.name)
     }
 }
 

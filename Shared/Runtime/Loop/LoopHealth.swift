@@ -131,7 +131,7 @@ public final class LoopHealth: Sendable {
             return problems.isEmpty ? nil : problems.joined(separator: "; ")
         },
         Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
-        Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics", "publishing"], \.partitions),
+        Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics"], \.partitions),
         Check("turns", patience: .seconds(10), after: ["database"]) { state in
             let lasts = ContinuousClock.now - state.lastTurn
             if !state.hasStarted || lasts < state.waitsAfter { return nil }
