@@ -358,7 +358,7 @@ def test_operate_a_broker_that_lets_nobody_in(
 def test_operate_a_gateway_that_may_not_see_its_topic(gateway_deployment: GatewayDeployment) -> None:
     """A broker that answers is not at fault."""
     fake = FakeBroker(Refusing())
-    gateway = gateway_deployment.gateway(KAFKA_BOOTSTRAP_SERVERS=fake.servers).start()
+    gateway = gateway_deployment.gateway(KAFKA_BOOTSTRAP_SERVERS=fake.servers, **NO_SASL).start()
     wait_until_told(gateway, "topics", "(Describe)", starts=True)
     time.sleep(6)  # so that the broker is asked again
     assert len(events(gateway, "topics.down")) == 1 and not events(gateway, "broker.down"), gateway.tail()
