@@ -26,17 +26,14 @@ final class SendThread {
     private var nextToken = 0
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
-    private var nextLookAtRights = ContinuousClock.now
+    private var rights = WriteRights()
     private var nextRenewal = ContinuousClock.now
     /// When it was last said that the producer failed.
     private var saidFailed: ContinuousClock.Instant?
-    /// The commands topics that there are.
-    private var commandTopics: Set<String> = []
 
     /// Half of the time within which a change of the apps file has to be in force.
     private static let reloadEvery = Duration.seconds(5)
     private static let probeEvery = Duration.seconds(5)
-    private static let rightsEvery = Duration.seconds(20)
     private static let renewEvery = Duration.seconds(1)
 
     init(
@@ -142,32 +139,22 @@ final class SendThread {
 
     /// Whether commands may be written.
     private func lookAtRights(_ existing: Set<String>) throws(KafkaError) {
-        let topics = existing.intersection(Topics.services.map(configuration.topics.commands))
-        if topics != commandTopics {
-            commandTopics = topics
-            nextLookAtRights = .now
-        }
-        guard nextLookAtRights <= .now else { return }
-        let problems = try hidden(but: existing) + unwritable(topics)
+        let topics = Set(Topics.services.map(configuration.topics.commands))
+        let hidden = try hidden(topics.subtracting(existing))
+        try admin.watch(topics: topics.intersection(existing))
+        try rights.look(at: topics.intersection(existing), admin, timeout: .seconds(2))
+        let problems = [hidden, rights.problem].compactMap { $0 }
         health.commands(problems.isEmpty ? nil : problems.joined(separator: "; "))
-        nextLookAtRights = .now + (problems.isEmpty ? Self.rightsEvery : Self.probeEvery)
     }
 
-    /// Commands topics that there are and that may not be seen: a list of all topics leaves them out. The embedded broker
-    /// has no rights, and would make what it is asked for.
-    private func hidden(but existing: Set<String>) throws(KafkaError) -> [String] {
-        let missing = Set(Topics.services.map(configuration.topics.commands)).subtracting(existing)
-        guard !missing.isEmpty, try !admin.isEmbedded(timeout: .seconds(2)) else { return [] }
+    /// Those of these topics that there are and that may not be seen: a list of all topics leaves them out. The embedded
+    /// broker would make what it is asked for.
+    private func hidden(_ missing: Set<String>) throws(KafkaError) -> String? {
+        guard !missing.isEmpty, try !admin.isEmbedded(timeout: .seconds(2)) else { return nil }
         try admin.watch(topics: missing)
         let hidden = try admin.topicStates(timeout: .seconds(2))
             .filter { $0.value.error?.code == KafkaError.Code.topicAuthorizationFailed }.keys.sorted()
-        return hidden.isEmpty ? [] : [KafkaError.noRight("see (Describe)", topics: hidden)]
-    }
-
-    private func unwritable(_ topics: Set<String>) throws(KafkaError) -> [String] {
-        try admin.watch(topics: topics)
-        let denied = try admin.deniedWrites(to: topics, timeout: .seconds(2)).denied.keys.sorted()
-        return denied.isEmpty ? [] : [KafkaError.noRight("write (Write) to", topics: denied)]
+        return hidden.isEmpty ? nil : KafkaError.noRight("see (Describe)", topics: hidden)
     }
 
     /// A request would rather be told at once than wait behind a full queue.

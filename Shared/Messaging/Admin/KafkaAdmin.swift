@@ -17,9 +17,6 @@ public final class KafkaAdmin {
     /// Topics whose settings were looked at, or that were made here.
     private var audited: Set<String> = []
 
-    /// How the ids of librdkafka's mock clusters begin. They leave all admin requests unanswered.
-    static let embeddedClusterPrefix = "mockCluster"
-
     /// Creates the client; connecting goes on in the background.
     ///
     /// - Throws: when a setting is refused.
@@ -40,9 +37,10 @@ public final class KafkaAdmin {
         return handle.clusterID(timeout: timeout)
     }
 
-    /// Whether it is the embedded broker, which has no admin API and no rights. False when no cluster says its id in time.
+    /// Whether it is the embedded broker. False when no cluster says its id in time.
     package func isEmbedded(timeout: Duration) throws(KafkaError) -> Bool {
-        try clusterID(timeout: timeout)?.hasPrefix(Self.embeddedClusterPrefix) == true
+        try checkOpen()
+        return handle.isEmbedded(timeout: timeout)
     }
 
     /// Asks whoever answers first.
@@ -66,8 +64,10 @@ public final class KafkaAdmin {
     /// - Throws: when librdkafka refuses a name.
     public func watch(topics: some Sequence<String>) throws(KafkaError) {
         try checkOpen()
+        let topics = Set(topics)
+        if topics == Set(watched.keys) { return }
         forgetWatched()
-        for topic in Set(topics) {
+        for topic in topics {
             guard let watched = rd_kafka_topic_new(handle.pointer, topic, nil) else {
                 throw KafkaError(rd_kafka_last_error(), message: "librdkafka refuses the topic name")
             }
@@ -163,7 +163,7 @@ public final class KafkaAdmin {
     public func ensureTopics(_ specs: [TopicSpec], timeout: Duration) throws(KafkaError) {
         let deadline = Deadline(after: timeout)
         let cluster = try metadata(allTopics: true, timeout: timeout)
-        let isEmbedded = try clusterID(timeout: deadline.remaining)?.hasPrefix(Self.embeddedClusterPrefix) == true
+        let isEmbedded = try isEmbedded(timeout: deadline.remaining)
         let missing = specs.filter { cluster.topics[$0.name]?.exists != true }
         if !missing.isEmpty { try create(missing, in: cluster, isEmbedded: isEmbedded, by: deadline) }
         try waitForLeaders(

@@ -55,6 +55,10 @@ package final class ClientHandle {
         return String(cString: id)
     }
 
+    /// Whether it is the embedded broker, whose id begins as those of librdkafka's mock clusters do: it has no admin API.
+    /// False when no cluster says its id in time.
+    func isEmbedded(timeout: Duration) -> Bool { clusterID(timeout: timeout)?.hasPrefix("mockCluster") == true }
+
     /// Ends the client on a thread of its own and waits for that, at most `timeout`. Only the first call does anything.
     ///
     /// Handles made from this client (topics, queues) must be gone.

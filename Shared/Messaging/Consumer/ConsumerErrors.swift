@@ -65,6 +65,16 @@ struct ConsumerErrors {
         return topics
     }
 
+    /// Takes in what has come since the last turn.
+    ///
+    /// - Returns: errors whose warning was held back and that have lasted, and partitions that are to be fetched anew.
+    mutating func turn(
+        _ records: [KafkaRecord], now: ContinuousClock.Instant
+    ) -> (lasting: [(place: Place, error: KafkaError)], unread: Set<TopicPartition>) {
+        if !records.isEmpty { received(from: Set(records.lazy.map(\.topicPartition))) }
+        return (review(now: now), toFetchAnew(now: now))
+    }
+
     /// The partitions that cannot be read, once in three seconds. librdkafka tells of a missing right once, and not of its
     /// end; when it begins to fetch anew, it tells again.
     mutating func toFetchAnew(now: ContinuousClock.Instant) -> Set<TopicPartition> {

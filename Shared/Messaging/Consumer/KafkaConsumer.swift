@@ -314,10 +314,9 @@ public final class KafkaConsumer: RecordConsumer {
     ]
 
     private func reviewErrors(_ records: [KafkaRecord]) {
-        if !records.isEmpty { rebalancer.errors.received(from: Set(records.lazy.map(\.topicPartition))) }
-        for (place, error) in rebalancer.errors.review(now: .now) { warn(error, place) }
-        let stopped = rebalancer.errors.toFetchAnew(now: .now).intersection(assignment).subtracting(paused)
-        PartitionList.fetchAnew(stopped, of: handle.pointer)
+        let (lasting, unread) = rebalancer.errors.turn(records, now: .now)
+        for (place, error) in lasting { warn(error, place) }
+        PartitionList.fetchAnew(unread.intersection(assignment).subtracting(paused), of: handle.pointer)
     }
 
     private func warn(_ error: KafkaError, _ place: ConsumerErrors.Place) {

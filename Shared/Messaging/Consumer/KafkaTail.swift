@@ -109,10 +109,8 @@ public final class KafkaTail {
     }
 
     private func reviewErrors(_ records: [KafkaRecord]) {
-        if !records.isEmpty { errors.received(from: Set(records.lazy.map(\.topicPartition))) }
-        _ = errors.review(now: .now)
-        let stopped = errors.toFetchAnew(now: .now)
-        PartitionList.fetchAnew(stopped, of: handle.pointer)
+        let (_, unread) = errors.turn(records, now: .now)
+        PartitionList.fetchAnew(unread, of: handle.pointer)
     }
 
     public func close() {
@@ -124,11 +122,11 @@ public final class KafkaTail {
         of partitions: [TopicPartition], _ start: Start, _ handle: ClientHandle
     ) throws(KafkaError) -> [TopicPartition: Int64] {
         let deadline = Deadline(after: .seconds(10))
-        let isEmbedded = handle.clusterID(timeout: deadline.remaining)?.hasPrefix(KafkaAdmin.embeddedClusterPrefix)
+        let isEmbedded = handle.isEmbedded(timeout: deadline.remaining)
         let ask = PartitionBounds(client: handle.pointer, deadline: deadline)
         var later: [TopicPartition: Int64] = [:]
         switch start {
-        case .time where isEmbedded == true, .beginning:
+        case .time where isEmbedded, .beginning:
             return Dictionary(partitions.map { ($0, KafkaOffset.beginning) }) { first, _ in first }
         case .time(let time): later = ask.first(of: partitions, since: time.milliseconds)
         case .end: break

@@ -15,9 +15,6 @@ import Synchronization
 package final class BrokerWatch: Sendable {
     private static let period = Duration.seconds(2)
     private static let timeout = Duration.seconds(4)
-    /// How often it is asked what may be written, and how often while something may not.
-    private static let rightsPeriod = (usual: Duration.seconds(20), missing: Duration.seconds(5))
-
     /// How often dead letters are counted.
     private static let deadLettersPeriod = Duration.seconds(5)
 
@@ -118,17 +115,14 @@ package final class BrokerWatch: Sendable {
     private func watch(
         _ admin: KafkaAdmin, _ kafka: KafkaConfiguration, _ topics: Topics, _ health: LoopHealth, _ logger: Logger
     ) {
-        var rights = ContinuousClock.now
-        var count = ContinuousClock.now
+        var rights = WriteRights()
+        var count = Ticker(every: Self.deadLettersPeriod, from: .now - Self.deadLettersPeriod)
         var deadLetters = DeadLetterBoard(service: topics.service)
         while !state.withLock({ $0.isStopped }) {
             if look(admin, topics.all, health) {
                 measure(health.lag, admin, kafka, logger)
-                if rights <= .now { rights = .now + lookAtRights(admin, topics.written, health) }
-                if count <= .now {
-                    self.count(&deadLetters, in: topics.deadLetters, admin, kafka, logger)
-                    count = .now + Self.deadLettersPeriod
-                }
+                lookAtRights(&rights, admin, topics.written, health)
+                if count.ticks(.now) { self.count(&deadLetters, in: topics.deadLetters, admin, kafka, logger) }
             }
             let next = ContinuousClock.now + Self.period
             while ContinuousClock.now < next, !state.withLock({ $0.isStopped }) {
@@ -194,18 +188,12 @@ package final class BrokerWatch: Sendable {
     }
 
     /// Whether everything may be written to.
-    /// - Returns: when to look again.
-    private func lookAtRights(_ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth) -> Duration {
+    private func lookAtRights(
+        _ rights: inout WriteRights, _ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth
+    ) {
         let all = topics.union(state.withLock { $0.appTopics.map(\.name) })
-        guard let (denied, unanswered) = try? admin.deniedWrites(to: all, timeout: Self.timeout) else {
-            return Self.period
-        }
-        if denied.isEmpty {
-            health.unwritable(nil)
-            return unanswered.isEmpty ? Self.rightsPeriod.usual : Self.period
-        }
-        health.unwritable(KafkaError.noRight("write (Write) to", topics: denied.keys.sorted()))
-        return Self.rightsPeriod.missing
+        try? rights.look(at: all, admin, timeout: Self.timeout)
+        health.unwritable(rights.problem)
     }
 
     private func make(_ appTopics: [TopicSpec], watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {
