@@ -81,10 +81,11 @@ public struct LinkDecider {
     /// A person with the command's own user id, which is never given twice: it is taken only when a command is replayed
     /// that the inbox has forgotten. If its user was erased since, the erasure stands (L37).
     func newPerson() throws(Rejection) -> Person {
-        if let taken = state.person(userID: context.newUserID) {
+        let userID = context.newUserID
+        if let taken = state.person(userID: userID) {
             throw Rejection(taken.isErased ? .userErased : .idReused)
         }
-        return Person(userID: context.newUserID, app: app.id, createdAt: context.moment.milliseconds)
+        return Person(userID: userID, app: app.id, createdAt: context.moment.milliseconds)
     }
 
     func person(on install: Install) -> Person? { install.userID.flatMap { state.person(userID: $0) } }

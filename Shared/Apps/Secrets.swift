@@ -142,7 +142,9 @@ public struct TokenSecret: Sendable, CustomStringConvertible {
 /// What a command makes follows from the salt of the service's own store, so it does not change when the deployment's
 /// keys do. What several processes have to know, the keys of user tokens, follows from the internal keys.
 public struct DerivedSecrets: Sendable {
-    public let salt: SymmetricKey
+    /// What the ids of new users, profiles and aliases are derived with.
+    public let ids: DerivedID.Salt
+    private let salt: SymmetricKey
     private let tokenKey: SymmetricKey
     private let previousTokenKeys: [SymmetricKey]
     private let known = KnownKeys()
@@ -154,6 +156,7 @@ public struct DerivedSecrets: Sendable {
     ///   that only check user tokens.
     public init(_ keys: DeploymentKeys, salt: [UInt8]? = nil) {
         self.salt = salt.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
+        ids = DerivedID.Salt(self.salt)
         // Without keys: one that nobody else has.
         tokenKey = keys.signing(.tokens) ?? SymmetricKey(size: .bits256)
         previousTokenKeys = Array(keys.checking(.tokens).dropFirst())

@@ -9,7 +9,7 @@ import WireJSON
 /// Ids that stand in databases and on topics: the vectors (made with Python's hashlib, hmac and uuid) must never change.
 @Suite struct DerivedIDTests {
     /// The bytes 0 to 31.
-    private let salt = SymmetricKey(data: (0..<32).map { UInt8($0) })
+    private let salt = DerivedID.Salt(SymmetricKey(data: (0..<32).map { UInt8($0) }))
 
     private func user(_ app: AppID, _ source: String, _ id: String) -> String {
         DerivedID.user(salt: salt, of: CommandKey(app: app, source: SourceID(source), id: CommandID(id))).text
@@ -31,7 +31,7 @@ import WireJSON
 
     /// Who knows the command and not the salt cannot tell what it makes.
     @Test func everySaltGivesOtherIDs() {
-        let salts = [salt] + (0..<50).map { _ in SymmetricKey(size: .bits256) }
+        let salts = [salt] + (0..<50).map { _ in DerivedID.Salt(SymmetricKey(size: .bits256)) }
         let users = salts.map { DerivedID.user(salt: $0, of: CommandKey(app: "a", source: "s", id: "c")) }
         let mpids = salts.map { DerivedID.mpid(salt: $0, of: CommandKey(app: "a", source: "s", id: "c"), counter: 0) }
         let aliases = salts.map { DerivedID.alias(salt: $0, of: CommandKey(app: "a", source: "s", id: "c")) }

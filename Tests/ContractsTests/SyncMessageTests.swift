@@ -214,7 +214,7 @@ extension ValidationTests {
     }
 
     @Test func derivedMPIDsAreWellMixed() {
-        let salt = SymmetricKey(data: [UInt8](repeating: 7, count: 32))
+        let salt = DerivedID.Salt(SymmetricKey(data: [UInt8](repeating: 7, count: 32)))
         let ids = (0..<20_000).map {
             DerivedID.mpid(salt: salt, of: CommandKey(app: "a", source: "s", id: CommandID("c\($0)")), counter: 0)
         }

@@ -67,7 +67,8 @@ struct RandomCommands: RandomSource {
 
     /// An MPID that no profile has.
     private static let nobody = DerivedID.mpid(
-        salt: SymmetricKey(data: [1]), of: CommandKey(app: "none", source: "none", id: "none"), counter: 0)
+        salt: DerivedID.Salt(SymmetricKey(data: [1])), of: CommandKey(app: "none", source: "none", id: "none"),
+        counter: 0)
 
     var random: SplitMix64
     /// How late commands are decided, drawn apart: sequences of which a seed is kept stay as they were.

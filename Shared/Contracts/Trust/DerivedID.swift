@@ -9,9 +9,22 @@ public import WireJSON
 /// aliases) are keyed by a salt that only the service's store knows, so that nobody outside can tell them beforehand, or
 /// find them for a command that stands in a log.
 public enum DerivedID {
+    /// The salt of a store, with what follows from it alone computed once.
+    public struct Salt: Sendable {
+        private let start: HMAC<SHA256>
+
+        public init(_ key: SymmetricKey) { start = HMAC(key: key) }
+
+        fileprivate func code(_ parts: [String]) -> HMAC<SHA256>.MAC {
+            var code = start
+            DerivedID.withDomain(parts) { code.update(data: $0) }
+            return code.finalize()
+        }
+    }
+
     /// A person's id: 24 lower-case hex characters, from the HMAC-SHA256 of the creating command's key (L20).
-    public static func user(salt: SymmetricKey, of command: CommandKey) -> UserID {
-        UserID(code(salt, ["user-id", command.app.text, command.source.text, command.id.text]).prefix(12).hex)
+    public static func user(salt: Salt, of command: CommandKey) -> UserID {
+        UserID(salt.code(["user-id", command.app.text, command.source.text, command.id.text]).prefix(12).hex)
     }
 
     /// The id of message number `index` that a command led to: UUIDv5 of the command's key and the index.
@@ -31,19 +44,19 @@ public enum DerivedID {
 
     /// The MPID of a profile that a command makes: 64 bits of the HMAC-SHA256 of the command's key, well mixed in all of
     /// them. `counter` numbers the attempts, for the day that a number is taken already (S2).
-    public static func mpid(salt: SymmetricKey, of command: CommandKey, counter: Int) -> MPID {
+    public static func mpid(salt: Salt, of command: CommandKey, counter: Int) -> MPID {
         var counter = counter
         while true {
-            let digest = code(salt, ["mpid", command.app.text, command.source.text, command.id.text, String(counter)])
+            let digest = salt.code(["mpid", command.app.text, command.source.text, command.id.text, String(counter)])
             if let mpid = MPID(digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }) { return mpid }
             counter += 1 << 32
         }
     }
 
     /// The id of the alias that a command asked for: a UUID of version 8 (RFC 9562), from an HMAC-SHA256.
-    public static func alias(salt: SymmetricKey, of command: CommandKey) -> AliasID {
+    public static func alias(salt: Salt, of command: CommandKey) -> AliasID {
         AliasID(
-            uuid(code(salt, ["alias", command.app.text, command.source.text, command.id.text]).prefix(16), version: 8))
+            uuid(salt.code(["alias", command.app.text, command.source.text, command.id.text]).prefix(16), version: 8))
     }
 
     /// The id of a message about a record whose sender is not known: UUIDv5 of the record's coordinates. It cannot be
@@ -111,10 +124,6 @@ public enum DerivedID {
             }
             return count
         }
-    }
-
-    private static func code(_ salt: SymmetricKey, _ parts: [String]) -> HMAC<SHA256>.MAC {
-        withDomain(parts) { HMAC<SHA256>.authenticationCode(for: $0, using: salt) }
     }
 }
 

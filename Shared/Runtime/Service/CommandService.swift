@@ -366,17 +366,17 @@ public struct DecisionContext: Sendable {
 
     /// The id of the person that this command would create.
     public var newUserID: UserID {
-        DerivedID.user(salt: secrets.salt, of: command)
+        DerivedID.user(salt: secrets.ids, of: command)
     }
 
     /// The MPID of a profile that this command would create. `counter` numbers the attempts, see `DerivedID.mpid`.
     public func newMPID(_ counter: Int) -> MPID {
-        DerivedID.mpid(salt: secrets.salt, of: command, counter: counter)
+        DerivedID.mpid(salt: secrets.ids, of: command, counter: counter)
     }
 
     /// The id of the alias that this command asks for.
     public var newAliasID: AliasID {
-        DerivedID.alias(salt: secrets.salt, of: command)
+        DerivedID.alias(salt: secrets.ids, of: command)
     }
 
     /// The id of the command's forward number `number`, counted by the decider.
