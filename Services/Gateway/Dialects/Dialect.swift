@@ -95,6 +95,10 @@ struct APIFailure: Error, Sendable, Equatable {
                 : reply.message ?? reason?.defaultMessage ?? "The request was rejected.")
         // Limits per user fill up again in seconds; outstanding authentication codes take minutes to run out.
         if status == 429 { retryAfter = code == "THROTTLED" ? 1 : 60 }
+        switch reason {
+        case .userCreationInProgress, .userLinkingInProgress, .sdkResetInProgress: retryAfter = 1
+        default: break
+        }
     }
 
     /// What is known about an authentication code is not for whoever tries codes.
