@@ -34,7 +34,7 @@ def others(running: GatewayDeployment) -> dict[str, StandIn]:
 
 def partitions(gateway: Gateway) -> set[int]:
     """Those that it reads now: the shared one, and its own."""
-    lines = until(lambda: gateway.lines('"reading replies"'), 60, lambda: f"replies to be read\n{gateway.tail()}")
+    lines = until(lambda: gateway.lines('"replies.read"'), 60, lambda: f"replies to be read\n{gateway.tail()}")
     return {int(number) for number in json.loads(lines[-1])["fields"]["partitions"].split()}
 
 
@@ -189,7 +189,7 @@ def test_partitions_that_are_added_are_read(make_deployment: Callable[..., Any])
         assert answer.status in (404, 503, 504), answer
         return answer.status == 404
 
-    until(lambda: len(gateway.lines('"reading replies"')) == 2, 30, "the gateway to look again")
+    until(lambda: len(gateway.lines('"replies.read"')) == 2, 30, "the gateway to look again")
     gateway.wait_ready()
     assert partitions(gateway) >= before, "a service that does not know yet of the new ones is heard"
     for _ in range(20):

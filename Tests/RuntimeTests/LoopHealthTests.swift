@@ -25,13 +25,14 @@ import Testing
             health.group(nil)
             return health.report.ready.filter { !$0.ok }.map(\.name)
         }
-        #expect(problems(.seconds(60)).isEmpty)
-        #expect(problems(.zero) == ["turns"])
+        #expect(problems(.seconds(60)) == ["topics"])
+        #expect(problems(.zero) == ["topics", "turns"])
     }
 
     /// The broker's watch and the loop look at topics, each at its own side of them.
     @Test func whatIsWrongWithTopicsIsSaidTogether() {
         let health = LoopHealth()
+        health.unwritable(nil)
         func topics() -> String? { health.report.ready.first { $0.name == "topics" }?.detail }
         health.unreadable("no right to read (Read) the topic a")
         health.topics(nil)
@@ -60,7 +61,7 @@ import Testing
         #expect(causes(of: "turns") == [])
         health.asksStore(true)
         #expect(causes(of: "database") == [])
-        #expect(causes(of: "turns") == ["database"])
+        #expect(causes(of: "turns") == nil)
         #expect(causes(of: "group") == ["database", "broker"])
     }
 
@@ -80,6 +81,16 @@ import Testing
         #expect(check.map { $0.hasLasted > .zero } == true)
         health.asksStore(false)
         health.reads(StorageError(kind: .unavailable, message: "refused"))
-        #expect(health.report.ready.first { $0.name == "database" }?.hasLasted == .zero)
+        #expect(health.report.ready.first { $0.name == "database" }.map { $0.hasLasted > .zero } == true)
+    }
+
+    /// A right that is missing is told before the service says that it is ready.
+    @Test func nobodyIsReadyBeforeItIsKnownWhatMayBeWritten() {
+        let health = LoopHealth()
+        health.started()
+        health.group(nil)
+        #expect(!health.report.isReady)
+        health.unwritable(nil)
+        #expect(health.report.isReady)
     }
 }

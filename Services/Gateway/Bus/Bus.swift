@@ -129,6 +129,8 @@ final class BusHealth: Sendable {
         var isStopping = false
         var brokerProblem: String? = "not asked yet"
         var hasAskedBroker = false
+        /// How long the last answer of the broker was waited for.
+        var brokerTook = Duration.zero
         var appsProblem: String?
         /// Why the reply topic cannot be had, why it cannot be read, and what may not be written, though a broker answers.
         var topicProblem: String?
@@ -199,9 +201,11 @@ final class BusHealth: Sendable {
     /// Why the apps file as it is now is not in force.
     func apps(_ problem: String?) { state.withLock { $0.appsProblem = problem } }
 
-    func broker(_ problem: String?) {
+    /// - Parameter took: for how long an answer was waited for.
+    func broker(_ problem: String?, took: Duration = .zero) {
         state.withLock { state in
             state.hasAskedBroker = true
+            state.brokerTook = took
             state.brokerProblem = problem
             state.failedProbes = problem == nil ? 0 : state.failedProbes + 1
         }
@@ -232,7 +236,7 @@ final class BusHealth: Sendable {
                         after: ["broker", "topics"]),
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
-                        patience: state.hasAskedBroker ? .zero : .seconds(30)),
+                        patience: state.hasAskedBroker ? .zero : .seconds(30), hasLasted: state.brokerTook),
                     HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first, after: ["broker"]),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,

@@ -35,7 +35,7 @@ struct ReplyThread {
         while let (tail, address) = open(after: before) {
             health.tailing(address)
             logger.info(
-                "reading replies",
+                "replies are fetched from here on",
                 metadata: [
                     "event": "replies.read", "topic": "\(topic)",
                     "partitions": "\(address.partitions.map(String.init).joined(separator: " "))",

@@ -27,6 +27,7 @@ final class SendThread {
     private var nextReload = ContinuousClock.now
     private var nextProbe = ContinuousClock.now
     private var rights = WriteRights()
+    private var keys = KeyExpiry()
     private var nextRenewal = ContinuousClock.now
     /// When it was last said that the producer failed.
     private var saidFailed: ContinuousClock.Instant?
@@ -73,6 +74,7 @@ final class SendThread {
             nextReload = now + Self.reloadEvery
             if apps.reload() { publishApps(apps.apps) }
             health.apps(apps.problem)
+            keys.tell(apps.apps, now: .now, logger)
             Gauge(label: "identity_apps_file_valid", dimensions: [("service", "gateway")])
                 .record(apps.problem == nil ? 1 : 0)
         }
@@ -127,13 +129,14 @@ final class SendThread {
 
     /// Whether the broker answers, for the readiness probe; and whether the reply topic is still as it was.
     private func probe() {
+        let started = ContinuousClock.now
         do {
             let topics = try admin.existingTopics(timeout: .seconds(2))
             health.broker(nil)
             health.replyTopic(has: topics[configuration.topics.gatewayReplies] ?? 0)
             try lookAtRights(Set(topics.keys))
         } catch {
-            health.broker("\(error)")
+            health.broker("\(error)", took: started.duration(to: .now))
         }
     }
 

@@ -138,11 +138,11 @@ struct APIFailure: Error, Sendable, Equatable {
 
     static let timedOut = APIFailure(
         504, "REPLY_TIMEOUT",
-        "The service did not answer in time and the command may still be carried out; repeat the request with the "
+        "No answer came in time and the command may still be carried out; repeat the request with the "
             + "same Idempotency-Key.")
 
     static let unavailable = APIFailure(
-        503, "SERVICE_UNAVAILABLE", "The gateway cannot reach its message bus at the moment.", retryAfter: 1)
+        503, "SERVICE_UNAVAILABLE", "The gateway cannot use its message bus at the moment.", retryAfter: 1)
 
     static let keyReused = APIFailure(
         Rejection(.idReused, "This Idempotency-Key was used for another request; use a new one."))

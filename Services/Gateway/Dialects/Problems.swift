@@ -15,8 +15,8 @@ enum Problems {
         "REQUEST_TOO_LARGE": "The request is larger than this gateway accepts.",
         "UNSUPPORTED_ENCODING": "The body has an encoding that this gateway does not read.",
         "TOO_MANY_REQUESTS_IN_FLIGHT": "Too many requests are waiting for an answer.",
-        "SERVICE_UNAVAILABLE": "The gateway cannot reach its message bus at the moment.",
-        "REPLY_TIMEOUT": "The service did not answer in time.",
+        "SERVICE_UNAVAILABLE": "The gateway cannot use its message bus at the moment.",
+        "REPLY_TIMEOUT": "No answer came in time.",
     ]
 
     /// What the type is about, the same for every problem of the type; `nil` for codes of later services.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether topics may be written to, asked again and again: every 20 s, and every 5 s while one may not be.
+/// Whether topics may be written to, asked again and again: every 10 s, and every 5 s while one may not be.
 package struct WriteRights {
-    private static let period = (usual: Duration.seconds(20), missing: Duration.seconds(5))
+    private static let period = (usual: Duration.seconds(10), missing: Duration.seconds(5))
 
     private var topics: Set<String> = []
     private var next = ContinuousClock.now

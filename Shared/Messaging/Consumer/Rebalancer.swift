@@ -126,6 +126,7 @@ final class Rebalancer {
             check(rd_kafka_assign(client, list))
         }
         isMember = true
+        statistics.rebalanceIsOver()
         errors.assigned(partitions)
         tracker.add(partitions)
         log("kafka partitions assigned", partitions)

@@ -56,6 +56,9 @@ final class StatisticsReporter {
         rebalance = nil
     }
 
+    /// This member has its share; the next document would tell seconds later.
+    func rebalanceIsOver() { rebalance = nil }
+
     private func report(_ state: ClientStatistics.Group, of group: String) {
         let labels = client + [("group", group)]
         let counter = rebalances ?? Counter(label: KafkaMetric.rebalances, dimensions: labels, factory: factory)

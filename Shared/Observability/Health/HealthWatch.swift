@@ -50,14 +50,14 @@ public final class HealthWatch: Service {
         return history.withLock { $0.dated(report, time: .now) }
     }
 
-    /// Brings the metrics to this moment. A check that fails only because of another one counts as well: who is called for
-    /// each that is 0 is called for the cause alone.
+    /// Brings the metrics to this moment. A check is 0 from the line in the log that it is down to the one that it is well
+    /// again: who is called for each that is 0 is not called for what follows from another fault, or passes by itself.
     public func measure() {
         let report = current()
         Gauge(label: "identity_ready", dimensions: [("service", service)]).record(report.isReady ? 1 : 0)
         for check in report.ready {
             Gauge(label: "identity_check_ok", dimensions: [("service", service), ("check", check.name)])
-                .record(check.ok || !check.causes(among: report.ready).isEmpty ? 1 : 0)
+                .record(!check.ok && history.withLock { $0.hasTold(of: check.name) } ? 0 : 1)
         }
     }
 
@@ -119,6 +119,9 @@ struct HealthHistory {
     private static let period = Duration.seconds(60)
 
     init(now: ContinuousClock.Instant) { started = now }
+
+    /// Whether it was said that this check fails.
+    func hasTold(of name: String) -> Bool { episodes[name]?.said != nil }
 
     /// The report with the times since when its checks fail.
     mutating func dated(_ report: HealthReport, time: Timestamp) -> HealthReport {

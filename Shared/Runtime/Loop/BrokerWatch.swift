@@ -165,6 +165,7 @@ package final class BrokerWatch: Sendable {
 
     /// - Returns: whether a broker answers.
     private func look(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth) -> Bool {
+        let started = ContinuousClock.now
         do {
             let (appTopics, areNew) = state.withLock { ($0.appTopics, $0.areNew) }
             let topics = topics + appTopics.map(\.name)
@@ -182,7 +183,7 @@ package final class BrokerWatch: Sendable {
             return true
         } catch {
             let isOfBroker = error.failure != nil
-            if isOfBroker { health.broker("\(error)") } else { health.topics("\(error)") }
+            if isOfBroker { health.broker("\(error)", took: started.duration(to: .now)) } else { health.topics("\(error)") }
             return !isOfBroker
         }
     }
@@ -192,7 +193,7 @@ package final class BrokerWatch: Sendable {
         _ rights: inout WriteRights, _ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth
     ) {
         let all = topics.union(state.withLock { $0.appTopics.map(\.name) })
-        try? rights.look(at: all, admin, timeout: Self.timeout)
+        guard (try? rights.look(at: all, admin, timeout: Self.timeout)) != nil else { return }
         health.unwritable(rights.problem)
     }
 

@@ -169,7 +169,7 @@ package final class Consumers {
     }
 
     /// How long a rebalance may last: the members that are there answer within seconds.
-    private static var rebalanceLimit: Duration { .seconds(20) }
+    private static var rebalanceLimit: Duration { .seconds(15) }
 
     /// A group whose rebalance does not end: until it does, some partitions may have no owner.
     var hangingRebalance: (words: String, lasts: Duration)? {

@@ -26,7 +26,8 @@ final class LagBoard: Sendable {
         var place: Place
         /// Whether it was taken away, and nobody is known to have claimed it since.
         var isOrphan = false
-        /// The position when it was measured last.
+        /// When it was measured last, and the position then. The end of a topic that is gone is not measured any more.
+        var measured: ContinuousClock.Instant?
         var measuredAt: Int64?
         /// Since when something stands behind that position.
         var waitsSince: Int64?
@@ -76,9 +77,9 @@ final class LagBoard: Sendable {
     var backlog: HealthWatch.Backlog? {
         state.withLock { state in
             guard let measured = state.measured, measured.duration(to: .now) < Self.maxAge else { return nil }
+            let rows = state.rows.values.filter { $0.measured.map { $0.duration(to: .now) < Self.maxAge } ?? false }
             return HealthWatch.Backlog(
-                count: state.rows.values.compactMap(\.lag).reduce(0, +),
-                oldest: state.rows.values.compactMap(\.oldest).max())
+                count: rows.compactMap(\.lag).reduce(0, +), oldest: rows.compactMap(\.oldest).max())
         }
     }
 
@@ -137,6 +138,7 @@ extension LagBoard.Row {
         let lag = max(0, end - place.next)
         let hasMoved = measuredAt.map { $0 != place.next } ?? false
         self.lag = lag
+        measured = .now
         if lag == 0 {
             waitsSince = nil
             known = nil

@@ -23,11 +23,14 @@ public final class LoopHealth: Sendable {
         var reading: Sight = .notYet("not asked yet")
         var writing: Sight = .well
         var asksStoreSince: ContinuousClock.Instant?
+        /// How long the last answer of the store, and of the broker, was waited for.
+        var storeTook = Duration.zero
+        var brokerTook = Duration.zero
         var broker: Sight = .notYet("not asked yet")
         /// What is wrong with topics, with reading from them, and with writing to them.
         var topics: String?
         var unreadable: String?
-        var unwritable: String?
+        var writeRights: Sight = .notYet("not asked yet what may be written")
         var publishing: String?
         var partitions: String?
         var apps: String?
@@ -97,11 +100,23 @@ public final class LoopHealth: Sendable {
         }
     }
     /// An answer of the store is waited for from now on, or not any more.
-    func asksStore(_ begins: Bool) { state.withLock { $0.asksStoreSince = begins ? .now : nil } }
-    func broker(_ problem: String?) { state.withLock { $0.broker = Sight(problem) } }
+    func asksStore(_ begins: Bool) {
+        state.withLock { state in
+            if let since = state.asksStoreSince, !begins { state.storeTook = since.duration(to: .now) }
+            state.asksStoreSince = begins ? .now : nil
+        }
+    }
+    /// - Parameter took: for how long an answer was waited for.
+    func broker(_ problem: String?, took: Duration = .zero) {
+        state.withLock { state in
+            state.broker = Sight(problem)
+            state.brokerTook = took
+        }
+    }
     func topics(_ problem: String?) { state.withLock { $0.topics = problem } }
     func unreadable(_ problem: String?) { state.withLock { $0.unreadable = problem } }
-    func unwritable(_ problem: String?) { state.withLock { $0.unwritable = problem } }
+    /// What came of asking what may be written.
+    func unwritable(_ problem: String?) { state.withLock { $0.writeRights = Sight(problem) } }
     func publishing(_ problem: String?) { state.withLock { $0.publishing = problem } }
     func partitions(_ problem: String?) { state.withLock { $0.partitions = problem } }
     func apps(_ problem: String?) { state.withLock { $0.apps = problem } }
@@ -117,24 +132,28 @@ public final class LoopHealth: Sendable {
         Check("started", patience: .seconds(30), after: ["database", "broker", "topics"]) {
             $0.hasStarted ? nil : "still starting"
         },
-        // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s.
+        // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s; one whose
+        // rebalance does not end is known as such after 21 s.
         Check(
             "group", after: ["database", "broker", "topics"], \.group,
-            patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(20) },
+            patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(24) },
             hasLasted: { $0.groupHangs ?? .zero }),
         Check(
-            "database", \.database, patienceNow: { $0.reading.patience }, hasLasted: { $0.silence ?? .zero }),
-        Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }),
+            "database", \.database, patienceNow: { $0.reading.patience }, hasLasted: { $0.silence ?? $0.storeTook }),
+        Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }, hasLasted: \.brokerTook),
         // What was known of topics before the broker went.
-        Check("topics", after: ["broker"]) {
-            let problems = [$0.topics, $0.unreadable, $0.unwritable].compactMap { $0 }
-            return problems.isEmpty ? nil : problems.joined(separator: "; ")
-        },
+        Check(
+            "topics", after: ["broker"],
+            {
+                let problems = [$0.topics, $0.unreadable, $0.writeRights.problem].compactMap { $0 }
+                return problems.isEmpty ? nil : problems.joined(separator: "; ")
+            }, patienceNow: { $0.topics ?? $0.unreadable == nil ? $0.writeRights.patience : .zero }),
         Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
         Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics"], \.partitions),
         Check("turns", patience: .seconds(10), after: ["database"]) { state in
             let lasts = ContinuousClock.now - state.lastTurn
-            if !state.hasStarted || lasts < state.waitsAfter { return nil }
+            // Whoever waits for the store does not stand still for a reason of its own.
+            if !state.hasStarted || state.asksStoreSince != nil || lasts < state.waitsAfter { return nil }
             return "the loop has stood still for \(lasts.inWords)"
         },
         Check("apps", isRequired: false) { $0.apps.map(HealthCheck.refusedApps) },

@@ -168,6 +168,7 @@ package struct LoopStart {
     private static func meet(
         _ admin: KafkaAdmin, _ specs: [TopicSpec], _ appTopics: [TopicSpec], _ health: LoopHealth
     ) throws(KafkaError) -> Found {
+        let started = ContinuousClock.now
         do throws(KafkaError) {
             let brokers = try admin.reach(timeout: .seconds(3))
             health.broker(nil)
@@ -181,7 +182,11 @@ package struct LoopStart {
             return found
         } catch {
             // Whoever does not answer says nothing of topics.
-            if error.failure != nil { health.broker("\(error)") } else { health.topics("\(error)") }
+            if error.failure != nil {
+                health.broker("\(error)", took: started.duration(to: .now))
+            } else {
+                health.topics("\(error)")
+            }
             throw error
         }
     }

@@ -75,11 +75,7 @@ extension ServiceLoop {
     func tellApps() {
         health.apps(apps.problem)
         metrics.apps(apps)
-        let over = housekeeping.keys.newlyOver(in: apps.apps, now: clock.time())
-        if over.isEmpty { return }
-        logger.notice(
-            "keys have expired: what they sign is refused",
-            metadata: ["event": "apps.key-expired", "keys": "\(over.joined(separator: " "))"])
+        housekeeping.keys.tell(apps.apps, now: clock.time(), logger)
     }
 
     /// One replica does what is to be done once: the owner of the first partition of the commands topic.

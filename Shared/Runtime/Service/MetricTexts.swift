@@ -22,7 +22,7 @@ extension PrometheusRegistry.Configuration {
 
     private static let texts: [String: String] = [
         "identity_ready": "1 while /readyz is 200.",
-        "identity_check_ok": "1 while that check of /readyz is well, or fails only because of another one.",
+        "identity_check_ok": "0 while that check of /readyz fails and the log has said so.",
         "identity_commands_total": "Commands by outcome.",
         "identity_app_commands_total": "Records by app.",
         "identity_app_seconds_total": "Each app's part of the time of the batches.",
