@@ -239,13 +239,18 @@ def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) ->
 
 
 @pytest.mark.parametrize(("url", "status", "parts"), [
-    ("postgresql://me:a-password@127.0.0.1:1/x", 69, ("127.0.0.1", "refused")),
+    ("postgresql://me:a-password@127.0.0.1:1/x", 69, (
+        'cannot connect to PostgreSQL: connection to server at "127.0.0.1", port 1 failed: Connection refused\n',
+        "Does PostgreSQL run there? DATABASE_URL has its host and port.")),
+    ("postgresql://me:a-password@127.0.0.1:1,nosuch.invalid/x", 69, (
+        'refused; could not translate host name "nosuch.invalid" to address', "DATABASE_URL has its host and port.")),
     ("mysql://me:a-password@127.0.0.1/x", 78, ("DATABASE_URL",)),
 ])
 def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, ...]) -> None:
     answer = tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
     is_problem(answer, status, *parts)
-    assert "a-password" not in answer.stderr
+    assert "a-password" not in answer.stderr and "\t" not in answer.stderr and "\\t" not in answer.stderr
+    assert len(answer.stderr.splitlines()) == 2 and "Is the server running" not in answer.stderr
 
 
 def test_a_database_that_says_no(postgres: PostgresServer) -> None:
@@ -254,7 +259,10 @@ def test_a_database_that_says_no(postgres: PostgresServer) -> None:
         return tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": url})
 
     database = postgres.new_database()
-    is_problem(explain(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database")
+    is_problem(explain(re.sub(r"/[^/]*$", "/no-such-database", database.url)), 78, "no-such-database",
+               "Check the name of the database in DATABASE_URL, or make it: CREATE DATABASE.")
+    is_problem(explain(re.sub("//.*@", "//nobody:a-password@", database.url)), 77, 'role "nobody" does not exist',
+               "Check the user and the password of DATABASE_URL")
     is_problem(explain(database.url), 78, "no store in the database of DATABASE_URL", "DATABASE_SCHEMA_PREFIX")
     schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'identity%'"
     stranger = fresh("stranger").replace("-", "_")
@@ -268,6 +276,19 @@ def test_a_database_that_says_no(postgres: PostgresServer) -> None:
             is_problem(explain(url), 77, f"{stranger} may not read the schema identity_link", "GRANT")
         finally:
             connection.execute(f"DROP ROLE {stranger}")  # type: ignore[arg-type]
+
+
+def test_a_table_that_somebody_locks_is_named_with_who_does(
+    postgres: PostgresServer, make_deployment: Callable[..., Deployment]
+) -> None:
+    database = postgres.new_database()
+    service = make_deployment(database=database).service().start().wait_ready()
+    service.stop()
+    with psycopg.connect(database.url, application_name="a backup") as other:
+        other.execute("LOCK TABLE identity_link.installs")
+        is_problem(tool("explain", "x", "--app", "demo", environment={"DATABASE_URL": database.url}), 69,
+                   f"identity_link.installs is locked by session {other.info.backend_pid} (a backup of ",
+                   f"Wait until it is done, or end it: SELECT pg_terminate_backend({other.info.backend_pid})")
 
 
 # Kafka is not there, or not what it should be
