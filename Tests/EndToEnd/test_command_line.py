@@ -188,6 +188,7 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("wrong Kafka setting", 78, ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "docs/operations.md")),
     ("no authorities", 78, ("KAFKA_SSL_CA_LOCATION: /none.pem cannot be read: no such file", "docs/operations.md")),
     ("wrong address", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", "localhost:9092")),
+    ("no port", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'localhost' is not host:port, such as localhost:9092", )),
     ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none")),
 ])
 def test_each_wrong_value_is_told_once(
@@ -208,6 +209,7 @@ def test_each_wrong_value_is_told_once(
         "no authorities": lambda: send(shell | {
             "KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CA_LOCATION": "/none.pem"}),
         "wrong address": lambda: send(shell, "--bootstrap-servers", "foo bar:x"),
+        "no port": lambda: send(shell | {"KAFKA_BOOTSTRAP_SERVERS": "localhost"}),
         "no events": lambda: send(without("IDENTITYBUS_INTERNAL_KEY") | {
             "IDENTITYBUS_INTERNAL_KEY_FILE": str(tmp_path / "none")}),
     }[case]()
