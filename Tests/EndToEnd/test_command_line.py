@@ -99,7 +99,10 @@ def test_help_tells_every_status_of_the_page_and_is_the_same_twice() -> None:
     (("explain", "x", "--app", "demo", "--limit", "-1"), "give a whole number, 1 or more"),
     (("watch", "--limit", "0"), "give a whole number, 1 or more"),
     (("watch", "--since", "yesterday"), "'yesterday' is invalid"),
-    (("watch", "--until", "now"), "--since or --from-beginning"),
+    (("watch", "--until", "now"),
+     "names a time that is over, so say where to begin: --since 10m --until now, or --from-beginning --until now."),
+    (("watch", "--until", "10m"), "A time to come is 18:30 (UTC) or 2030-01-31T18:30:00Z."),
+    (("watch", "--until", "tomorrow"), "now, 10m (ago), 18:30, 2030-01-31"),
     (("sign", "--topic", "t", "--app", "demo", "--key-id", "k", "--header", "x=1"), "ce_<attribute>=<value>"),
     (("sned",), "Unexpected argument 'sned'"),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")

@@ -27,7 +27,9 @@ struct WatchCommand: ParsableCommand {
     )
     var since: TimePoint?
 
-    @Option(help: ArgumentHelp("End at this time: the same forms, or now.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp(
+            "End at this time: now, 10m (ago), 18:30, 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time"))
     var until: TimePoint?
 
     @Flag(help: "Start with the records that are there already.")
@@ -65,7 +67,9 @@ struct WatchCommand: ParsableCommand {
         if since != nil, fromBeginning { throw ValidationError("--since and --from-beginning: give one of them") }
         guard let until, until.time <= .now else { return }
         if since == nil, !fromBeginning {
-            throw ValidationError("--until a time that is over needs --since or --from-beginning")
+            throw ValidationError(
+                "--until names a time that is over, so say where to begin: --since 10m --until now, or --from-beginning "
+                    + "--until now. A time to come is 18:30 (UTC) or 2030-01-31T18:30:00Z.")
         }
         if let since, since.time > until.time { throw ValidationError("--since is behind --until") }
     }
