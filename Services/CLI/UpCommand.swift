@@ -81,7 +81,7 @@ struct UpCommand: ParsableCommand {
         var isAnnounced = false
         var health = ""
         var waiting = Waiting()
-        while !interruption.isRequested {
+        while !interruption.isRequested, !Terminal.isOutputGone {
             for child in children {
                 try child.tend { say("service   \(child.name) ended (\($0)), starting it again") }
             }
