@@ -83,7 +83,7 @@ struct UpCommand: ParsableCommand {
         var waiting = Waiting()
         while !interruption.isRequested, !Terminal.isOutputGone {
             for child in children {
-                try child.tend { say("service   \(child.name) ended (\($0)), starting it again") }
+                try child.tend { say("service   \(child.name) \($0)") }
             }
             if !isAnnounced, let line = waiting.line(children) { say(line) }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()

@@ -463,7 +463,8 @@ def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     child = up.child
     os.kill(child, signal.SIGKILL)
     until(lambda: up.child not in (0, child), 20, lambda: f"another child\n{up.text}")
-    assert "signal 9" in up.text
+    assert "service   link was killed (signal 9, SIGKILL): often by the kernel's out-of-memory killer" in up.text
+    assert "It is started again in 0.2 s. Its last line: " in up.text
     assert bus.ask(c.register(fresh("install")), timeout=90)["status"] == "succeeded"
     bus.close()
     assert up.stop() == 0
