@@ -187,12 +187,13 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
     ("data is not JSON", 64, ("--data is not JSON", "Nothing was sent")),
     ("no broker", 78, ("KAFKA_BOOTSTRAP_SERVERS", "identitybus up", "/bootstrap")),
     ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
-    ("no apps file", 78, ("/none", )),
+    ("no apps file", 78, ("/none: cannot be read: no such file or directory; set IDENTITYBUS_APPS", )),
+    ("a folder", 78, (": cannot be read: is a directory; set IDENTITYBUS_APPS", )),
     ("wrong Kafka setting", 78, ("KAFKA_CONSUMER_FETCH_WAIT_MAX_MS", "docs/operations.md")),
     ("no authorities", 78, ("KAFKA_SSL_CA_LOCATION: /none.pem cannot be read: no such file", "docs/operations.md")),
     ("wrong address", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'foo bar:x' is not host:port", "localhost:9092")),
     ("no port", 78, ("KAFKA_BOOTSTRAP_SERVERS: 'localhost' is not host:port, such as localhost:9092", )),
-    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none")),
+    ("no events", 78, ("IDENTITYBUS_INTERNAL_KEY_FILE", "/none cannot be read: no such file")),
 ])
 def test_each_wrong_value_is_told_once(
     shell: dict[str, str], tmp_path: Path, case: str, status: int, parts: tuple[str, ...]
@@ -208,6 +209,7 @@ def test_each_wrong_value_is_told_once(
         "no broker": lambda: send(without("KAFKA_BOOTSTRAP_SERVERS"), *folder),
         "no internal key": lambda: send(without("IDENTITYBUS_INTERNAL_KEY"), *folder),
         "no apps file": lambda: send(shell, "--apps", str(tmp_path / "none"), key="demo-backend"),
+        "a folder": lambda: send(shell, "--apps", str(tmp_path), key="demo-backend"),
         "wrong Kafka setting": lambda: send(shell | {"KAFKA_CONSUMER_FETCH_WAIT_MAX_MS": "soon"}),
         "no authorities": lambda: send(shell | {
             "KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_CA_LOCATION": "/none.pem"}),

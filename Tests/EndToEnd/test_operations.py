@@ -228,7 +228,10 @@ CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": ""}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": HIDDEN}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/dev/null"}),
-    ("IDENTITYBUS_INTERNAL_KEY_FILE", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
+    ("IDENTITYBUS_INTERNAL_KEY_FILE: /nowhere/key cannot be read: no such file", {
+        "IDENTITYBUS_INTERNAL_KEY": "", "IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
+    ("/nowhere/apps.yaml: cannot be read: no such file or directory", {"IDENTITYBUS_APPS": "/nowhere/apps.yaml"}),
+    ("/proc: cannot be read: is a directory", {"IDENTITYBUS_APPS": "/proc"}),
     ("TOPIC_PREFIX", {"TOPIC_PREFIX": "a b"}),
     ("TOPIC_PREFIX", {"TOPIC_PREFIX": "x" * 101}),
     ("TOPIC_PARTITIONS", {"TOPIC_PARTITIONS": "0"}),
