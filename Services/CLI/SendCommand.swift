@@ -140,16 +140,28 @@ struct SendCommand: ParsableCommand {
                 .usage, "there is no command \(type).\(guess.map { " Did you mean \($0)?" } ?? "")",
                 "Nothing was sent. All types: identitybus send --types")
         }
-        let value: JSONValue
-        do {
-            value = try JSONValue(parsing: Array(data.utf8))
-        } catch {
-            throw Problem(.usage, "--data is not JSON: \(error)", "Nothing was sent.")
-        }
-        guard value.objectValue != nil else { throw Problem(.usage, "--data is no JSON object.", "Nothing was sent.") }
+        let value = try Self.object(data)
         return Order(
             type: full, service: service, app: app, keyID: keyId, data: value,
             id: id ?? CommandID(UUID().uuidString.lowercased()))
+    }
+
+    private static func object(_ data: String) throws -> JSONValue {
+        let example = "A shell takes it whole in single quotes: --data '{\"installId\":\"phone-1\"}'"
+        let text = Array(data.utf8)
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: text)
+        } catch {
+            let before = String(decoding: text.prefix(error.offset), as: UTF8.self).suffix(40)
+            throw Problem(
+                .usage, "--data is \(error)." + (before.isEmpty ? "" : " Before that stands: \(before)"),
+                "Nothing was sent. \(example)")
+        }
+        guard value.objectValue != nil else {
+            throw Problem(.usage, "--data is no JSON object.", "Nothing was sent. \(example)")
+        }
+        return value
     }
 
     // MARK: Sending

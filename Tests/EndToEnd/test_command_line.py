@@ -184,7 +184,11 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
 @pytest.mark.parametrize(("case", "status", "parts"), [
     ("unknown app", 64, ("has no app demp.", "Did you mean demo?")),
     ("unknown key", 64, ("app demo has no key demo-backed.", "Did you mean demo-backend?", "internal")),
-    ("data is not JSON", 64, ("--data is not JSON", "Nothing was sent")),
+    ("data is not JSON", 64, ("--data is not JSON at byte 1: ", "Before that stands: {\n", "Nothing was sent")),
+    ("data is quoted wrongly", 64, (
+        "--data is not JSON at byte 1: expected a member name in double quotes, found '''. Before that stands: {\n",
+        "A shell takes it whole in single quotes: --data '{\"installId\":\"phone-1\"}'")),
+    ("data has no comma", 64, ("--data is not JSON at byte 15: ", "Before that stands: {\"x\":1,\"b\":\"a\" \n")),
     ("no broker", 78, ("KAFKA_BOOTSTRAP_SERVERS", "identitybus up", "/bootstrap")),
     ("no internal key", 78, ("IDENTITYBUS_INTERNAL_KEY", "/internal-key")),
     ("no apps file", 78, ("/none: cannot be read: no such file or directory; set IDENTITYBUS_APPS", )),
@@ -206,6 +210,8 @@ def test_each_wrong_value_is_told_once(
         "unknown app": lambda: send(shell, app="demp", key="k"),
         "unknown key": lambda: send(shell, key="demo-backed"),
         "data is not JSON": lambda: send(shell, data="{"),
+        "data is quoted wrongly": lambda: send(shell, data="{'installId':'x'}"),
+        "data has no comma": lambda: send(shell, data='{"x":1,"b":"a" "c":1}'),
         "no broker": lambda: send(without("KAFKA_BOOTSTRAP_SERVERS"), *folder),
         "no internal key": lambda: send(without("IDENTITYBUS_INTERNAL_KEY"), *folder),
         "no apps file": lambda: send(shell, "--apps", str(tmp_path / "none"), key="demo-backend"),
@@ -356,8 +362,9 @@ def test_a_broker_that_is_not_there_is_told_soon(shell: dict[str, str], command:
     started = time.monotonic()
     answer = send(shell, *more) if name == "send" else tool(name, *more, environment=shell)
     assert time.monotonic() - started < 20
-    is_problem(answer, 69, "Kafka at 127.0.0.1:1 cannot be reached: connection refused.")
-    assert len(answer.stderr.splitlines()) == 1
+    is_problem(answer, 69, "Kafka at 127.0.0.1:1 cannot be reached: connection refused.\n",
+               "Does Kafka run there? Its address is from --bootstrap-servers.")
+    assert len(answer.stderr.splitlines()) == 2
 
 
 @pytest.mark.alone
@@ -379,7 +386,8 @@ def test_a_name_that_nobody_knows(shell: dict[str, str]) -> None:
 
 def test_a_broker_that_says_nothing(shell: dict[str, str], listener: Callable[..., str]) -> None:
     address = listener(lambda connection: connection)
-    is_problem(send(shell, "--wait", "3", "--bootstrap-servers", address), 69, f"Kafka at {address} does not answer")
+    is_problem(send(shell | {"KAFKA_BOOTSTRAP_SERVERS": address}, "--wait", "3"), 69, f"Kafka at {address} does not answer",
+               "Its address is from KAFKA_BOOTSTRAP_SERVERS.")
 
 
 def test_tls_and_plain_text_are_told_apart(
@@ -411,8 +419,13 @@ def test_settings_that_do_not_fit_the_port_are_named(shell: dict[str, str]) -> N
         fake = FakeBroker(talk)
         answer = send(shell | settings, "--bootstrap-servers", fake.servers)
         fake.close()
-        is_problem(answer, 78, f"Kafka at {fake.servers} cannot be used", words, "KAFKA_S")
+        is_problem(answer, 78, f"Kafka at {fake.servers} cannot be used", words, "KAFKA_S", "docs/operations.md lists")
         assert "SSL routines" not in answer.stderr and "Broker:" not in answer.stderr
+    fake = FakeBroker(Refusing(["PLAIN"]))
+    answer = send(shell | signing_in, "--bootstrap-servers", fake.servers)
+    fake.close()
+    is_problem(answer, 77, f"Kafka at {fake.servers} does not let us in: it refuses the user name or the password",
+               "Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM.")
 
 
 # The result

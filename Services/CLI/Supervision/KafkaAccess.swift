@@ -5,10 +5,13 @@ package import Messaging
 /// Kafka as a short-lived command uses it: it is reached in a few seconds, or the command ends and says why it is not.
 package struct KafkaAccess {
     package let configuration: KafkaConfiguration
-    /// What to do when it is not reached.
-    private let advice: [String]
+    /// What to do when nothing is there, or no Kafka.
+    private let advice: String
 
-    package init(_ configuration: KafkaConfiguration, advice: [String] = []) {
+    package init(
+        _ configuration: KafkaConfiguration,
+        advice: String = "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
+    ) {
         self.configuration = configuration
         self.advice = advice
     }
@@ -43,14 +46,16 @@ package struct KafkaAccess {
                 let isCauseKnown = error.failure.map { $0.cause != .timedOut } ?? false
                 if waited < limit, !isCauseKnown || waited < Self.patienceWithCause { continue }
                 admin.close(timeout: .zero)
-                var problem = problem(error)
-                problem.advice += advice
-                throw problem
+                throw problem(error)
             }
         }
     }
 
-    package func problem(_ error: KafkaError) -> Problem { Problem(error, at: configuration.bootstrapServers) }
+    package func problem(_ error: KafkaError) -> Problem {
+        var problem = Problem(error, at: configuration.bootstrapServers)
+        if problem.status == .away || error.failure?.cause == .notKafka { problem.advice.insert(advice, at: 0) }
+        return problem
+    }
 }
 
 extension BrokerFailure.Cause {
@@ -63,6 +68,15 @@ extension BrokerFailure.Cause {
             .wrongHostName, .certificateOver, .certificateRefused,
             .clientCertificate, .wrongMechanism, .noToken:
             .setting
+        }
+    }
+
+    /// What to do, where it is no question of the address.
+    var advice: [String] {
+        switch status {
+        case .noRight: ["Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM."]
+        case .setting: ["docs/operations.md lists the settings and what each may be."]
+        default: []
         }
     }
 }

@@ -128,7 +128,7 @@ extension Problem {
             let verb =
                 status == .away ? "cannot be reached" : status == .noRight ? "does not let us in" : "cannot be used"
             let what = failure.cause == .timedOut ? "does not answer" : "\(verb): \(failure.words)"
-            self.init(status, "Kafka at \(failure.address) \(what).")
+            self.init(status, "Kafka at \(failure.address) \(what).", advice: failure.cause.advice)
             return
         }
         let place = address.map { "Kafka at \($0)" } ?? "Kafka"
