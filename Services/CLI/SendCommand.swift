@@ -96,7 +96,14 @@ struct SendCommand: ParsableCommand {
         }
         let question = ReplyTail.Question(
             commandID: order.id, digest: CommandDigest.text(type: order.type, data: order.data), isDryRun: dryRun)
-        let answer = tail.reply(to: question, within: .seconds(wait)) { interruption.isRequested }
+        let answer: (line: String, status: ReplyStatus)?
+        do {
+            answer = try tail.reply(to: question, within: .seconds(wait)) { interruption.isRequested }
+        } catch {
+            var problem = error
+            problem.advice.append("The command \(order.id) was written to \(place.text).")
+            throw problem
+        }
         guard let answer else {
             throw noAnswer(order, place, isInterrupted: interruption.isRequested, wait, pending: tail.pending)
         }
@@ -186,7 +193,7 @@ struct SendCommand: ParsableCommand {
         return record
     }
 
-    /// How many partitions the topics have.
+    /// How many partitions the topics have: where the command goes, and where its reply comes from.
     /// - Throws: `Problem` when one is missing, or there is no right to see it: nothing would come of sending.
     private func partitions(
         of topics: [String], _ reached: KafkaAccess.Reached, _ kafka: KafkaAccess
@@ -202,7 +209,13 @@ struct SendCommand: ParsableCommand {
         }
         for topic in topics {
             guard let error = states[topic]?.error else { continue }
-            if error.code == KafkaError.Code.topicAuthorizationFailed { throw kafka.problem(error) }
+            if error.code == KafkaError.Code.topicAuthorizationFailed {
+                var problem =
+                    topic == topics.first
+                    ? kafka.noRight(to: "write", "Write", [topic]) : kafka.noRight(to: "read", "Read", [topic])
+                problem.advice.append("Nothing was sent.")
+                throw problem
+            }
             throw Problem(
                 .refused, "Kafka at \(kafka.configuration.bootstrapServers) has no topic \(topic).",
                 "Nothing was sent. Services make their topics when they start; TOPIC_PREFIX must be theirs.")
@@ -225,7 +238,9 @@ struct SendCommand: ParsableCommand {
             try producer.send(record, token: 1)
             reports = producer.flush(timeout: KafkaAccess.patience)
         } catch {
-            throw kafka.problem(error)
+            // Who may not write to any topic gets no number as a producer: that may be known before anything is sent.
+            _ = producer.poll(timeout: .zero)
+            throw refusal(producer.fatalError ?? error, record.topic, kafka)
         }
         producer.close(timeout: .seconds(1))
         guard let report = reports.first else {
@@ -233,8 +248,16 @@ struct SendCommand: ParsableCommand {
                 .away, "Kafka at \(kafka.configuration.bootstrapServers) did not say that it has the command.",
                 "It may have it. Send it again, which never does it twice: the same line with --id \(order.id)")
         }
-        if let error = report.error { throw kafka.problem(error) }
+        if let error = producer.fatalError ?? report.error { throw refusal(error, record.topic, kafka) }
         return Place(partition: report.topicPartition, offset: report.offset)
+    }
+
+    private func refusal(_ error: KafkaError, _ topic: String, _ kafka: KafkaAccess) -> Problem {
+        let rights = [KafkaError.Code.topicAuthorizationFailed, KafkaError.Code.clusterAuthorizationFailed]
+        guard rights.contains(error.code) else { return kafka.problem(error) }
+        var problem = kafka.noRight(to: "write", "Write", [topic])
+        problem.advice.append("Nothing was sent.")
+        return problem
     }
 
     // MARK: What became of it

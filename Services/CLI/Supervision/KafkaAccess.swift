@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 package import Messaging
 
 /// Kafka as a short-lived command uses it: it is reached in a few seconds, or the command ends and says why it is not.
@@ -55,6 +56,24 @@ package struct KafkaAccess {
         var problem = Problem(error, at: configuration.bootstrapServers)
         if problem.status == .away || error.failure?.cause == .notKafka { problem.advice.insert(advice, at: 0) }
         return problem
+    }
+
+    /// What our Kafka user may not do.
+    /// - Parameters:
+    ///   - verb: such as `write`.
+    ///   - right: Kafka's name of it, such as `Write`.
+    package func noRight(to verb: String, _ right: String, _ topics: [String]) -> Problem {
+        let name = configuration.common["sasl.username"]
+        let more = topics.count > 3 ? " and \(topics.count - 3) more" : ""
+        let common = topics.dropFirst().reduce(topics.first ?? "") { $0.commonPrefix(with: $1) }
+        let pattern = topics.count == 1 ? common : "\(common) --resource-pattern-type prefixed"
+        return Problem(
+            .noRight,
+            "\(name.map { "Kafka user \($0)" } ?? "this Kafka user") may not \(verb) "
+                + "\(topics.prefix(3).joined(separator: ", "))\(more) at \(configuration.bootstrapServers) "
+                + "(\(right.uppercased()) on the topic\(topics.count == 1 ? "" : "s")).",
+            "Who runs Kafka allows it: kafka-acls.sh --bootstrap-server \(configuration.bootstrapServers) --add "
+                + "--allow-principal User:\(name ?? "NAME") --operation \(right) --topic \(pattern)")
     }
 }
 
