@@ -18,8 +18,7 @@ import Testing
 
     /// Runs a command on a broker where somebody else has taken a right away.
     private func problem(
-        _ arguments: [String], without right: EmbeddedBroker.Right, on denied: String,
-        before prepare: (KafkaConfiguration) throws -> Void = { _ in }
+        _ arguments: [String], without right: EmbeddedBroker.Right, on denied: String
     ) throws -> Problem? {
         let broker = try EmbeddedBroker(
             topics: [Self.commands, Self.replies, Self.events].map { TopicSpec(name: $0, partitions: 1) })
@@ -29,10 +28,6 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         try Data(broker.bootstrapServers.utf8).write(to: folder.appending(path: "bootstrap"))
         try Data("0123456789abcdef0123456789abcdef".utf8).write(to: folder.appending(path: "internal-key"))
-        try prepare(
-            KafkaConfiguration(environment: KafkaConfiguration.embeddedEnvironment.merging([
-                "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrapServers
-            ]) { _, own in own }))
         broker.deny(right, on: denied)
         do {
             var command = try IdentityBusCommand.parseAsRoot(
@@ -62,5 +57,12 @@ import Testing
             try problem(query + ["--wait", "30"], without: .read, on: Self.replies))
         #expect(problem.status == .noRight && problem.what.contains("may not read \(Self.replies)"), "\(problem)")
         #expect(problem.advice.last?.contains("was written to \(Self.commands)[0]@0") == true)
+    }
+
+    @Test func whoMayNotReadWhatIsWatchedIsTold() throws {
+        let problem = try #require(
+            try problem(["watch", "--topic", Self.events], without: .read, on: Self.events))
+        #expect(problem.status == .noRight && problem.what.contains("may not read \(Self.events)"), "\(problem)")
+        #expect(problem.what.contains("(READ on the topic)"))
     }
 }
