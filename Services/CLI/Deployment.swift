@@ -96,6 +96,11 @@ struct Deployment: ParsableArguments {
         return app
     }
 
+    /// - Throws: `Problem` when there is an apps file that can be read, and it has no such app. The file need not be here.
+    func refuseUnknown(_ id: AppID) throws {
+        if let apps = try? appDirectory(), apps[id] == nil { _ = try app(id) }
+    }
+
     private func unknown(_ what: String, _ name: String, known: [String]) -> Problem {
         let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
         return Problem(.usage, "\(what).\(guess)", "It has: \(known.sorted().joined(separator: ", ")).")

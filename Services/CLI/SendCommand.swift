@@ -49,7 +49,7 @@ struct SendCommand: ParsableCommand {
     @Flag(help: "Only ask what would happen: nothing is changed, the id is not taken, the reply names the events.")
     var dryRun = false
 
-    @Flag(help: "Send a type that this version does not know.")
+    @Flag(help: "Send a type that this version does not know, or for an app that the apps file does not have.")
     var force = false
 
     @Flag(help: "List the types that there are, with the scope that a key needs, and send nothing.")
@@ -146,6 +146,14 @@ struct SendCommand: ParsableCommand {
             throw Problem(
                 .usage, "there is no command \(type).\(guess.map { " Did you mean \($0)?" } ?? "")",
                 "Nothing was sent. All types: identitybus send --types")
+        }
+        if !force {
+            do {
+                try deployment.refuseUnknown(app)
+            } catch var problem as Problem {
+                problem.advice.append("Nothing was sent. --force sends it.")
+                throw problem
+            }
         }
         let value = try Self.object(data)
         return Order(

@@ -183,6 +183,8 @@ def test_a_topic_that_is_not_there_is_told_before_sending(shell: dict[str, str],
 
 @pytest.mark.parametrize(("case", "status", "parts"), [
     ("unknown app", 64, ("has no app demp.", "Did you mean demo?")),
+    ("unknown app, as a service", 64, (
+        "has no app demp. Did you mean demo?", "It has: ", "Nothing was sent. --force sends it.")),
     ("unknown key", 64, ("app demo has no key demo-backed.", "Did you mean demo-backend?", "internal")),
     ("data is not JSON", 64, ("--data is not JSON at byte 1: ", "Before that stands: {\n", "Nothing was sent")),
     ("data is quoted wrongly", 64, (
@@ -208,6 +210,7 @@ def test_each_wrong_value_is_told_once(
     folder = ("--data-dir", str(tmp_path))
     answer = {
         "unknown app": lambda: send(shell, app="demp", key="k"),
+        "unknown app, as a service": lambda: send(shell, app="demp"),
         "unknown key": lambda: send(shell, key="demo-backed"),
         "data is not JSON": lambda: send(shell, data="{"),
         "data is quoted wrongly": lambda: send(shell, data="{'installId':'x'}"),
