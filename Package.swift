@@ -196,7 +196,8 @@ let package = Package(
         tests("Sync", running),
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
-        tests("CLI", ["Contracts", "Messaging", "Runtime", "Supervision", "WireJSON"]),
+        tests(
+            "CLI", ["Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Supervision", "WireJSON", argumentParser]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])

@@ -36,10 +36,11 @@ struct Deployment: ParsableArguments {
     /// - Throws: `Problem` when no Kafka is named anywhere, or a setting is wrong.
     func kafka() throws -> KafkaAccess {
         var environment = environment
-        var advice: [String] = []
+        var advice = "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
         environment["KAFKA_CLIENT_ID"] = environment["KAFKA_CLIENT_ID"] ?? "identitybus-cli"
         if let bootstrapServers {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
+            advice = "Does Kafka run there? Its address is from --bootstrap-servers."
         } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
             guard let address = try? String(contentsOfFile: bootstrapFile, encoding: .utf8) else {
                 throw Problem(
@@ -48,7 +49,7 @@ struct Deployment: ParsableArguments {
             }
             environment["KAFKA_BOOTSTRAP_SERVERS"] = address.trimmingCharacters(in: .whitespacesAndNewlines)
             environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
-            advice = ["The address is from \(bootstrapFile). Does that `identitybus up` still run?"]
+            advice = "The address is from \(bootstrapFile). Does that `identitybus up` still run?"
         }
         return KafkaAccess(try KafkaConfiguration(environment: environment), advice: advice)
     }
@@ -93,6 +94,11 @@ struct Deployment: ParsableArguments {
             throw unknown("\(appsPath) has no app \(id)", id.text, known: directory.ids.map(\.text))
         }
         return app
+    }
+
+    /// - Throws: `Problem` when there is an apps file that can be read, and it has no such app. The file need not be here.
+    func refuseUnknown(_ id: AppID) throws {
+        if let apps = try? appDirectory(), apps[id] == nil { _ = try app(id) }
     }
 
     private func unknown(_ what: String, _ name: String, known: [String]) -> Problem {

@@ -27,6 +27,8 @@ struct IdentityBusCommand: ParsableCommand {
     static let _errorPrefix = "identitybus: "
 
     static func main() {
+        // Behind `| head` a command ends as always, with a status that can be told, and not by a signal.
+        signal(SIGPIPE, SIG_IGN)
         do {
             var command = try parseAsRoot()
             do {

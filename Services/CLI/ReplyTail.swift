@@ -23,6 +23,7 @@ final class ReplyTail {
         func isAnswered(by reply: ReceivedReply) -> Bool { reply.status != .pending || isDryRun }
     }
 
+    private let kafka: KafkaAccess
     private let tail: KafkaTail
     private let topic: String
     private let publications: Publications
@@ -34,6 +35,7 @@ final class ReplyTail {
     init(_ kafka: KafkaAccess, topic: String, partitions: Int, keys: DeploymentKeys, topics: Topics) throws {
         publications = Publications(keys, topics: topics)
         self.topic = topic
+        self.kafka = kafka
         do {
             tail = try KafkaTail(
                 configuration: kafka.configuration, partitions: [topic: partitions], from: .end, logger: .quiet)
@@ -44,12 +46,17 @@ final class ReplyTail {
 
     /// - Parameter stop: asked ten times a second.
     /// - Returns: the first reply that answers for good, as it stands on the topic, and its status; `nil` when none came.
+    /// - Throws: when there is no right to read it.
     func reply(
         to question: Question, within timeout: Duration, unless stop: () -> Bool
-    ) -> (line: String, status: ReplyStatus)? {
+    ) throws(Problem) -> (line: String, status: ReplyStatus)? {
         let deadline = ContinuousClock.now + timeout
         while ContinuousClock.now < deadline, !stop() {
-            for record in tail.poll(maxRecords: 500, timeout: .milliseconds(100)) {
+            let records = tail.poll(maxRecords: 500, timeout: .milliseconds(100))
+            if tail.unreadable[topic]?.code == KafkaError.Code.topicAuthorizationFailed {
+                throw kafka.noRight(to: "read", "Read", [topic])
+            }
+            for record in records {
                 guard let value = record.value,
                     let envelope = try? JSONValue(parsing: value), envelope["type"]?.stringValue == ReceivedReply.type,
                     let reply = envelope["data"].flatMap({ ReceivedReply($0) }), question.isAbout(reply),

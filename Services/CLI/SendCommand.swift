@@ -49,7 +49,7 @@ struct SendCommand: ParsableCommand {
     @Flag(help: "Only ask what would happen: nothing is changed, the id is not taken, the reply names the events.")
     var dryRun = false
 
-    @Flag(help: "Send a type that this version does not know.")
+    @Flag(help: "Send a type that this version does not know, or for an app that the apps file does not have.")
     var force = false
 
     @Flag(help: "List the types that there are, with the scope that a key needs, and send nothing.")
@@ -96,7 +96,14 @@ struct SendCommand: ParsableCommand {
         }
         let question = ReplyTail.Question(
             commandID: order.id, digest: CommandDigest.text(type: order.type, data: order.data), isDryRun: dryRun)
-        let answer = tail.reply(to: question, within: .seconds(wait)) { interruption.isRequested }
+        let answer: (line: String, status: ReplyStatus)?
+        do {
+            answer = try tail.reply(to: question, within: .seconds(wait)) { interruption.isRequested }
+        } catch {
+            var problem = error
+            problem.advice.append("The command \(order.id) was written to \(place.text).")
+            throw problem
+        }
         guard let answer else {
             throw noAnswer(order, place, isInterrupted: interruption.isRequested, wait, pending: tail.pending)
         }
@@ -140,16 +147,36 @@ struct SendCommand: ParsableCommand {
                 .usage, "there is no command \(type).\(guess.map { " Did you mean \($0)?" } ?? "")",
                 "Nothing was sent. All types: identitybus send --types")
         }
-        let value: JSONValue
-        do {
-            value = try JSONValue(parsing: Array(data.utf8))
-        } catch {
-            throw Problem(.usage, "--data is not JSON: \(error)", "Nothing was sent.")
+        if !force {
+            do {
+                try deployment.refuseUnknown(app)
+            } catch var problem as Problem {
+                problem.advice.append("Nothing was sent. --force sends it.")
+                throw problem
+            }
         }
-        guard value.objectValue != nil else { throw Problem(.usage, "--data is no JSON object.", "Nothing was sent.") }
+        let value = try Self.object(data)
         return Order(
             type: full, service: service, app: app, keyID: keyId, data: value,
             id: id ?? CommandID(UUID().uuidString.lowercased()))
+    }
+
+    private static func object(_ data: String) throws -> JSONValue {
+        let example = "A shell takes it whole in single quotes: --data '{\"installId\":\"phone-1\"}'"
+        let text = Array(data.utf8)
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: text)
+        } catch {
+            let before = String(decoding: text.prefix(error.offset), as: UTF8.self).suffix(40)
+            throw Problem(
+                .usage, "--data is \(error)." + (before.isEmpty ? "" : " Before that stands: \(before)"),
+                "Nothing was sent. \(example)")
+        }
+        guard value.objectValue != nil else {
+            throw Problem(.usage, "--data is no JSON object.", "Nothing was sent. \(example)")
+        }
+        return value
     }
 
     // MARK: Sending
@@ -174,7 +201,7 @@ struct SendCommand: ParsableCommand {
         return record
     }
 
-    /// How many partitions the topics have.
+    /// How many partitions the topics have: where the command goes, and where its reply comes from.
     /// - Throws: `Problem` when one is missing, or there is no right to see it: nothing would come of sending.
     private func partitions(
         of topics: [String], _ reached: KafkaAccess.Reached, _ kafka: KafkaAccess
@@ -190,7 +217,13 @@ struct SendCommand: ParsableCommand {
         }
         for topic in topics {
             guard let error = states[topic]?.error else { continue }
-            if error.code == KafkaError.Code.topicAuthorizationFailed { throw kafka.problem(error) }
+            if error.code == KafkaError.Code.topicAuthorizationFailed {
+                var problem =
+                    topic == topics.first
+                    ? kafka.noRight(to: "write", "Write", [topic]) : kafka.noRight(to: "read", "Read", [topic])
+                problem.advice.append("Nothing was sent.")
+                throw problem
+            }
             throw Problem(
                 .refused, "Kafka at \(kafka.configuration.bootstrapServers) has no topic \(topic).",
                 "Nothing was sent. Services make their topics when they start; TOPIC_PREFIX must be theirs.")
@@ -213,7 +246,9 @@ struct SendCommand: ParsableCommand {
             try producer.send(record, token: 1)
             reports = producer.flush(timeout: KafkaAccess.patience)
         } catch {
-            throw kafka.problem(error)
+            // Who may not write to any topic gets no number as a producer: that may be known before anything is sent.
+            _ = producer.poll(timeout: .zero)
+            throw refusal(producer.fatalError ?? error, record.topic, kafka)
         }
         producer.close(timeout: .seconds(1))
         guard let report = reports.first else {
@@ -221,8 +256,16 @@ struct SendCommand: ParsableCommand {
                 .away, "Kafka at \(kafka.configuration.bootstrapServers) did not say that it has the command.",
                 "It may have it. Send it again, which never does it twice: the same line with --id \(order.id)")
         }
-        if let error = report.error { throw kafka.problem(error) }
+        if let error = producer.fatalError ?? report.error { throw refusal(error, record.topic, kafka) }
         return Place(partition: report.topicPartition, offset: report.offset)
+    }
+
+    private func refusal(_ error: KafkaError, _ topic: String, _ kafka: KafkaAccess) -> Problem {
+        let rights = [KafkaError.Code.topicAuthorizationFailed, KafkaError.Code.clusterAuthorizationFailed]
+        guard rights.contains(error.code) else { return kafka.problem(error) }
+        var problem = kafka.noRight(to: "write", "Write", [topic])
+        problem.advice.append("Nothing was sent.")
+        return problem
     }
 
     // MARK: What became of it

@@ -81,9 +81,9 @@ struct UpCommand: ParsableCommand {
         var isAnnounced = false
         var health = ""
         var waiting = Waiting()
-        while !interruption.isRequested {
+        while !interruption.isRequested, !Terminal.isOutputGone {
             for child in children {
-                try child.tend { say("service   \(child.name) ended (\($0)), starting it again") }
+                try child.tend { say("service   \(child.name) \($0)") }
             }
             if !isAnnounced, let line = waiting.line(children) { say(line) }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
@@ -163,7 +163,7 @@ struct UpCommand: ParsableCommand {
             let key = (0..<32).map { _ in UInt8.random(in: 0...255) }.hex
             let isWritten = FileManager.default.createFile(
                 atPath: path, contents: Data("\(key)\n".utf8), attributes: [.posixPermissions: 0o600])
-            guard isWritten else { throw Self.unwritable(path) }
+            guard isWritten else { throw Self.unwritable(path, String(cString: strerror(errno)).lowercased()) }
         }
         environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = path
         environment["IDENTITYBUS_INTERNAL_KEY"] = nil
@@ -174,12 +174,14 @@ struct UpCommand: ParsableCommand {
         do {
             try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
-            throw Self.unwritable(path)
+            throw Self.unwritable(path, Problem(error).cause)
         }
     }
 
-    private static func unwritable(_ path: String) -> Problem {
-        Problem(.noRight, "\(path) cannot be written.", "--data-dir names a folder that `identitybus up` may write.")
+    private static func unwritable(_ path: String, _ cause: String) -> Problem {
+        Problem(
+            .noRight, "\(path) cannot be written: \(cause).",
+            "--data-dir names a folder that `identitybus up` may write.")
     }
 
     private func makeFolder(_ path: String) throws {

@@ -72,7 +72,7 @@ public final class AppsSource {
     public func reload<Failure: Error>(
         asking refusal: (AppDirectory) throws(Failure) -> AppsFile.Problem?
     ) throws(Failure) -> Bool {
-        if lastProblem == nil, files.allSatisfy({ (try? Self.read($0.key)).map(Self.digest) == $0.value }) {
+        if lastProblem == nil, files.allSatisfy({ (try? TextFile.read($0.key)).map(Self.digest) == $0.value }) {
             return false
         }
         let (current, currentFiles): (AppDirectory, [String: SHA256.Digest])
@@ -108,13 +108,18 @@ public final class AppsSource {
     private static func load(
         _ path: String, _ extent: AppsFile.Extent, _ internalKeys: [SymmetricKey], _ weakSecrets: WeakSecrets
     ) throws(AppsFile.Problem) -> (AppDirectory, [String: SHA256.Digest]) {
-        let text = try read(path)
+        let text: String
+        do {
+            text = try TextFile.read(path)
+        } catch {
+            throw AppsFile.Problem("\(path): cannot be read: \(error); set IDENTITYBUS_APPS to the apps file")
+        }
         var files = [path: digest(text)]
         let folder = URL(filePath: path).deletingLastPathComponent()
         do {
             let apps = try AppsFile.parse(text, reading: extent, weakSecrets: weakSecrets) { file in
                 let secretPath = file.hasPrefix("/") ? file : folder.appending(path: file).path
-                let secret = try read(secretPath)
+                let secret = try TextFile.read(secretPath)
                 files[secretPath] = digest(secret)
                 return secret
             }
@@ -129,14 +134,4 @@ public final class AppsSource {
     }
 
     private static func digest(_ text: String) -> SHA256.Digest { SHA256.hash(data: Array(text.utf8)) }
-
-    private static func read(_ path: String) throws(AppsFile.Problem) -> String {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw AppsFile.Problem("\(path): cannot be read; set IDENTITYBUS_APPS to the apps file")
-        }
-        guard let text = String(validating: data, as: UTF8.self) else {
-            throw AppsFile.Problem("\(path): is not UTF-8")
-        }
-        return text
-    }
 }

@@ -99,7 +99,7 @@ final class SecretReader {
             do {
                 secret = try readFile(path).withoutFinalNewlines
             } catch {
-                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read")
+                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read: \(error)")
             }
         default: throw AppsFile.Problem("\(place): give either secret or secretFile")
         }

@@ -48,6 +48,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (SIGKILL, true, "was killed (signal 9, SIGKILL): often by the kernel's out-of-memory killer, as dmesg tells"),
+        (SIGSEGV, true, "crashed (signal 11, SIGSEGV): please report it with its log"),
+        (SIGTERM, true, "was ended (signal 15, SIGTERM)"), (1, false, "ended with exit status 1"),
+    ])
+    func howAChildEndedIsToldInWords(number: Int32, isBySignal: Bool, words: String) {
+        #expect(ChildService.end(number, isBySignal: isBySignal) == words)
+    }
+
     @Test func theNearestWordIsFound() {
         let words = ["link.request", "link.query", "user.create"]
         #expect(nearest(to: "link.requst", in: words) == "link.request")

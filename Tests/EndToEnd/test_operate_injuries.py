@@ -29,6 +29,7 @@ from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
 from identitybus_testkit.service import Service
+from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
 
 # Within this time somebody who looks has to be told.
@@ -570,6 +571,35 @@ def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: 
     until(lambda: events(gateway, "topics.up"), 3, gateway.tail)
     assert gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status == 404
     assert service.stop() == 0
+
+
+@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
+def test_operate_a_right_that_the_tool_misses(make_deployment: Callable[..., Deployment]) -> None:
+    """Of somebody without any right to the topics: Kafka leaves them out of its lists."""
+    deployment = make_deployment()
+    events = f"{deployment.prefix}identity.link.events.v1"
+    deployment.broker.ensure([deployment.bus.commands, events])
+    name, password = LESSER.split(":")
+    environment = deployment.environment() | {"KAFKA_SASL_USERNAME": name, "KAFKA_SASL_PASSWORD": password}
+    sent = tool("send", "link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"i"}',
+                environment=environment)
+    assert sent.returncode == 77 and "Nothing was sent." in sent.stderr, sent
+    assert f"Kafka user {name} may not write {deployment.bus.commands} at " in sent.stderr, sent
+    assert f"--operation Write --topic {deployment.bus.commands}" in sent.stderr, sent
+    watched = tool("watch", "--topic", events, environment=environment)
+    assert watched.returncode == 77 and f"Kafka user {name} may not see {events} at " in watched.stderr, watched
+    assert "(READ on the topic)" in watched.stderr, watched
+    nothing = tool("watch", "--topic", "identity.nothing.*", environment=environment)
+    assert nothing.returncode == 3 and "Or they are there and hidden" in nothing.stderr, nothing
+    # What may be read is shown, and what is missing is no success.
+    replies = f"{deployment.prefix}identity.replies.v1"
+    deployment.broker.ensure([replies])
+    for topic in (events, replies):
+        deployment.bus.put(b'{"data":{"commandId":"x"}}', [], topic=topic)
+    with Rights(deployment.broker, deployment.prefix).without(AclOperation.READ, events):
+        part = tool("watch", "--from-beginning", "--until", "now", "--json", environment=environment)
+    assert part.returncode == 77 and replies in part.stdout, part
+    assert f"what is shown is not all: Kafka user {name} may not read {events} at " in part.stderr, part
 
 
 @pytest.mark.skipif(not os.environ.get("KAFKA_BOOTSTRAP_SERVERS"), reason="the embedded broker deletes no topic")

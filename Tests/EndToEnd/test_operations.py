@@ -228,7 +228,10 @@ CONFIGURATIONS: list[tuple[str, dict[str, str]]] = [
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": ""}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY": HIDDEN}),
     ("IDENTITYBUS_INTERNAL_KEY", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/dev/null"}),
-    ("IDENTITYBUS_INTERNAL_KEY_FILE", {"IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
+    ("IDENTITYBUS_INTERNAL_KEY_FILE: /nowhere/key cannot be read: no such file", {
+        "IDENTITYBUS_INTERNAL_KEY": "", "IDENTITYBUS_INTERNAL_KEY_FILE": "/nowhere/key"}),
+    ("/nowhere/apps.yaml: cannot be read: no such file or directory", {"IDENTITYBUS_APPS": "/nowhere/apps.yaml"}),
+    ("/proc: cannot be read: is a directory", {"IDENTITYBUS_APPS": "/proc"}),
     ("TOPIC_PREFIX", {"TOPIC_PREFIX": "a b"}),
     ("TOPIC_PREFIX", {"TOPIC_PREFIX": "x" * 101}),
     ("TOPIC_PARTITIONS", {"TOPIC_PARTITIONS": "0"}),
@@ -463,7 +466,8 @@ def test_operations_up_starts_a_killed_child_again(up: Up) -> None:
     child = up.child
     os.kill(child, signal.SIGKILL)
     until(lambda: up.child not in (0, child), 20, lambda: f"another child\n{up.text}")
-    assert "signal 9" in up.text
+    assert "service   link was killed (signal 9, SIGKILL): often by the kernel's out-of-memory killer" in up.text
+    assert "It is started again in 0.2 s. Its last line: " in up.text
     assert bus.ask(c.register(fresh("install")), timeout=90)["status"] == "succeeded"
     bus.close()
     assert up.stop() == 0

@@ -69,7 +69,7 @@ final class ChaosScene {
     func tend(ended: (String) -> Void) throws {
         for replica in replicas where !replica.isHeld {
             try replica.child.tend { reason in
-                if !replica.isExpectedToEnd { ended("\(replica.child.name) ended by itself (\(reason))") }
+                if !replica.isExpectedToEnd { ended("\(replica.child.name) by itself \(reason)") }
                 replica.isExpectedToEnd = false
             }
         }

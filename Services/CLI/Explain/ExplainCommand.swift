@@ -39,8 +39,8 @@ struct ExplainCommand: ParsableCommand {
         try walk.start(from: id)
         let story = try InboxStory(app: app, stores: stores).tell(walk.ids, limit: limit)
         guard !walk.facts.isEmpty || !story.isEmpty else {
-            // The file need not be here. Where it is, it tells a mistyped app from an unknown id.
-            if let apps = try? deployment.appDirectory(), apps[AppID(app)] == nil { _ = try deployment.app(AppID(app)) }
+            // A mistyped app is no unknown id.
+            try deployment.refuseUnknown(AppID(app))
             throw Problem(
                 .refused, "app \(app) knows nothing of \(id).",
                 "Commands that were refused before they reached a store are dead letters: "

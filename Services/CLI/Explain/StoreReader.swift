@@ -85,7 +85,11 @@ struct StoreReader {
     func query(_ sql: String, _ parameters: [SQLValue]) throws -> [SQLRow] {
         switch engine {
         case .postgresql(let database):
-            return try database.transaction { try $0.query(sql, parameters) }
+            do {
+                return try database.transaction { try $0.query(sql, parameters) }
+            } catch let error as StorageError where error.isLockTimeout {
+                throw Self.locked(database) ?? error
+            }
         case .sqlite(let queue):
             let arguments = StatementArguments(parameters.map(Self.argument))
             return try Self.reading(queue.path) {
@@ -96,6 +100,24 @@ struct StoreReader {
                 }
             }
         }
+    }
+
+    /// Who keeps a table of the store to itself; `nil` when nobody does any more. Only this lock keeps readers waiting.
+    private static func locked(_ database: any SQLDatabase) -> Problem? {
+        let sql = """
+            SELECT nspname || '.' || relname, pid::bigint, COALESCE(NULLIF(application_name, ''), 'a program'),
+                COALESCE(usename::text, 'another user')
+            FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_namespace ON pg_namespace.oid = relnamespace
+                LEFT JOIN pg_stat_activity USING (pid)
+            WHERE granted AND mode = 'AccessExclusiveLock' AND nspname = current_schema() AND relkind = 'r'
+            ORDER BY pid, relname LIMIT 1
+            """
+        guard let lock = try? database.transaction({ try $0.query(sql, []) }).first, let table = try? lock.text(0),
+            let session = try? lock.integer(1), let program = try? lock.text(2), let user = try? lock.text(3)
+        else { return nil }
+        return Problem(
+            .away, "\(table) is locked by session \(session) (\(program) of \(user)).",
+            "Wait until it is done, or end it: SELECT pg_terminate_backend(\(session))")
     }
 
     /// - Throws: `Problem` that names the file, where SQLite cannot read it.

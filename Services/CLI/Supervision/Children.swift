@@ -53,7 +53,7 @@ package final class ChildService {
     }
 
     /// Starts the process when it is not running, after a pause that grows while it keeps dying.
-    /// - Parameter ended: is told why it ended, with its last line.
+    /// - Parameter ended: is told how it ended, such as `was killed (signal 9, SIGKILL)`, with what follows.
     /// - Throws: when it cannot be started at all, or ended because of its configuration.
     package func tend(ended: (String) -> Void) throws {
         if let process {
@@ -65,10 +65,13 @@ package final class ChildService {
             if process.terminationStatus == ExitStatus.setting.rawValue, process.terminationReason == .exit {
                 throw Problem(.setting, "\(name) refused its configuration:", lastLine(), "Its log is \(logPath).")
             }
-            ended("\(reason(process)): \(lastLine())")
+            let pause = backoff.next()
+            let how = Self.end(process.terminationStatus, isBySignal: process.terminationReason == .uncaughtSignal)
+            let seconds = (pause / .seconds(1)).formatted()
+            ended("\(how). It is started again in \(seconds) s. Its last line: \(lastLine())")
             self.process = nil
             forgetReports()
-            startAt = .now + backoff.next()
+            startAt = .now + pause
         }
         if ContinuousClock.now >= startAt { try start() }
     }
@@ -133,10 +136,22 @@ package final class ChildService {
         for path in reports.values { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    private func reason(_ process: Process) -> String {
-        process.terminationReason == .uncaughtSignal
-            ? "signal \(process.terminationStatus)" : "exit status \(process.terminationStatus)"
+    /// How a process ended, and who does such things, in words for people.
+    package static func end(_ number: Int32, isBySignal: Bool) -> String {
+        guard isBySignal else { return "ended with exit status \(number)" }
+        let name = "signal \(number)" + (signals[number].map { ", \($0)" } ?? "")
+        return switch number {
+        case SIGKILL: "was killed (\(name)): often by the kernel's out-of-memory killer, as dmesg tells"
+        case SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: "crashed (\(name)): please report it with its log"
+        default: "was ended (\(name))"
+        }
     }
+
+    private static let signals = [
+        SIGHUP: "SIGHUP", SIGINT: "SIGINT", SIGQUIT: "SIGQUIT", SIGILL: "SIGILL", SIGTRAP: "SIGTRAP",
+        SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE", SIGKILL: "SIGKILL", SIGSEGV: "SIGSEGV",
+        SIGPIPE: "SIGPIPE", SIGTERM: "SIGTERM",
+    ]
 
     private func lastLine() -> String {
         guard let log = FileHandle(forReadingAtPath: logPath) else { return "see \(logPath)" }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 package import Messaging
 
 /// Kafka as a short-lived command uses it: it is reached in a few seconds, or the command ends and says why it is not.
 package struct KafkaAccess {
     package let configuration: KafkaConfiguration
-    /// What to do when it is not reached.
-    private let advice: [String]
+    /// What to do when nothing is there, or no Kafka.
+    private let advice: String
 
-    package init(_ configuration: KafkaConfiguration, advice: [String] = []) {
+    package init(
+        _ configuration: KafkaConfiguration,
+        advice: String = "Does Kafka run there? Its address is from KAFKA_BOOTSTRAP_SERVERS."
+    ) {
         self.configuration = configuration
         self.advice = advice
     }
@@ -43,14 +47,34 @@ package struct KafkaAccess {
                 let isCauseKnown = error.failure.map { $0.cause != .timedOut } ?? false
                 if waited < limit, !isCauseKnown || waited < Self.patienceWithCause { continue }
                 admin.close(timeout: .zero)
-                var problem = problem(error)
-                problem.advice += advice
-                throw problem
+                throw problem(error)
             }
         }
     }
 
-    package func problem(_ error: KafkaError) -> Problem { Problem(error, at: configuration.bootstrapServers) }
+    package func problem(_ error: KafkaError) -> Problem {
+        var problem = Problem(error, at: configuration.bootstrapServers)
+        if problem.status == .away || error.failure?.cause == .notKafka { problem.advice.insert(advice, at: 0) }
+        return problem
+    }
+
+    /// What our Kafka user may not do.
+    /// - Parameters:
+    ///   - verb: such as `write`.
+    ///   - right: Kafka's name of it, such as `Write`.
+    package func noRight(to verb: String, _ right: String, _ topics: [String]) -> Problem {
+        let name = configuration.common["sasl.username"]
+        let more = topics.count > 3 ? " and \(topics.count - 3) more" : ""
+        let common = topics.dropFirst().reduce(topics.first ?? "") { $0.commonPrefix(with: $1) }
+        let pattern = topics.count == 1 ? common : "\(common) --resource-pattern-type prefixed"
+        return Problem(
+            .noRight,
+            "\(name.map { "Kafka user \($0)" } ?? "this Kafka user") may not \(verb) "
+                + "\(topics.prefix(3).joined(separator: ", "))\(more) at \(configuration.bootstrapServers) "
+                + "(\(right.uppercased()) on the topic\(topics.count == 1 ? "" : "s")).",
+            "Who runs Kafka allows it: kafka-acls.sh --bootstrap-server \(configuration.bootstrapServers) --add "
+                + "--allow-principal User:\(name ?? "NAME") --operation \(right) --topic \(pattern)")
+    }
 }
 
 extension BrokerFailure.Cause {
@@ -63,6 +87,15 @@ extension BrokerFailure.Cause {
             .wrongHostName, .certificateOver, .certificateRefused,
             .clientCertificate, .wrongMechanism, .noToken:
             .setting
+        }
+    }
+
+    /// What to do, where it is no question of the address.
+    var advice: [String] {
+        switch status {
+        case .noRight: ["Set both to a user that this Kafka knows, for the mechanism of KAFKA_SASL_MECHANISM."]
+        case .setting: ["docs/operations.md lists the settings and what each may be."]
+        default: []
         }
     }
 }

@@ -100,15 +100,23 @@ extension Problem {
 
     private init(_ failure: StorageError) {
         let words = failure.message.trimmingCharacters(in: .whitespacesAndNewlines)
+        let isConnecting = failure.sqlState == "08001"
         let hasNoRight =
             failure.sqlState == "42501" || words.contains("authentication failed") || words.contains("pg_hba.conf")
-            || words.contains("permission denied")
+            || words.contains("permission denied") || words.contains("no password supplied")
+            || isConnecting && words.contains("role \"") && words.contains("does not exist")
         switch failure.kind {
         case _ where hasNoRight:
             self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")
-        case _ where words.contains("does not exist") && failure.sqlState == "08001":
-            self.init(.setting, words, "Check the name of the database in DATABASE_URL.")
-        case .unavailable, .conflict, .fenced: self.init(.away, words)
+        case _ where isConnecting && words.contains("database \"") && words.contains("does not exist"):
+            self.init(
+                .setting, words, "Check the name of the database in DATABASE_URL, or make it: CREATE DATABASE.")
+        case _ where isConnecting:
+            self.init(.away, words, "Does PostgreSQL run there? DATABASE_URL has its host and port.")
+        case _ where ["42P01", "42703", "42883"].contains(failure.sqlState):
+            self.init(.setting, words, "The store is of another version: start its service of this version once.")
+        case .unavailable, .conflict, .fenced:
+            self.init(.away, words, "Try again when it is well; the database's own log may say more.")
         case .invalid: self.init(.setting, words, "Check DATABASE_URL.")
         }
     }
@@ -120,7 +128,7 @@ extension Problem {
             let verb =
                 status == .away ? "cannot be reached" : status == .noRight ? "does not let us in" : "cannot be used"
             let what = failure.cause == .timedOut ? "does not answer" : "\(verb): \(failure.words)"
-            self.init(status, "Kafka at \(failure.address) \(what).")
+            self.init(status, "Kafka at \(failure.address) \(what).", advice: failure.cause.advice)
             return
         }
         let place = address.map { "Kafka at \($0)" } ?? "Kafka"

@@ -28,6 +28,8 @@ final class Follower {
     private var isGoalLast = false
     private var found: [KafkaRecord] = []
     private var shown = 0
+    /// Topics that we may not read.
+    private var denied: Set<String> = []
     private var lastNews = ContinuousClock.now
     private var awaySince: ContinuousClock.Instant?
 
@@ -61,15 +63,36 @@ final class Follower {
         defer { tail.close() }
         while !stop() {
             take(tail.poll(maxRecords: 500, timeout: .milliseconds(200)))
+            try tellDenied()
             if isGoalReached {
                 showFound()
-                if isGoalLast { return }
+                if isGoalLast { return try endWithAll() }
             }
             if isDone { return }
             if !isGoalLast, let until = limits.until, until <= .now { try setGoal() }
             try lookWhetherKafkaIsThere()
         }
         showFound()
+    }
+
+    /// What we may not read is missing from what is shown: nobody shall take that for nothing.
+    private func tellDenied() throws {
+        let new = tail.unreadable.filter {
+            $0.value.code == KafkaError.Code.topicAuthorizationFailed && !denied.contains($0.key)
+        }.keys.sorted()
+        guard !new.isEmpty else { return }
+        denied.formUnion(new)
+        let problem = kafka.noRight(to: "read", "Read", new)
+        if positions.keys.allSatisfy({ denied.contains($0.topic) }) { throw problem }
+        complain(problem.what.harmless)
+        goal = goal?.filter { !denied.contains($0.key.topic) }
+    }
+
+    private func endWithAll() throws {
+        guard !denied.isEmpty else { return }
+        var problem = kafka.noRight(to: "read", "Read", denied.sorted())
+        problem.what = "what is shown is not all: \(problem.what)"
+        throw problem
     }
 
     private var isDone: Bool { limits.count.map { shown >= $0 } ?? false }
@@ -112,8 +135,10 @@ final class Follower {
         isGoalLast = limits.until.map { $0 <= .now } ?? false
         do {
             // What is empty has nothing to wait for.
-            goal = try admin.bounds(of: Array(positions.keys), timeout: .seconds(10))
-                .filter { $0.value.low < $0.value.high }.mapValues(\.high)
+            goal = try admin.bounds(
+                of: positions.keys.filter { !denied.contains($0.topic) }, timeout: .seconds(10)
+            )
+            .filter { $0.value.low < $0.value.high }.mapValues(\.high)
         } catch {
             throw kafka.problem(error)
         }

@@ -4,6 +4,7 @@ import ArgumentParser
 import Contracts
 import Foundation
 import Messaging
+import Observability
 import Runtime
 import Supervision
 
@@ -27,7 +28,9 @@ struct WatchCommand: ParsableCommand {
     )
     var since: TimePoint?
 
-    @Option(help: ArgumentHelp("End at this time: the same forms, or now.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp(
+            "End at this time: now, 10m (ago), 18:30, 2030-01-31, 2030-01-31T18:30:00Z.", valueName: "time"))
     var until: TimePoint?
 
     @Flag(help: "Start with the records that are there already.")
@@ -65,7 +68,9 @@ struct WatchCommand: ParsableCommand {
         if since != nil, fromBeginning { throw ValidationError("--since and --from-beginning: give one of them") }
         guard let until, until.time <= .now else { return }
         if since == nil, !fromBeginning {
-            throw ValidationError("--until a time that is over needs --since or --from-beginning")
+            throw ValidationError(
+                "--until names a time that is over, so say where to begin: --since 10m --until now, or --from-beginning "
+                    + "--until now. A time to come is 18:30 (UTC) or 2030-01-31T18:30:00Z.")
         }
         if let since, since.time > until.time { throw ValidationError("--since is behind --until") }
     }
@@ -76,7 +81,7 @@ struct WatchCommand: ParsableCommand {
         let publications = Publications(try deployment.keys(), topics: deployment.topics)
         let reached = try kafka.reach { interruption.isRequested }
         defer { reached.admin.close(timeout: .seconds(1)) }
-        let watched = try choose(from: reached.topics, at: kafka.configuration.bootstrapServers)
+        let watched = try choose(from: reached, kafka)
         let filter = RecordFilter(app: app, key: key, id: id, since: since?.time, until: until?.time)
         let line = RecordLine(
             showsSecrets: showSecrets,
@@ -98,17 +103,43 @@ struct WatchCommand: ParsableCommand {
         try follower.run { interruption.isRequested || Terminal.isOutputGone }
     }
 
-    private func choose(from existing: [String: Int], at address: String) throws -> [String: Int] {
+    private func choose(from reached: KafkaAccess.Reached, _ kafka: KafkaAccess) throws -> [String: Int] {
         let own = TopicChoice(topics: deployment.topics, patterns: topic, isEverybodys: allPrefixes)
-        let watched = existing.filter { own.contains($0.key) }
+        let watched = reached.topics.filter { own.contains($0.key) }
+        let hidden = try hidden(own, reached)
+        if !hidden.isEmpty {
+            var problem = kafka.noRight(to: "see", "Read", hidden)
+            problem.advice.append("Whether a topic is there, Kafka tells only those who may see it.")
+            if watched.isEmpty { throw problem }
+            complain(problem.what.harmless)
+        }
         if !watched.isEmpty { return watched }
         let all = TopicChoice(topics: deployment.topics, patterns: topic, isEverybodys: true)
-        let others = existing.keys.filter { all.contains($0) }.count
+        let others = reached.topics.keys.filter { all.contains($0) }.count
         throw Problem(
-            .refused, "no topic of this deployment matches \(own.shownPatterns) at \(address).",
+            .refused,
+            "no topic of this deployment matches \(own.shownPatterns) at \(kafka.configuration.bootstrapServers).",
             others == 0
-                ? "Services make their topics when they start."
+                ? "Services make their topics when they start. Or they are there and hidden: Kafka shows a topic only to "
+                    + "users with a right to it (READ, or DESCRIBE)."
                 : "\(others) of other deployments match: set TOPIC_PREFIX to theirs, or give --all-prefixes.")
+    }
+
+    /// The deployment's topics that are meant and that Kafka hides from us: from its list they are missing, but it says so
+    /// of a name. Whether they are there it does not say.
+    private func hidden(_ own: TopicChoice, _ reached: KafkaAccess.Reached) throws -> [String] {
+        let topics = deployment.topics
+        let known =
+            serviceNames.flatMap { [topics.commands($0), topics.events($0), topics.deadLetters($0)] }
+            + [topics.replies] + topic + topic.map { topics.prefix + $0 }
+        let missing = Set(known).filter {
+            own.contains($0) && reached.topics[$0] == nil && $0.allSatisfy { !"*?[\\".contains($0) }
+        }
+        // The embedded broker makes what it is asked for, and hides nothing.
+        guard !missing.isEmpty, try !reached.admin.isEmbedded(timeout: .seconds(5)) else { return [] }
+        try reached.admin.watch(topics: missing)
+        return try reached.admin.topicStates(timeout: .seconds(5))
+            .filter { $0.value.error?.code == KafkaError.Code.topicAuthorizationFailed }.keys.sorted()
     }
 
     private func isForged(_ record: KafkaRecord, _ publications: Publications) -> Bool {

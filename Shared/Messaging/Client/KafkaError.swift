@@ -144,6 +144,7 @@ extension KafkaError {
         public static let invalidRecord = RD_KAFKA_RESP_ERR_INVALID_RECORD.rawValue
         public static let policyViolation = RD_KAFKA_RESP_ERR_POLICY_VIOLATION.rawValue
         public static let topicAuthorizationFailed = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
+        public static let clusterAuthorizationFailed = RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED.rawValue
         public static let groupAuthorizationFailed = RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED.rawValue
         public static let unknownMember = RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID.rawValue
         public static let rebalanceInProgress = RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS.rawValue

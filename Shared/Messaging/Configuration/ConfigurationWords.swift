@@ -107,6 +107,7 @@ extension KafkaConfiguration {
             .map { "'\($0)' is not host:port, such as localhost:9092; several have commas between them" }
     }
 
+    /// With its port, as Kafka's own clients want it: librdkafka would take 9092.
     private static func isAddress(_ text: Substring) -> Bool {
         var rest = text
         if let scheme = rest.firstRange(of: "://") {
@@ -114,20 +115,16 @@ extension KafkaConfiguration {
             else { return false }
             rest = rest[scheme.upperBound...]
         }
-        var host = rest
-        if rest.first == "[" {
-            guard let end = rest.lastIndex(of: "]") else { return false }
-            host = rest[rest.index(after: rest.startIndex)..<end]
-            rest = rest[rest.index(after: end)...]
-            guard rest.isEmpty || rest.first == ":" else { return false }
-        } else if let colon = rest.lastIndex(of: ":") {
-            host = rest[..<colon]
-            rest = rest[colon...]
-        } else {
-            rest = ""
+        guard let colon = rest.lastIndex(of: ":"), let port = Int(rest[rest.index(after: colon)...]),
+            (1...65_535).contains(port)
+        else { return false }
+        var host = rest[..<colon]
+        if host.first == "[", host.last == "]" {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return false
         }
-        let isPort = rest.isEmpty || Int(rest.dropFirst()).map { (1...65_535).contains($0) } == true
-        return isPort && !host.isEmpty && !host.contains { $0.isWhitespace || "/\\@\"'[]".contains($0) }
+        return !host.isEmpty && !host.contains { $0.isWhitespace || "/\\@\"'[]".contains($0) }
     }
 }
 

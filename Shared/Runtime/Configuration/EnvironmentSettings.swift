@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Foundation
 
@@ -21,10 +22,11 @@ public struct EnvironmentSettings {
         guard inline == nil else {
             throw ConfigurationProblem(variable, "is set together with \(variable)_FILE; set one of them")
         }
-        guard let content = try? String(contentsOfFile: path, encoding: .utf8) else {
-            throw ConfigurationProblem("\(variable)_FILE", "\(path) cannot be read")
+        do {
+            return try TextFile.read(path).withoutFinalNewlines
+        } catch {
+            throw ConfigurationProblem("\(variable)_FILE", "\(path) cannot be read: \(error)")
         }
-        return content.withoutFinalNewlines
     }
 
     public func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>)

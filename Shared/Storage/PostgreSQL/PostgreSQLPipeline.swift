@@ -190,14 +190,16 @@ struct PostgreSQLPipeline {
         return .unavailable("the connection to PostgreSQL was lost: \(Self.message(handle))", sqlState: "08006")
     }
 
-    static func message(_ handle: OpaquePointer) -> String {
-        let text = String(cString: PQerrorMessage(handle))
-        // Several addresses of one host often say the same.
+    static func message(_ handle: OpaquePointer) -> String { oneLine(String(cString: PQerrorMessage(handle))) }
+
+    /// libpq's words in one line. What it guesses at the cause stands behind a tab; several addresses of one host often say
+    /// the same.
+    static func oneLine(_ text: String) -> String {
         var lines: [String] = []
-        for line in text.split(whereSeparator: \.isNewline) {
-            let line = line.drop(while: \.isWhitespace)
-            if !lines.contains(String(line)) { lines.append(String(line)) }
+        for line in text.split(whereSeparator: \.isNewline) where line.first != "\t" {
+            let words = line.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            if !words.isEmpty, !lines.contains(words) { lines.append(words) }
         }
-        return lines.joined(separator: " ")
+        return lines.joined(separator: "; ")
     }
 }

@@ -94,6 +94,8 @@ import Testing
 
     @Test(arguments: [
         "foo bar:9092", "kafka:x", "kafka:0", "kafka:70000", "http://kafka:9092", "[::1:9092", ":9092", "a:1,b:x", ",",
+        // librdkafka would take 9092, which Kafka's own clients do not; an address of IPv6 stands in brackets.
+        "kafka", "a:1, kafka", "[::1]", "PLAINTEXT://kafka", "kafka:", "::1", "::1:9092",
     ])
     func anAddressThatIsNoneIsNamed(servers: String) {
         let problem = problem(["KAFKA_BOOTSTRAP_SERVERS": servers])
@@ -101,8 +103,15 @@ import Testing
         #expect(problem?.message.contains("host:port") == true, "\(problem?.description ?? "accepted")")
     }
 
+    @Test func theEntryThatIsNoneIsQuoted() {
+        #expect(
+            problem(["KAFKA_BOOTSTRAP_SERVERS": "a:1,kafka"])?.description
+                == "KAFKA_BOOTSTRAP_SERVERS: 'kafka' is not host:port, such as localhost:9092; several have commas between them"
+        )
+    }
+
     @Test(arguments: [
-        "kafka", "kafka:9092", "a.b-c:1, 10.0.0.1:2", "[::1]:9092", "PLAINTEXT://kafka:9092", "kafka_1:9092",
+        "kafka:9092", "a.b-c:1, 10.0.0.1:2", "[::1]:9092", "PLAINTEXT://kafka:9092", "kafka_1:9092",
     ])
     func anAddressMayLookLikeThis(servers: String) {
         #expect(problem(["KAFKA_BOOTSTRAP_SERVERS": servers]) == nil)
