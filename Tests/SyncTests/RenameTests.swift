@@ -257,6 +257,22 @@ import Testing
         #expect(world.state.profiles.values.allSatisfy { $0.mark?.userID != "user-2" })
     }
 
+    /// S95, S116: a link of before that was read late has marked whoever logged in since.
+    @Test func whoLoggedInSinceStaysWhenTheUserGoes() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(.erase(EraseProfile(mpid: mine)))
+        let forwards = try #require(world.last).forwards
+        let new = try #require(world.login(["customerid": "bert"])?.mpid)
+        world.run(link("user-1", "bert", at: linkedAt))
+        #expect(world.profile(new)?.mark?.userID == "user-1")
+        world.run(
+            .answered(ForwardAnswer(forwardID: forwards[1].id, isPending: false, part: .part(users: ["user-1"]))))
+        #expect(gone(world) == [mine] && world.profile(new)?.mark == nil)
+    }
+
     /// S116: a profile that a link after the erasure's moment has made is the user's, and goes when the link service says that
     /// the user went.
     @Test func whatALinkMadeAfterTheMomentGoesWithTheUser() throws {
