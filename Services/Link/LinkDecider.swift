@@ -220,7 +220,9 @@ extension LinkDecider {
         let rest = isNew || person.externalID != nil ? [] : others.filter { !losers.contains($0) }
         let relinked = relinked(rest, person, to: externalID)
         let superseded = losers.map { Self.following($0.with(person.userID, .deactivated), rest) }
-        linked.superseded = zip(losers, superseded).map(Install.Superseded.init)
+        // Linked anew where it is active, it has taken from nobody: what its creation took is given back still (L50).
+        let taken = install.isActive && install.userID == person.userID ? Self.following(install, rest).superseded : []
+        linked.superseded = taken + zip(losers, superseded).map(Install.Superseded.init)
         // A tablet that waits gets the person back as before, if the creation fails that took it (L50).
         let claims = handedOn(install, to: phone == nil ? [] : rest.isEmpty ? others : relinked.installs) { lost in
             [.init(installID: linked.id, version: linked.version, wasSuspended: lost.wasSuspended)]

@@ -24,6 +24,8 @@ struct Draft: IdentityIndex {
     private var orphans: [(mpid: MPID, takenBy: MPID?)] = []
     private var warnings: [ValueTooCommon] = []
     private(set) var created: (mpid: MPID, rule: SyncRule)?
+    /// Profiles that keep their mark without its customer id (S122).
+    var keptMarks: Set<MPID> = []
     /// Types of login identities that a limit had no room for.
     var leftOut: Set<IdentityType> = []
     private var devices: [DeviceRecord.Key: DeviceRecord] = [:]
@@ -280,9 +282,13 @@ struct Draft: IdentityIndex {
     /// A profile as it is written. Who becomes known is a person of their own, whomever the anonymous profile was aliased
     /// into: anybody may have said that (S96).
     private func settled(_ profile: Profile) -> Profile {
-        var profile = profile.withoutStaleMark(settings)
+        var profile = profile
+        let before = state.profile(app, profile.mpid)
+        if before.map({ profile.hasLostItsName(since: $0, settings) }) == true, !keptMarks.contains(profile.mpid) {
+            profile.mark = nil  // S94
+        }
         if !profile.aliasedInto.isEmpty, profile.isKnown(settings),
-            state.profile(app, profile.mpid)?.isKnown(settings) == false
+            before?.isKnown(settings) == false
         {
             profile.aliasedInto = []
         }

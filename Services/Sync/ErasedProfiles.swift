@@ -111,12 +111,16 @@ extension SyncDecider {
         )
     }
 
-    /// The profiles that links marked with these users. Somebody who came later may have one: that link was read late (S95).
+    /// The profiles that links marked with these users. Somebody who came later may have one: that link was read late (S95). What
+    /// the user itself was called later, by a link or by support, is no younger than the user.
     func marked(with users: [UserID], upTo end: Int64) -> (gone: [Profile], spared: [Profile]) {
         let marked = state.profiles.values.filter { profile in
             profile.key.app == app && profile.mark.map { users.contains($0.userID) } == true
         }
-        return (marked.filter { !isNamed($0, after: end) }, marked.filter { isNamed($0, after: end) })
+        func isLater(_ profile: Profile) -> Bool {
+            isNamed(profile, after: max(end, profile.mark.map { state.since($0, app) } ?? end))
+        }
+        return (marked.filter { !isLater($0) }, marked.filter { isLater($0) })
     }
 
     // MARK: Aliases
@@ -124,12 +128,23 @@ extension SyncDecider {
     /// Whoever was aliased into nobody but them is the same person, unless a link says otherwise, or they have become known
     /// since (S96, ``Draft/settled(_:)``).
     func aliasSources(of erased: ErasedProfiles) -> [Profile] {
-        let mpids = Set(erased.profiles.map(\.mpid))
-        return Set(erased.profiles.flatMap(\.aliasedFrom)).subtracting(mpids).compactMap { state.profile(app, $0) }
-            .filter { source in
-                !source.isErased && !source.aliasedInto.isEmpty && mpids.isSuperset(of: source.aliasedInto)
-                    && source.mark.map { erased.users.contains($0.userID) } != false
-            }
+        var mpids = Set(erased.profiles.map(\.mpid))
+        var (found, last): ([Profile], [Profile]) = ([], erased.profiles)
+        while !last.isEmpty {
+            last = Set(last.flatMap(\.aliasedFrom)).subtracting(mpids).compactMap { state.profile(app, $0) }
+                .filter { source in
+                    !source.isErased && !source.aliasedInto.isEmpty && mpids.isSuperset(of: source.aliasedInto)
+                        && !isSomebodyElses(source, than: erased.users)
+                }
+            mpids.formUnion(last.map(\.mpid))
+            found += last
+        }
+        return found
+    }
+
+    /// A mark says so only with its customer id: without that, its user had lost it to whom is erased (S122).
+    private func isSomebodyElses(_ profile: Profile, than users: [UserID]) -> Bool {
+        profile.hasItsName(settings) && profile.mark.map { users.contains($0.userID) } == false
     }
 
     /// Sources that stay no longer lead to who goes, so that they go with the last one of those they were aliased into.

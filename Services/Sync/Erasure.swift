@@ -71,8 +71,7 @@ extension SyncDecider {
         let isEnforced = context.app.verification.mode == .enforce
         let persons = command.persons ?? (isEnforced ? .byCustomerId : .marked)
         return try begin(
-            named, .erase, persons: named.profiles.flatMap { self.persons($0, of: named, persons) },
-            users: persons == .none ? [] : named.users)
+            named, .erase, persons: named.profiles.flatMap { self.persons($0, of: named, persons) })
     }
 
     /// While the first erasure waits, this one waits along. Where that failed, whoever has not been forgotten elsewhere is
@@ -88,7 +87,7 @@ extension SyncDecider {
             return Decision(.pending(nil), changes: [.erasure(running)])
         }
         let persons = before.flatMap { $0.persons.sorted { $0.key < $1.key }.map(\.value) }
-        var decision = try begin(named, .erase, persons: persons, users: [])
+        var decision = try begin(named, .erase, persons: persons)
         decision.changes += before.filter(\.isStuck).map { .erasureDone($0.command) }
         return decision
     }
@@ -96,8 +95,7 @@ extension SyncDecider {
     /// The link service asks for it, so it needs not be asked to do its part (S95).
     func forget(_ command: ForgetProfiles) throws(Rejection) -> Decision {
         if let waiting = stillWaiting { return waiting }
-        let forgotten = forgotten(command)
-        return try begin(forgotten, .forget, persons: [], users: forgotten.users)
+        return try begin(forgotten(command), .forget, persons: [])
     }
 
     /// S97.
@@ -142,13 +140,13 @@ extension SyncDecider {
     }
 
     /// S54, S55.
-    /// - Parameters:
-    ///   - persons: those whom the link service is to forget.
-    ///   - users: those of the link service who are gone, whatever is read of them later (S58).
+    /// - Parameter persons: those whom the link service is to forget.
     private func begin(
-        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson], users: [UserID]
+        _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson]
     ) throws(Rejection) -> Decision {
         let wiped = try wipe(named, cause)
+        // Who is gone, whatever is read of them later (S58), the link service says: it may spare whom it is asked for (L79).
+        let users = cause == .forget ? named.users : []
         var decision = wiped.decision
         decision.outcome = .pending(nil)
         decision.changes += users.map { .forgotten(LinkedUser(app: app, id: $0)) }
@@ -196,7 +194,7 @@ extension SyncDecider {
             profile.mark = nil
             draft.put(profile)
         }
-        try moveLaterLinks(from: gone, but: named.users, &draft)
+        try moveLaterLinks(from: named, gone, &draft)
         var decision = draft.decision(.noted)
         decision.changes += aliases.map { .aliasDone($0.key) }
         let counts = ErasureCertificate.Counts.Sync(
@@ -225,12 +223,12 @@ extension SyncDecider {
     }
 
     /// Whoever was linked after the erasure was asked for, and was marked on a profile that goes, gets one as if the link had
-    /// been read afterwards (S115).
-    private func moveLaterLinks(
-        from gone: [Profile], but users: [UserID], _ draft: inout Draft
-    ) throws(Rejection) {
-        for mark in gone.compactMap(\.mark) where settings.fromLinks && !users.contains(mark.userID) {
-            guard !state.erasedUsers.contains(LinkedUser(app: app, id: mark.userID)) else { continue }
+    /// been read afterwards (S115). Who was linked before had the external id no longer: it was theirs who go.
+    private func moveLaterLinks(from named: ErasedProfiles, _ gone: [Profile], _ draft: inout Draft) throws(Rejection) {
+        for profile in gone where settings.fromLinks && profile.hasItsName(settings) {
+            guard let mark = profile.mark, !named.users.contains(mark.userID), mark.linkedAt > named.moment,
+                !state.erasedUsers.contains(LinkedUser(app: app, id: mark.userID))
+            else { continue }
             try draft.mark(mark, context)
         }
     }

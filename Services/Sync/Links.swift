@@ -11,29 +11,28 @@ extension SyncDecider {
     /// the other (S46).
     func linked(_ event: Linked) throws(Rejection) -> Decision {
         let user = LinkedUser(app: app, id: event.userId)
+        let moment = event.linkedAt?.milliseconds ?? context.moment.milliseconds
         // S58
         guard settings.fromLinks, !state.erasedUsers.contains(user),
-            !settings.nobody.contains(event.externalId.text),
-            !madeAnErasedProfile, !isToBeForgotten(event), !isOver(event)
+            !settings.nobody.contains(event.externalId.text), !madeAnErasedProfile,
+            !isToBeForgotten(event.userId, event.externalId, since: moment), !isOver(user, moment)
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
         try draft.mark(
             LinkMark(
-                userID: event.userId, externalID: event.externalId,
-                linkedAt: event.linkedAt?.milliseconds ?? draft.moment, ownMPID: state.newMPID(context, 0)), context)
+                userID: event.userId, externalID: event.externalId, linkedAt: moment,
+                ownMPID: state.newMPID(context, 0)), context)
         var decision = draft.decision(.noted)
         decision.changes.append(.linked(user))
         return decision
     }
 
     /// The user was renamed since (S118).
-    private func isOver(_ event: Linked) -> Bool {
-        guard let renamedAt = state.renamedAt[LinkedUser(app: app, id: event.userId)] else { return false }
-        return (event.linkedAt ?? Timestamp(milliseconds: context.moment.milliseconds)).milliseconds < renamedAt
+    private func isOver(_ user: LinkedUser, _ moment: Int64) -> Bool {
+        state.renamedAt[user].map { moment < $0 } == true
     }
 
-    /// S118. The profile that a link has marked is found by the new customer id. Where that is another profile's, this one is
-    /// marked instead.
+    /// S118, S122.
     func renamed(_ event: ExternalIDChanged) throws(Rejection) -> Decision {
         let user = LinkedUser(app: app, id: event.userId)
         let moment = event.linkedAt.milliseconds
@@ -41,20 +40,18 @@ extension SyncDecider {
             !madeAnErasedProfile
         else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
-        let new = Identity(.customerID, IdentityValue(event.externalId.text))
-        let former = event.previousExternalId.flatMap { draft.takeMark(of: event.userId, $0) }
-        if !settings.nobody.contains(event.externalId.text) {
-            var mark = LinkMark(
-                userID: event.userId, externalID: event.externalId, linkedAt: moment,
-                ownMPID: state.newMPID(context, 0))
-            if let former, let old = event.previousExternalId, draft.holders(of: new).isEmpty {
-                // The same person, though by another name.
-                if let before = former.mark { (mark.linkedAt, mark.ownMPID) = (before.linkedAt, before.ownMPID) }
-                draft.rename(former, old, to: new, mark, at: moment)
-            } else {
+        let mark = LinkMark(
+            userID: event.userId, externalID: event.externalId, linkedAt: moment, ownMPID: state.newMPID(context, 0))
+        if !isToBeForgotten(event.userId, event.externalId, event.previousExternalId, since: moment) {
+            if let own = draft.own(event) {
+                draft.rename(own, event.previousExternalId, to: mark)
+            } else if !settings.nobody.contains(event.externalId.text) {
                 try draft.mark(mark, context)
             }
         }
+        draft.settleOrphans()
+        draft.guardSwitched()
+        tellDevices(.named, &draft)
         var decision = draft.decision(.noted)
         decision.changes.append(.renamed(user, at: moment))
         return decision
@@ -65,51 +62,102 @@ extension SyncDecider {
         let (user, moment) = (LinkedUser(app: app, id: event.userId), event.unlinkedAt.milliseconds)
         guard settings.fromLinks, moment > state.renamedAt[user] ?? .min else { return Decision(.noted) }
         var draft = Draft(state, context, .link)
-        _ = draft.takeMark(of: event.userId, event.externalId)
+        draft.touch([Identity(.customerID, IdentityValue(event.externalId.text))])
+        for var profile in draft.marked(with: event.userId) where profile.mark.map({ $0.linkedAt < moment }) == true {
+            profile.mark = nil
+            draft.put(profile)
+        }
         var decision = draft.decision(.noted)
         decision.changes.append(.renamed(user, at: moment))
         return decision
     }
 
-    /// The link service was asked to forget whoever was linked with the external id by then, and has not answered (S116).
-    private func isToBeForgotten(_ event: Linked) -> Bool {
-        let linkedAt = event.linkedAt ?? Timestamp(milliseconds: context.moment.milliseconds)
-        return state.erasures.values.contains { erasure in
-            erasure.command.app == app
-                && erasure.persons.values.contains { person in
-                    person.externalId == event.externalId && person.erasedAt.map { linkedAt <= $0 } != false
-                }
+    /// The link service was asked to forget the user, by one of its names, or whoever had the external id by then, and has
+    /// not answered (S116).
+    private func isToBeForgotten(
+        _ user: UserID, _ present: ExternalID, _ former: ExternalID? = nil, since moment: Int64
+    ) -> Bool {
+        state.erasures.values.filter { $0.command.app == app }.flatMap(\.persons.values).contains { person in
+            if person.userId == user, person.externalId == present || person.externalId == former { return true }
+            return person.externalId == present && person.erasedAt.map { moment <= $0.milliseconds } != false
         }
     }
 }
 
 extension Draft {
-    /// The profile with the customer id, unless another user's link marked it, has no mark any more.
-    /// - Returns: the profile as it was.
-    fileprivate mutating func takeMark(of user: UserID, _ externalID: ExternalID) -> Profile? {
-        let identity = Identity(.customerID, IdentityValue(externalID.text))
-        touch([identity])
-        let former = holders(of: identity).compactMap { profile($0) }
+    /// The profiles that a link marked with the user.
+    fileprivate func marked(with user: UserID) -> [Profile] {
+        state.profiles.values.filter { $0.app == app && $0.mark?.userID == user }
             .sorted { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
-            .first { ($0.mark?.userID ?? user) == user }
-        if var profile = former, profile.mark != nil {
-            profile.mark = nil
-            put(profile)
-        }
-        return former
     }
 
-    /// The mark's customer id in place of another.
-    fileprivate mutating func rename(
-        _ profile: Profile, _ old: ExternalID, to new: Identity, _ mark: LinkMark, at moment: Int64
-    ) {
-        var profile = profile
-        profile.mark = mark
-        put(profile)
-        add(new, to: profile.mpid, .replaced, at: moment)
-        if let held = profile.held(Identity(.customerID, IdentityValue(old.text)), settings) {
-            remove([held], from: profile.mpid, .replaced)
+    /// Whose profile is to be called by another name: the one that a link marked with the user, or would mark by the name before.
+    fileprivate mutating func own(_ event: ExternalIDChanged) -> Profile? {
+        let names = [event.previousExternalId, event.externalId].compactMap { $0 }
+        touch(names.map { Identity(.customerID, IdentityValue($0.text)) })
+        let marked = marked(with: event.userId)
+        let called = marked.first { $0.mark?.externalID == event.previousExternalId }
+        // A link by the new name may have been read first, and have made a profile for it.
+        if let own = called ?? marked.first(where: { $0.mark?.externalID != event.externalId }) { return own }
+        let unmarked = event.previousExternalId.map { former in
+            holders(of: Identity(.customerID, IdentityValue(former.text))).compactMap { profile($0) }
+                .filter { $0.mark == nil }
         }
+        return unmarked?.min { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) } ?? marked.first
+    }
+
+    /// The mark's customer id in place of those before. Nobody else has it, but a user who was linked with it since.
+    fileprivate mutating func rename(_ own: Profile, _ former: ExternalID?, to mark: LinkMark) {
+        var (profile, mark) = (own, mark)
+        let (new, moment) = (Identity(.customerID, IdentityValue(mark.externalID.text)), mark.linkedAt)
+        let others = holders(of: new).filter { $0 != own.mpid }.sorted().compactMap { self.profile($0) }
+        let isFree =
+            !settings.nobody.contains(new)
+            && !others.contains { other in
+                other.mark.map { $0.userID != mark.userID && state.since($0, app) > moment } == true
+            }
+        if isFree {
+            for other in others { giveUp(new, other, to: own.mpid, as: mark.userID) }
+            profile = self.profile(own.mpid) ?? own
+        } else {
+            touch(others)
+        }
+        // The same person, though by another name.
+        if let before = own.mark { (mark.linkedAt, mark.ownMPID) = (before.linkedAt, before.ownMPID) }
+        profile.mark = mark
+        if isFree { profile.isOrphaned = false }
+        put(profile)
+        if isFree, !profile.holds(new, settings) { add(new, to: own.mpid, .replaced, at: moment) }
+        let names = [former, own.mark?.externalID].compactMap(\.self).map {
+            settings.folded(Identity(.customerID, IdentityValue($0.text)))
+        }
+        let gone = profile.values(of: .customerID).filter { held in
+            settings.folded(held) != settings.folded(new)
+                && (settings.isSingleValued(.customerID) || names.contains(settings.folded(held)))
+        }
+        remove(gone, from: own.mpid, .replaced)
+        leaveNameless(own.mpid)
+    }
+
+    /// S122. The profile is the same person as the one that has the customer id now.
+    private mutating func giveUp(_ identity: Identity, _ profile: Profile, to mpid: MPID, as user: UserID) {
+        var profile = profile
+        if !profile.aliasedInto.contains(mpid) { profile.aliasedInto.append(mpid) }
+        put(profile)
+        if var heir = self.profile(mpid), !heir.aliasedFrom.contains(profile.mpid) {
+            heir.aliasedFrom.append(profile.mpid)
+            put(heir)
+        }
+        // What became of that user is yet to be read.
+        if profile.mark?.userID != user { keptMarks.insert(profile.mpid) }
+        if let held = profile.held(identity, settings) { remove([held], from: profile.mpid, .taken, takenBy: mpid) }
+        leaveNameless(profile.mpid, takenBy: mpid)
+    }
+
+    /// What is left by which devices would find it goes too: who uses one of them next is not this person.
+    private mutating func leaveNameless(_ mpid: MPID, takenBy heir: MPID? = nil) {
+        guard let profile = profile(mpid), !profile.isKnown(settings) else { return }
+        remove(profile.identities, from: mpid, .cleared, takenBy: heir)
     }
 
     /// Marks the oldest profile whose customer id is the mark's external id, or a new one.
@@ -129,7 +177,7 @@ extension Draft {
             marked = created
         }
         // Links of several installs are read in any order: the last one counts.
-        let isNews = marked.mark.map { $0.linkedAt < mark.linkedAt || $0.externalID != mark.externalID }
+        let isNews = marked.mark.map { state.since($0, app) < mark.linkedAt || $0.externalID != mark.externalID }
         if isNews != false { marked.mark = mark }
         put(marked)
     }

@@ -91,7 +91,8 @@ public struct Profile: Sendable, Hashable {
     }
 }
 
-/// A user of the link service, and the external id that a link gave it: the mark's profile has it as customer id.
+/// A user of the link service, and its external id: the mark's profile has it as customer id, unless another user's has it
+/// by what was read last (S122).
 public struct LinkMark: Sendable, Hashable {
     public var userID: UserID
     public var externalID: ExternalID
@@ -109,14 +110,18 @@ public struct LinkMark: Sendable, Hashable {
 }
 
 extension Profile {
-    /// A profile that has lost the mark's customer id is the mark's no longer (S94).
-    func withoutStaleMark(_ settings: SyncSettings) -> Profile {
-        guard let mark, !holds(Identity(.customerID, IdentityValue(mark.externalID.text)), settings) else {
-            return self
-        }
-        var profile = self
-        profile.mark = nil
-        return profile
+    /// Whether it had the customer id of its mark before, and has it no longer.
+    func hasLostItsName(since before: Profile, _ settings: SyncSettings) -> Bool {
+        guard let mark, before.mark?.externalID == mark.externalID else { return false }
+        return before.hasItsName(settings) && !hasItsName(settings)
+    }
+
+    /// Of the link service.
+    var linkedUser: LinkedUser? { mark.map { LinkedUser(app: app, id: $0.userID) } }
+
+    /// Whether it has the customer id of its mark.
+    func hasItsName(_ settings: SyncSettings) -> Bool {
+        mark.map { holds(Identity(.customerID, IdentityValue($0.externalID.text)), settings) } == true
     }
 }
 

@@ -102,6 +102,23 @@ public enum SyncCommand: Sendable, Hashable {
         }
     }
 
+    /// Whether it is about the profiles that links marked with its users.
+    var findsByMark: Bool {
+        switch self {
+        case .renamed, .unlinked: true
+        default: isErasure
+        }
+    }
+
+    /// The external ids whose persons the link service may have to forget.
+    var linked: [ExternalID] {
+        switch self {
+        case .linked(let event): [event.externalId]
+        case .renamed(let event): [event.externalId, event.previousExternalId].compactMap(\.self)
+        default: []
+        }
+    }
+
     /// Whether it tells of all devices of a profile.
     var readsDevices: Bool {
         if case .getProfile = self { true } else { false }
@@ -124,6 +141,7 @@ public enum SyncCommand: Sendable, Hashable {
             }
         case .move(_, let request):
             request.identities.contains { settings.loginIdentities.contains($0.type) || !$0.type.isDevice }
+        case .renamed: settings.fromLinks
         default: isErasure || readsDevices
         }
     }

@@ -64,10 +64,15 @@ public struct SyncService: CommandService {
         try loadErasures(wanted, &state, store)
         state.load(try store.linkedUsers(wanted.users), among: wanted.users)
         state.load(try store.profiles(reached(from: commands, wanted, state)))
-        state.load(try store.profiles(of: wanted.erasedUsers))
+        state.load(try store.profiles(of: wanted.markedUsers))
         if wanted.hasErasure {
-            state.load(try store.profiles(aliasSources(state)))
+            try loadAliasSources(&state, store)
             try loadMarked(wanted.erasing, &state, store)
+        }
+        if wanted.hasErasure || !wanted.linked.isEmpty {
+            // Since when others have their names (S122).
+            let others = Set(state.profiles.values.compactMap(\.linkedUser)).subtracting(wanted.users)
+            state.load(try store.linkedUsers(others), among: others)
         }
         // Any profile of the batch may be the one that changes, since commands see what those before them did.
         if wanted.reachesDevices {
@@ -182,13 +187,16 @@ public struct SyncService: CommandService {
         state.load(try store.profiles(Set(holders).subtracting(state.profiles.keys)))
     }
 
-    /// Whoever was aliased into a profile that may go.
-    private func aliasSources(_ state: SyncState) -> Set<Profile.Key> {
-        Set(
-            state.profiles.values.flatMap { profile in profile.aliasedFrom.map { Profile.Key(app: profile.app, id: $0) }
+    /// Whoever was aliased into a profile that may go, and into these.
+    private func loadAliasSources(_ state: inout SyncState, _ store: SyncStore) throws {
+        while true {
+            let sources = state.profiles.values.flatMap { profile in
+                profile.aliasedFrom.map { Profile.Key(app: profile.app, id: $0) }
             }
-        )
-        .subtracting(state.profiles.keys)
+            let rows = try store.profiles(Set(sources).subtracting(state.profiles.keys))
+            if rows.isEmpty { return }
+            state.load(rows)
+        }
     }
 
     /// What a batch has to know before anything is read.
@@ -200,9 +208,10 @@ public struct SyncService: CommandService {
         var newMPIDs: [CommandKey: MPID] = [:]
         /// Of the link service.
         var users: Set<LinkedUser> = []
-        /// The external ids of links.
+        /// The external ids that events of the link service name.
         var linked: Set<Scoped<ExternalID>> = []
-        var erasedUsers: Set<LinkedUser> = []
+        /// Whose profiles are looked for by their marks.
+        var markedUsers: Set<LinkedUser> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
         var certificates: Set<Profile.Key> = []
@@ -220,7 +229,7 @@ public struct SyncService: CommandService {
                     guard app.sync.fromLinks else { continue }
                 default: break
                 }
-                if case .linked(let event) = command { linked.insert(.init(app: app.id, id: event.externalId)) }
+                linked.formUnion(command.linked.map { .init(app: app.id, id: $0) })
                 if case .alias = command { aliases.insert(.init(app: app.id, id: context.newAliasID)) }
                 if case .applyAlias(let apply) = command { aliases.insert(.init(app: app.id, id: apply.aliasId)) }
                 if case .answered(let answer) = command {
@@ -235,7 +244,9 @@ public struct SyncService: CommandService {
                 if command.readsCertificates {
                     certificates.formUnion(command.mpids.map { .init(app: app.id, id: $0) })
                 }
-                users.formUnion(command.users.map { .init(app: app.id, id: $0) })
+                let named = command.users.map { LinkedUser(app: app.id, id: $0) }
+                users.formUnion(named)
+                if command.findsByMark { markedUsers.formUnion(named) }
                 if command.mayCreateProfile {
                     let mpid = context.newMPID(0)
                     newMPIDs[context.command] = mpid
@@ -246,7 +257,6 @@ public struct SyncService: CommandService {
                 if command.isErasure {
                     erasing[app.id] = app.sync
                     erasures.insert(context.command)
-                    erasedUsers.formUnion(command.users.map { .init(app: app.id, id: $0) })
                 }
             }
         }

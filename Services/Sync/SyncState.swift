@@ -57,6 +57,11 @@ public struct SyncState: ServiceState, Sendable {
 
     func profile(_ app: AppID, _ mpid: MPID) -> Profile? { profiles[Profile.Key(app: app, id: mpid)] }
 
+    /// Since when the mark's user has its external id.
+    func since(_ mark: LinkMark, _ app: AppID) -> Int64 {
+        max(mark.linkedAt, renamedAt[LinkedUser(app: app, id: mark.userID)] ?? .min)
+    }
+
     /// See ``Runtime/DecisionContext/newMPID(_:)``.
     func newMPID(_ context: DecisionContext, _ counter: Int) -> MPID {
         if counter == 0, let mpid = newMPIDs[context.command] { return mpid }

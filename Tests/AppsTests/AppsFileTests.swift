@@ -39,6 +39,12 @@ import Testing
         #expect(problem?.description.contains("apps a and b") == true)
     }
 
+    /// Less than a day would let somebody else have an external id before every service has heard that it was changed.
+    @Test(arguments: [1, 3650]) func anExternalIDIsHeldForADayAtLeast(_ days: Int64) throws {
+        let apps = try parse("apps: [{id: demo, linking: {holdDays: \(days)}}]")
+        #expect(apps["demo"]?.linking.hold == days * 86_400_000)
+    }
+
     @Test func readsAGoodFile() throws {
         let apps = try parse(
             """
@@ -104,6 +110,8 @@ import Testing
         Mistake("apps[0]", "keyz", text: "apps: [{id: demo, keyz: []}]"),
         Mistake("apps[0].linking", "enable", text: "apps: [{id: demo, linking: {enable: true}}]"),
         Mistake("apps[0].linking.enabled", text: "apps: [{id: demo, linking: {enabled: maybe}}]"),
+        Mistake("holdDays", "3650", text: "apps: [{id: demo, linking: {holdDays: 0}}]"),
+        Mistake("holdDays", "3650", text: "apps: [{id: demo, linking: {holdDays: 3651}}]"),
         Mistake("appz", text: "apps: [{id: demo}]\nappz: []"),
         Mistake(
             "key id k", "demo", "other",

@@ -19,10 +19,8 @@ SERVICES = ("link", "user", "sync")
 Reply = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
-    deployment = make_deployment(request.param, services=SERVICES)
-    helped = {
+def helped() -> dict[str, Any]:
+    return {
         "id": APP,
         "keys": [
             apps.key("helped-backend", "user.link", "user.delete"), apps.key("helped-sdk", "sdk", "identity.sync"),
@@ -31,7 +29,12 @@ def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., Depl
         "sdk": {"keysOpenInstalls": True},
         "sync": {**apps.worked("conversion"), "fromLinks": True},
     }
-    apps.write(deployment.apps_file, [helped, *apps.apps()])
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def platform(request: pytest.FixtureRequest, make_deployment: Callable[..., Deployment]) -> Deployment:
+    deployment = make_deployment(request.param, services=SERVICES)
+    apps.write(deployment.apps_file, [helped(), *apps.apps()])
     for service in [deployment.service(name).start() for name in SERVICES]:
         service.wait_ready()
     return deployment

@@ -141,6 +141,23 @@ import Testing
         #expect(state.install("one")?.activity == .deactivated)
     }
 
+    /// L50, L72. Support takes the external id off the person while the linker's creation is open, and its backend links the
+    /// person with another one: when the creation comes to nothing, the phone of before is active again.
+    @Test func whoIsLinkedAnewGivesBackWhatTheCreationTook() throws {
+        var state = LinkState("one u1=anna, two")
+        func run(_ command: LinkCommand, _ id: CommandID) {
+            state = state.after(Fixture.decide(command, state, Fixture.context(id: id)))
+        }
+        run(.request(LinkRequest(installId: "two", externalId: "anna")), "link")
+        #expect(state.installs.values.filter(\.isActive).map(\.id) == ["two"])
+        let user = try #require(state.install("two")?.userID)
+        run(.unlink(UnlinkUser(userId: user, author: "kim", reason: "wrong")), "unlink")
+        run(.request(LinkRequest(installId: "two", externalId: "berta")), "again")
+        #expect(state.person(userID: user)?.externalID == "berta")
+        run(.detachInstall(DetachInstall(installId: "two", cause: .creationFailed)), "failure")
+        #expect(state.installs.values.filter(\.isActive).map(\.id) == ["one"])
+    }
+
     @Test func nothingIsPromotedWhenTheActiveOneGoes() throws {
         let start = LinkState(
             installs: [

@@ -246,7 +246,8 @@ struct NaiveLinkModel {
         installs[id]?.activity = phoneStays ? .standby : .active
         installs[id]?.isOpen = false
         installs[id]?.since = nil
-        takeovers[user]?.removeAll { $0.winner == id }
+        // Who is called otherwise now, and active as before, has what it took to give back as before.
+        if row.user != user || row.activity != .active { takeovers[user]?.removeAll { $0.winner == id } }
         if phoneStays { keepTheClaim(of: id, row, user) }
         installs[id]?.isUsersFirst = isNew || row.user == user && row.isUsersFirst
         installs[id]?.version = row.version + 1

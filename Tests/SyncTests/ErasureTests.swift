@@ -122,7 +122,7 @@ import WireJSON
         let done = ErasureCertificate.Counts(
             link: isDone ? .init(persons: 1, installs: 2) : .init(), user: isDone ? .init(installs: 2) : .init(),
             sync: .init(profiles: 1, identities: 2, devices: 1), verification: .init(sessions: 3))
-        let gone = Gone(users: ["user-1"], mpids: [mpid], done: done, others: 0, isComplete: isDone)
+        let gone = Gone(users: isDone ? ["user-1"] : [], mpids: [mpid], done: done, others: 0, isComplete: isDone)
         #expect(Answer(settled.outcome) == (isDone ? .certificate(gone) : .rejected(.serverError)))
         #expect(world.run(query) == .certificate(gone), "kept")
         #expect(world.state.erasures.isEmpty == isDone && answer(ids[0], false, .part()).isEmpty)

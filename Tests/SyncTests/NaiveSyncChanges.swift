@@ -158,47 +158,94 @@ extension NaiveSyncModel {
         guard settings.fromLinks, !gone.contains(event.userId), !isOld else { return }
         if isNobodys(event.externalId.text) { return }
         let since = event.linkedAt?.milliseconds ?? given
-        if isExpectedToGo(event.externalId, linked: since) || since < renamings[event.userId] ?? .min { return }
+        if isExpectedToGo(event.userId, event.externalId, linked: since) { return }
+        if since < renamings[event.userId] ?? .min { return }
         mark(event.userId, event.externalId, since: since, own: first, newMPID: newMPID, now: now)
     }
 
-    /// Who is called so, and whom no link calls somebody else.
-    private func namesake(_ customer: ExternalID, _ user: UserID) -> Person? {
-        holders(Identity(.customerID, IdentityValue(customer.text)))
-            .sorted { $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first }
-            .first { $0.user == nil || $0.user == user }
+    private func called(_ name: ExternalID?) -> [Person] {
+        guard let name else { return [] }
+        return holders(Identity(.customerID, IdentityValue(name.text)))
     }
 
-    private mutating func unmark(_ mpid: MPID) {
-        change(mpid) { ($0.user, $0.customer, $0.linked, $0.own) = (nil, nil, nil, nil) }
+    /// Since when its user is called as it is marked.
+    func sinceWhen(_ person: Person) -> Int64 {
+        max(person.linked ?? .min, person.user.flatMap { renamings[$0] } ?? .min)
     }
 
     mutating func renamed(_ event: ExternalIDChanged, first: MPID, newMPID: MPID, now: Int64) {
-        let (user, at) = (event.userId, event.linkedAt.milliseconds)
+        let (user, at, name) = (event.userId, event.linkedAt.milliseconds, event.externalId)
         guard settings.fromLinks, !gone.contains(user), !isOld, at > renamings[user] ?? .min else { return }
-        renamings[user] = at
-        let former = event.previousExternalId.flatMap { namesake($0, user) }
-        if let former { unmark(former.mpid) }
-        if isNobodys(event.externalId.text) { return }
-        let new = Identity(.customerID, IdentityValue(event.externalId.text))
-        guard let former, let old = event.previousExternalId, holders(new).isEmpty else {
-            return mark(user, event.externalId, since: at, own: first, newMPID: newMPID, now: now)
+        defer { renamings[user] = at }
+        if isExpectedToGo(user, name, or: event.previousExternalId, linked: at) { return }
+        let before = people
+        // The user's own profile: by its mark, the old one before others and the new one last; or else by the old name.
+        let theirs = people.filter { $0.user == user }
+        let nobodys = called(event.previousExternalId).filter { $0.user == nil }
+        let ranks = [
+            theirs.filter { $0.customer == event.previousExternalId }, theirs.filter { $0.customer != name }, nobodys,
+            theirs,
+        ]
+        let mine = ranks.first { !$0.isEmpty }?.min {
+            $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first
         }
-        give(new, to: former.mpid, .replaced)
-        let gone = former.ids.filter { same($0, Identity(.customerID, IdentityValue(old.text))) }
-        take(gone, from: former.mpid, .replaced)
-        change(former.mpid) {
-            $0.named[event.externalId.text] = at
-            ($0.user, $0.customer) = (user, event.externalId)
-            ($0.linked, $0.own) = (former.linked ?? at, former.own ?? first)
+        guard let mine else {
+            if isNobodys(name.text) { return }
+            return mark(user, name, since: at, own: first, newMPID: newMPID, now: now)
         }
+        let rivals = called(name).filter { $0.mpid != mine.mpid }.sorted { $0.mpid < $1.mpid }
+        let isLost = rivals.contains { $0.user != nil && $0.user != user && sinceWhen($0) > at } || isNobodys(name.text)
+        for rival in rivals where !isLost { merge(rival, into: mine, of: user, name) }
+        rename(mine, event, isLost: isLost, own: first)
+        orphan(those: before)
+    }
+
+    /// One person, of whom two were known.
+    private mutating func merge(_ rival: Person, into mine: Person, of user: UserID, _ name: ExternalID) {
+        take(
+            rival.ids.filter { same($0, Identity(.customerID, IdentityValue(name.text))) }, from: rival.mpid, .taken,
+            heir: mine.mpid)
+        pairs.append([rival.mpid, mine.mpid])
+        origins[mine.mpid, default: []].insert(rival.mpid)
+        if rival.user != user { deeds.kept.insert(rival.mpid) }
+        strip(rival.mpid, heir: mine.mpid)
+    }
+
+    private mutating func rename(_ mine: Person, _ event: ExternalIDChanged, isLost: Bool, own: MPID) {
+        let (at, name) = (event.linkedAt.milliseconds, event.externalId)
+        let new = Identity(.customerID, IdentityValue(name.text))
+        if !isLost, !mine.ids.contains(where: { same($0, new) }) {
+            give(new, to: mine.mpid, .replaced)
+            change(mine.mpid) { $0.named[name.text] = at }
+        }
+        let past = [event.previousExternalId, mine.customer].compactMap { $0 }.map {
+            Identity(.customerID, IdentityValue($0.text))
+        }
+        let left = mine.ids.filter { id in
+            id.type == .customerID && !same(id, new) && (isSingle(.customerID) || past.contains { same($0, id) })
+        }
+        take(left, from: mine.mpid, .replaced)
+        change(mine.mpid) {
+            if !isLost { $0.isOrphan = false }
+            ($0.linked, $0.own) = $0.user == nil ? (at, own) : ($0.linked, $0.own)
+            ($0.user, $0.customer) = (event.userId, name)
+        }
+        strip(mine.mpid, heir: nil)
+    }
+
+    /// Nobody takes over what a person left.
+    private mutating func strip(_ mpid: MPID, heir: MPID?) {
+        guard let person = person(mpid), !isKnown(person) else { return }
+        take(person.ids, from: mpid, .cleared, heir: heir)
     }
 
     mutating func unlinked(_ event: ExternalIDRemoved) {
         let at = event.unlinkedAt.milliseconds
         guard settings.fromLinks, at > renamings[event.userId] ?? .min else { return }
         renamings[event.userId] = at
-        if let former = namesake(event.externalId, event.userId), former.user != nil { unmark(former.mpid) }
+        for person in people where person.user == event.userId && (person.linked ?? .min) < at {
+            change(person.mpid) { ($0.user, $0.customer, $0.linked, $0.own) = (nil, nil, nil, nil) }
+        }
     }
 
     mutating func mark(
@@ -213,8 +260,9 @@ extension NaiveSyncModel {
             // The customer of a link is one since the link.
             if let since { change(newMPID) { $0.named[customer.text] = since } }
         }
+        let past = owners.first.map(sinceWhen) ?? .min
         change(owners.first?.mpid ?? newMPID) {
-            if $0.customer == customer, let old = $0.linked, let since, old >= since { return }
+            if $0.customer == customer, let since, past >= since { return }
             ($0.user, $0.customer, $0.linked, $0.own) = (user, customer, since, own)
         }
     }

@@ -64,9 +64,8 @@ extension NaiveSyncModel {
                 erasing[key] = nil
             }
         }
-        let users = which == .none ? [] : meant
-        erase(found, named: ids, users: users, meant: meant, isWhole: true, end: given, newMPID: newMPID, context)
-        gone.formUnion(users)
+        // Who of the others' persons is gone, the others say.
+        erase(found, named: ids, users: [], meant: meant, isWhole: true, end: given, newMPID: newMPID, context)
         return nil
     }
 
@@ -74,10 +73,13 @@ extension NaiveSyncModel {
         erasing.contains { !$0.value.open.isEmpty && ($0.key == command || $0.value.also.contains(command)) }
     }
 
-    /// Whether the link service still has to forget this customer, as of then or later.
-    func isExpectedToGo(_ customer: ExternalID, linked: Int64) -> Bool {
-        erasing.values.flatMap(\.persons.values).compactMap { $0.base as? ForgetPerson }.contains {
-            $0.externalId == customer && ($0.erasedAt?.milliseconds ?? .max) >= linked
+    /// Whether the link service still has to forget the user, as this customer, or whoever was this customer by then.
+    func isExpectedToGo(
+        _ user: UserID, _ customer: ExternalID, or former: ExternalID? = nil, linked: Int64
+    ) -> Bool {
+        erasing.values.flatMap(\.persons.values).compactMap { $0.base as? ForgetPerson }.contains { person in
+            let isThem = person.userId == user && [customer, former].contains(person.externalId)
+            return isThem || person.externalId == customer && (person.erasedAt?.milliseconds ?? .max) >= linked
         }
     }
 
@@ -121,7 +123,7 @@ extension NaiveSyncModel {
             if let user = person.user, user == command.userId {
                 // By another name than the user ever had it was marked by mistake.
                 let names = [command.externalId] + past.map(\.externalId)
-                return names.contains(person.customer) && !isNamed(person, after: end)
+                return names.contains(person.customer) && !isNamed(person, after: max(end, sinceWhen(person)))
             }
             // A name of before leads to whoever had it then and is nobody's.
             let wasCalled = past.contains { name in
@@ -159,14 +161,20 @@ extension NaiveSyncModel {
     /// S96: whoever was aliased, and only into those who go or went, is the same person; but not whom a link calls
     /// somebody else.
     private func companions(of persons: [Person], _ users: [UserID]) -> [Person] {
-        let going = Set(persons.map(\.mpid))
-        return people.filter { source in
-            let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
-            guard !source.isErased, !going.contains(source.mpid), into.contains(where: going.contains) else {
-                return false
+        var (going, found) = (Set(persons.map(\.mpid)), [Person]())
+        while true {
+            let more = people.filter { source in
+                let into = pairs.filter { $0[0] == source.mpid }.map { $0[1] }
+                guard !source.isErased, !going.contains(source.mpid), into.contains(where: going.contains) else {
+                    return false
+                }
+                let isLeft = into.allSatisfy { going.contains($0) || person($0)?.isErased == true }
+                // A user who had lost the name to the others is not called so.
+                return isLeft && (source.user.map(users.contains) != false || !isAsMarked(source))
             }
-            let isLeft = into.allSatisfy { going.contains($0) || person($0)?.isErased == true }
-            return isLeft && source.user.map(users.contains) != false
+            if more.isEmpty { return found }
+            found += more
+            going.formUnion(more.map(\.mpid))
         }
     }
 
@@ -179,7 +187,7 @@ extension NaiveSyncModel {
             person.ids.contains { mine in ids.contains { same($0, mine) } }
                 && !goers.contains(person.mpid)
         }
-        let (mpids, done) = wipe(found, meant, newMPID: newMPID, context)
+        let (mpids, done) = wipe(found, meant, end, newMPID: newMPID, context)
         let ids = deeds.asked.indices.map { context.forwardID($0) }
         var gone = Gone(
             users: Set(users), mpids: mpids, done: .init(sync: done, verification: .init()), others: others.count)
@@ -199,7 +207,7 @@ extension NaiveSyncModel {
 
     /// - Returns: who is gone, companions included, and what was theirs.
     private mutating func wipe(
-        _ found: [Person], _ meant: [UserID], newMPID: MPID, _ context: DecisionContext
+        _ found: [Person], _ meant: [UserID], _ end: Int64, newMPID: MPID, _ context: DecisionContext
     ) -> ([MPID], ErasureCertificate.Counts.Sync) {
         let (devicesBefore, aliasesBefore) = (devices, aliases.count)
         let persons = found + companions(of: found, meant)
@@ -245,7 +253,9 @@ extension NaiveSyncModel {
         // S115: as if the links of those who stay were told now.
         for person in persons.sorted(by: { $0.mpid < $1.mpid }) where !person.isErased {
             guard let user = person.user, let customer = person.customer, !meant.contains(user) else { continue }
-            guard settings.fromLinks, !self.gone.contains(user) else { continue }
+            guard settings.fromLinks, !self.gone.contains(user), isAsMarked(person), person.linked ?? 0 > end else {
+                continue
+            }
             mark(user, customer, since: person.linked, own: person.own, newMPID: newMPID, now: now)
         }
         return (mpids.sorted(), counts)
@@ -287,10 +297,10 @@ extension NaiveSyncModel {
             let users = part.subject.userIds
             let end = erasing.end
             let left = people.filter { person in
-                person.user.map(users.contains) == true && !isNamed(person, after: end)
+                person.user.map(users.contains) == true && !isNamed(person, after: max(end, sinceWhen(person)))
             }
             if !left.isEmpty {
-                let (mpids, done) = wipe(left, users, newMPID: newMPID, context)
+                let (mpids, done) = wipe(left, users, end, newMPID: newMPID, context)
                 erasing.gone = erasing.gone.joined(Gone(mpids: mpids, done: .init(sync: done), others: 0))
                 erasing.open.insert(context.forwardID(0))
                 deeds.asked = [AnyHashable(ForgetSessions(mpids: mpids))]

@@ -26,6 +26,8 @@ extension NaiveSyncModel {
         var dropped: [AliasDropped] = []
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
+        /// Who stays another user's without the name.
+        var kept: Set<MPID> = []
         /// Erasures that ended.
         var settled: [Settled] = []
         /// The numbers of the moves that the command was to devices.

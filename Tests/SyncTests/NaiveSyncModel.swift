@@ -113,17 +113,19 @@ struct NaiveSyncModel {
         self.isOld = isOld
     }
 
-    /// S94: nobody keeps a mark who is not the customer that the mark is about.
-    mutating func dropMarks() {
-        for person in people {
-            guard let customer = person.customer else { continue }
-            let id = Identity(.customerID, IdentityValue(customer.text))
-            if person.ids.contains(where: { same($0, id) }) { continue }
-            change(person.mpid) {
-                $0.user = nil
-                $0.customer = nil
-                ($0.linked, $0.own) = (nil, nil)
+    /// Whether the person is the customer whom the mark names.
+    func isAsMarked(_ person: Person) -> Bool {
+        guard let customer = person.customer else { return false }
+        return person.ids.contains { same($0, Identity(.customerID, IdentityValue(customer.text))) }
+    }
+
+    /// S94: nobody keeps a mark who was the customer that it is about, and is not any more.
+    mutating func dropMarks(since before: NaiveSyncModel) {
+        for person in people where !isAsMarked(person) && !deeds.kept.contains(person.mpid) {
+            guard let old = before.person(person.mpid), old.customer == person.customer, before.isAsMarked(old) else {
+                continue
             }
+            change(person.mpid) { ($0.user, $0.customer, $0.linked, $0.own) = (nil, nil, nil, nil) }
         }
     }
 

@@ -125,7 +125,7 @@ import Testing
             at: context.moment.milliseconds)
         let before = model
         defer {
-            model.dropMarks()
+            model.dropMarks(since: before)
             model.growUp()
             model.turnOthers(since: before, now: now)
         }
@@ -249,8 +249,9 @@ import Testing
         for entry in state.identities.values where settings.uniqueIdentities.contains(entry.key.id.type) {
             try #require(entry.holders.count <= 1, trace)
             if case .modify = step.command { continue }
+            if case .renamed = step.command { continue }
             if step.command.isErasure { continue }
-            // Only modify moves a unique value.
+            // Only modify, and support, move a unique value.
             if let owner = before.identities[entry.key]?.holders.first, let now = entry.holders.first {
                 try #require(owner == now, trace)
             }

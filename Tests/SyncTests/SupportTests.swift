@@ -77,17 +77,6 @@ import Testing
         #expect(try #require(world.login(["customerid": "anna"], on: "d2")?.mpid) != mpid)
     }
 
-    /// S118.
-    @Test func whereTheNewNameIsTakenItsProfileIsMarked() throws {
-        let world = world()
-        let old = try #require(world.login(["customerid": "anna"])?.mpid)
-        let new = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
-        world.run(link("user-1", "anna", at: world.now))
-        world.run(rename("user-1", "anna", to: "annette", at: world.now + 1))
-        #expect(world.profile(old)?.mark == nil && customers(world, old) == ["anna"])
-        #expect(world.profile(new)?.mark?.userID == "user-1" && customers(world, new) == ["annette"])
-    }
-
     /// S118: an older word about the name changes nothing.
     @Test func theLastNameCounts() throws {
         let world = world()

@@ -233,15 +233,15 @@ public struct IdentitiesChanged: EventMessage {
     public enum Reason: String, WireEnum {
         /// An identify, login or link brought them.
         case attached
-        /// A login or identify brought another value of a unique type.
+        /// A login or identify brought another value of a unique type, or the user was given another external id.
         case replaced
         /// `sync.modify` of this profile.
         case modified
-        /// `sync.modify` of another profile, which has the unique value now.
+        /// Another profile has the unique value now, by `sync.modify` or because its user was given the external id.
         case taken
         /// A limit of the app's settings: the oldest went.
         case limit
-        /// A login dropped the device's anonymous user.
+        /// A login dropped the device's anonymous user, or a profile lost its customer id to another one.
         case cleared
     }
 

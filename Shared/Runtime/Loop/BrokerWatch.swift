@@ -183,7 +183,11 @@ package final class BrokerWatch: Sendable {
             return true
         } catch {
             let isOfBroker = error.failure != nil
-            if isOfBroker { health.broker("\(error)", took: started.duration(to: .now)) } else { health.topics("\(error)") }
+            if isOfBroker {
+                health.broker("\(error)", took: started.duration(to: .now))
+            } else {
+                health.topics("\(error)")
+            }
             return !isOfBroker
         }
     }

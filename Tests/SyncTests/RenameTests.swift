@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Storage
+import Testing
+
+@testable import Apps
+@testable import Runtime
+@testable import Sync
+
+/// Support gives people other external ids, and others had these before, have them still, or come by the old ones.
+@Suite struct RenameTests: ErasingTests {
+    private func rename(_ user: UserID, _ old: ExternalID?, to new: ExternalID, at moment: Int64) -> SyncCommand {
+        .renamed(
+            ExternalIDChanged(
+                userId: user, externalId: new, previousExternalId: old,
+                linkedAt: Timestamp(milliseconds: moment), author: "kim", reason: "typo"))
+    }
+
+    private func unlink(_ user: UserID, _ old: ExternalID, at moment: Int64) -> SyncCommand {
+        .unlinked(
+            ExternalIDRemoved(
+                userId: user, externalId: old, unlinkedAt: Timestamp(milliseconds: moment), author: "kim",
+                reason: "wrong"))
+    }
+
+    private func forget(_ user: UserID, _ present: ExternalID?, _ former: [ExternalID: Int64], at moment: Int64)
+        -> SyncCommand
+    {
+        let names = former.sorted { $0.key < $1.key }.map {
+            FormerExternalID(externalId: $0.key, until: Timestamp(milliseconds: $0.value))
+        }
+        return .forget(
+            ForgetProfiles(
+                userId: user, externalId: present, former: names.isEmpty ? nil : names,
+                erasedAt: Timestamp(milliseconds: moment)))
+    }
+
+    private func customers(_ world: World, _ mpid: MPID?) -> [String] {
+        world.profile(mpid)?.values(of: .customerID).map(\.value.text) ?? []
+    }
+
+    // MARK: Who has the new name
+
+    /// S122: it was the person's already. Nobody finds the other profile any more, on the device whose user it is neither, and
+    /// an erasure takes it along.
+    @Test(arguments: [nil, "user-1"] as [UserID?], [true, false])
+    func whoHasTheNewNameIsTheSamePerson(_ marked: UserID?, _ isByProfile: Bool) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let other = try #require(world.login(["customerid": "annette", "ios_idfv": "1"], on: "d2")?.mpid)
+        let (linkedAt, renamedAt) = (world.now, world.now + 1)
+        world.run(link("user-1", "anna", at: linkedAt))
+        if let marked { world.run(link(marked, "annette", at: renamedAt)) }
+        world.run(rename("user-1", "anna", to: "annette", at: renamedAt))
+        #expect(world.profile(mine)?.mark?.userID == "user-1" && customers(world, mine) == ["annette"])
+        let left = try #require(world.profile(other))
+        #expect(left.isOrphaned && left.identities.isEmpty && left.mark == nil && left.aliasedInto == [mine])
+        let told = world.events.compactMap { $0.base as? CurrentUserChanged }
+        #expect(told.map(\.deviceId) == ["d2"] && told.map(\.isLoggedIn) == [false])
+        #expect(world.events.contains(AnyHashable(ProfileOrphaned(mpid: other, cause: .link, takenBy: mine))))
+        #expect(world.login(["customerid": "annette"], on: "d2")?.mpid == mine)
+        if isByProfile {
+            world.run(.erase(EraseProfile(mpid: mine)))
+        } else {
+            world.run(forget("user-1", "annette", ["anna": renamedAt], at: world.now))
+        }
+        #expect(gone(world) == [mine, other])
+    }
+
+    /// S122, S96: whoever was aliased into the one that loses the name goes too; and what has another login identity stays known.
+    @Test func whoWasAliasedIntoTheOtherGoesToo() throws {
+        let world = world()
+        let visitor = try #require(world.identify(["ios_idfv": "1"], on: "d2")?.mpid)
+        let other = try #require(world.login(["customerid": "annette", "email": "a@b.io"], on: "d3")?.mpid)
+        world.run(.alias(AliasUsers(sourceMPID: visitor, destinationMPID: other)))
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(rename("user-1", "anna", to: "annette", at: world.now + 1))
+        #expect(world.profile(other)?.identities == [Identity(.email, "a@b.io")])
+        #expect(world.events.allSatisfy { !($0.base is CurrentUserChanged) })
+        world.run(.erase(EraseProfile(mpid: mine)))
+        #expect(gone(world) == [mine, other, visitor])
+    }
+
+    /// S118, S122: renamed by mistake and back, while a login by the old name was on its way.
+    @Test func whoIsRenamedBackHasTheProfile() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 1))
+        let late = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
+        #expect(late != mine)
+        let back = world.now
+        world.run(rename("user-1", "annette", to: "anna", at: back))
+        #expect(customers(world, mine) == ["anna"] && world.profile(mine)?.mark?.userID == "user-1")
+        #expect(world.login(["customerid": "anna"], on: "d3")?.mpid == mine)
+        world.run(forget("user-1", "anna", ["annette": back], at: world.now))
+        #expect(gone(world) == [mine, late])
+    }
+
+    /// S118: the mark tells whose the profile is, also where a name between was not read.
+    @Test func theMarkedProfileIsRenamed() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(rename("user-1", "ann", to: "annette", at: world.now + 2))
+        #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.externalID == "annette")
+    }
+
+    /// S118: who has no profile yet gets one.
+    @Test func whoHasNoProfileGetsOneByTheNewName() throws {
+        let world = world()
+        world.run(rename("user-1", "anna", to: "annette", at: world.now))
+        let made = try #require(world.state.profiles.values.first { _ in true })
+        #expect(customers(world, made.mpid) == ["annette"] && made.mark?.userID == "user-1")
+    }
+
+    // MARK: Another user's
+
+    /// S122: the name was another user's until then, of whom it is read later. That user's profile is without it, and still
+    /// that user's.
+    @Test func whoLostTheNameBeforeKeepsTheMark() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(link("user-2", "annette", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.userID == "user-1")
+        #expect(customers(world, other).isEmpty && world.profile(other)?.mark?.userID == "user-2")
+        // A link of before does not take it back.
+        world.run(link("user-2", "annette", at: linkedAt))
+        #expect(world.profile(mine)?.mark?.userID == "user-1")
+        // Another name of theirs is read.
+        world.run(rename("user-2", "annette", to: "bert", at: linkedAt + 1))
+        #expect(customers(world, other) == ["bert"] && world.profile(other)?.mark?.userID == "user-2")
+        #expect(world.login(["customerid": "bert"], on: "d3")?.mpid == other)
+    }
+
+    /// S122: the same where the other user is erased, or was called so by mistake, and that is read later.
+    @Test(arguments: [true, false]) func whoLostTheNameBeforeGoesWithItsPerson(_ isUnlinked: Bool) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(link("user-2", "annette", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        if isUnlinked {
+            world.run(unlink("user-2", "annette", at: linkedAt + 1))
+            #expect(world.profile(other)?.mark == nil && world.profile(mine)?.mark?.userID == "user-1")
+            world.run(forget("user-2", nil, [:], at: world.now))
+            #expect(gone(world).isEmpty)
+            world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: world.now))
+            #expect(gone(world) == [mine, other])
+        } else {
+            world.run(forget("user-2", "annette", [:], at: linkedAt + 1))
+            #expect(gone(world) == [other])
+            #expect(customers(world, mine) == ["annette"] && world.profile(mine)?.mark?.userID == "user-1")
+        }
+    }
+
+    /// S122: who was unlinked from the name before protects nothing of the person who has it.
+    @Test func aMarkWithoutTheNameProtectsNothing() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(link("user-2", "annette", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: world.now))
+        #expect(gone(world) == [mine, other])
+        // Nothing in clear is made anew.
+        #expect(world.state.profiles.count == 2)
+    }
+
+    /// S122: another user got the name after this one had lost it again, and that was read first.
+    @Test func whoGotTheNameLaterKeepsIt() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "ios_idfv": "1"])?.mpid)
+        let other = try #require(world.login(["customerid": "annette"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(link("user-2", "annette", at: linkedAt + 3))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 1))
+        #expect(customers(world, other) == ["annette"] && world.profile(other)?.mark?.userID == "user-2")
+        #expect(world.profile(mine)?.identities == [] && world.profile(mine)?.mark?.userID == "user-1")
+        #expect(world.identify(["ios_idfv": "1"])?.mpid != mine, "who uses the device next is not this person")
+        world.run(rename("user-1", "annette", to: "ann", at: linkedAt + 2))
+        #expect(customers(world, mine) == ["ann"] && world.profile(mine)?.isOrphaned == false)
+        #expect(world.login(["customerid": "ann"])?.mpid == mine)
+    }
+
+    // MARK: Erasing meanwhile
+
+    /// S95, S118: renamed after the moment of an erasure, though decided before it. The name is younger, the person is not.
+    @Test func whoWasRenamedAfterTheErasuresMomentGoes() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(rename("user-1", "anna", to: "annette", at: linkedAt + 2))
+        world.run(forget("user-1", "annette", ["anna": linkedAt + 2], at: linkedAt + 1))
+        #expect(gone(world) == [mine])
+    }
+
+    /// S116: the link service has still to forget the user. Neither name takes whoever came since along.
+    @Test(arguments: ["anna", "annette"], [-1, 1]) func aNameOfWhoIsToBeForgottenMarksNobody(
+        _ name: String, _ after: Int64
+    ) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(.erase(EraseProfile(mpid: mine)))
+        let (erasedAt, forwards) = (world.now, try #require(world.last).forwards.map(\.id))
+        let new = try #require(world.login(["customerid": name])?.mpid)
+        world.run(rename("user-1", "anna", to: "annette", at: erasedAt + after))
+        #expect(world.state.profiles.values.allSatisfy { $0.mark == nil } && customers(world, new) == [name])
+        world.run(
+            .answered(ForwardAnswer(forwardID: forwards[1], isPending: false, part: .part(users: ["user-1"]))))
+        #expect(gone(world) == [mine] && customers(world, new) == [name])
+        world.run(link("user-1", "annette", at: erasedAt + 2))
+        #expect(world.state.profiles.values.allSatisfy { $0.mark == nil })
+    }
+
+    /// S55, L79: whom the link service spares is not gone here either, and is in no certificate.
+    @Test func whomTheLinkServiceSparesIsMarkedLater() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(.erase(EraseProfile(mpid: mine)))
+        let forwards = try #require(world.last).forwards
+        func certified() -> Set<UserID>? {
+            guard case .certificate(let gone) = world.run(.getErasure(GetProfileErasure(mpid: mine))) else {
+                return nil
+            }
+            return gone.users
+        }
+        #expect(certified() == [])
+        // Taken off anna before, and given to user-2.
+        world.run(link("user-1", "bert", at: world.now - 1500))
+        let other = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-1" }?.mpid)
+        for forward in forwards {
+            let users: [UserID] = forward.command is ForgetPerson ? ["user-2"] : []
+            world.run(
+                .answered(ForwardAnswer(forwardID: forward.id, isPending: false, part: .part(users: users))))
+        }
+        #expect(certified() == ["user-2"] && gone(world) == [mine])
+        #expect(world.profile(other)?.mark?.userID == "user-1")
+        world.run(link("user-1", "carl", at: world.now))
+        #expect(world.state.profiles.values.contains { $0.mark?.externalID == "carl" })
+        world.run(link("user-2", "dora", at: world.now))
+        #expect(world.state.profiles.values.allSatisfy { $0.mark?.userID != "user-2" })
+    }
+
+    /// S95, S116: a link of before that was read late has marked whoever logged in since.
+    @Test func whoLoggedInSinceStaysWhenTheUserGoes() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.run(.erase(EraseProfile(mpid: mine)))
+        let forwards = try #require(world.last).forwards
+        let new = try #require(world.login(["customerid": "bert"])?.mpid)
+        world.run(link("user-1", "bert", at: linkedAt))
+        #expect(world.profile(new)?.mark?.userID == "user-1")
+        world.run(
+            .answered(ForwardAnswer(forwardID: forwards[1].id, isPending: false, part: .part(users: ["user-1"]))))
+        #expect(gone(world) == [mine] && world.profile(new)?.mark == nil)
+    }
+
+    /// S116: a profile that a link after the erasure's moment has made is the user's, and goes when the link service says that
+    /// the user went.
+    @Test func whatALinkMadeAfterTheMomentGoesWithTheUser() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        world.run(link("user-1", "anna", at: world.now))
+        world.run(.erase(EraseProfile(mpid: mine)))
+        let forwards = try #require(world.last).forwards
+        world.run(link("user-1", "bert", at: world.now + 1))
+        let made = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-1" }?.mpid)
+        world.run(
+            .answered(ForwardAnswer(forwardID: forwards[1].id, isPending: false, part: .part(users: ["user-1"]))))
+        #expect(gone(world) == [mine, made])
+    }
+}
