@@ -75,9 +75,12 @@ import Testing
         _ = say(&history, [:], after: 0)
         _ = say(&history, ["database": "refused", "group": "left"], after: 1)
         #expect(say(&history, ["database": "refused", "group": "left"], after: 50).isEmpty)
+        // Nor do the metrics say it.
+        #expect(history.hasTold(of: "database") && !history.hasTold(of: "group"))
         #expect(say(&history, ["group": "left"], after: 51).map { $0.prefix(11) } == ["database.up"])
         #expect(say(&history, ["group": "left"], after: 59).isEmpty)
         #expect(say(&history, ["group": "left"], after: 60) == ["group.down: left"])
+        #expect(!history.hasTold(of: "database") && history.hasTold(of: "group"))
         #expect(say(&history, [:], after: 70) == ["group.up: well again after 1 min 9 s"])
     }
 
