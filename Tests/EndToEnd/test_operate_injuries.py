@@ -56,7 +56,7 @@ def says(text: object, words: tuple[str, ...]) -> bool:
 
 def wait_until_told(service: Service, check: str, *words: str, starts: bool = False, ready: bool = False) -> None:
     """All three say it, and nothing else is blamed."""
-    allowed = CONSEQUENCES[check] | {check} | ({"started", "group", "database", "broker"} if starts else set())
+    allowed = CONSEQUENCES[check] | {check} | ({"started", "group", "database", "broker", "topics"} if starts else set())
 
     def told() -> bool:
         checks = failing(service)
@@ -410,7 +410,7 @@ def test_operate_a_rebalance_that_hangs(make_deployment: Callable[..., Deploymen
     # It counts from where the rebalance began.
     until(lambda: events(first, "group.up"), 150, first.tail, 0.5)
     [over] = events(first, "group.up")
-    assert over["fields"]["seconds"] > 45, over  # type: ignore[index, operator]
+    assert over["fields"]["seconds"] > 30, over  # type: ignore[index, operator]
 
 
 # The apps file
