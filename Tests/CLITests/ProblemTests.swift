@@ -3,6 +3,7 @@
 import Foundation
 import Messaging
 import Runtime
+import Storage
 import Supervision
 import Testing
 
@@ -25,6 +26,20 @@ import Testing
     @Test func aSettingIsTold() {
         let problem = Problem(ConfigurationProblem("BATCH_SIZE", "abc is not a whole number from 1 to 10000"))
         #expect(problem.status == .setting && problem.what.contains("BATCH_SIZE: abc is not"))
+    }
+
+    @Test func whatPostgreSQLSaysDecidesToo() {
+        let cases: [(String, Supervision.ExitStatus, String)] = [
+            ("connection refused", .away, ""), (#"role "x" does not exist"#, .noRight, "Check the user"),
+            (#"role "x" is not permitted to log in"#, .noRight, "Check the user"),
+            (#"password authentication failed for user "x""#, .noRight, "Check the user"),
+            (#"database "x" does not exist"#, .setting, "Check the name of the database"),
+        ]
+        for (words, status, advice) in cases {
+            let problem = Problem(StorageError(kind: .unavailable, message: words, sqlState: "08001"))
+            #expect(problem.status == status && problem.what.contains("PostgreSQL: \(words)"), "\(problem)")
+            #expect(advice.isEmpty || problem.text.contains(advice), "\(problem.text)")
+        }
     }
 
     @Test func whatKafkaSaysDecidesHowACommandEnds() {

@@ -99,12 +99,15 @@ extension Problem {
     }
 
     private init(_ failure: StorageError) {
-        let words = failure.message.trimmingCharacters(in: .whitespacesAndNewlines)
+        // What libpq says of a connection does not say whose.
+        let words =
+            (failure.sqlState?.hasPrefix("08") == true ? "PostgreSQL: " : "")
+            + failure.message.trimmingCharacters(in: .whitespacesAndNewlines)
         let isConnecting = failure.sqlState == "08001"
         let hasNoRight =
             failure.sqlState == "42501" || words.contains("authentication failed") || words.contains("pg_hba.conf")
             || words.contains("permission denied") || words.contains("no password supplied")
-            || isConnecting && words.contains("role \"") && words.contains("does not exist")
+            || words.hasPrefix(#"PostgreSQL: role ""#)
         switch failure.kind {
         case _ where hasNoRight:
             self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")

@@ -34,8 +34,7 @@ final class PostgreSQLConnection {
         }
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK else {
-            let reason = settings.withoutPassword(PostgreSQLPipeline.message(handle))
-            throw .unavailable("cannot connect to PostgreSQL: \(reason)", sqlState: "08001")
+            throw .unavailable(settings.withoutPassword(PostgreSQLPipeline.message(handle)), sqlState: "08001")
         }
         // Notices ("relation exists, skipping") would be printed to stderr.
         _ = PQsetNoticeReceiver(handle, { _, _ in }, nil)
@@ -211,7 +210,7 @@ final class PostgreSQLConnection {
     /// A request takes some 60 bytes beside its values.
     private func accepted(_ answer: CInt, _ size: Int) throws(StorageError) -> Int {
         guard answer == 1 else {
-            throw .unavailable("cannot send to PostgreSQL: \(PostgreSQLPipeline.message(handle))", sqlState: "08006")
+            throw .unavailable("the connection was lost: \(PostgreSQLPipeline.message(handle))", sqlState: "08006")
         }
         return size + 64
     }

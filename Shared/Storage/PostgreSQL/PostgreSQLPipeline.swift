@@ -187,19 +187,10 @@ struct PostgreSQLPipeline {
 
     private func connectionLost() -> StorageError {
         if let failure, failure.kind == .unavailable { return failure }
-        return .unavailable("the connection to PostgreSQL was lost: \(Self.message(handle))", sqlState: "08006")
+        return .unavailable("the connection was lost: \(Self.message(handle))", sqlState: "08006")
     }
 
-    static func message(_ handle: OpaquePointer) -> String { oneLine(String(cString: PQerrorMessage(handle))) }
-
-    /// libpq's words in one line. What it guesses at the cause stands behind a tab; several addresses of one host often say
-    /// the same.
-    static func oneLine(_ text: String) -> String {
-        var lines: [String] = []
-        for line in text.split(whereSeparator: \.isNewline) where line.first != "\t" {
-            let words = line.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            if !words.isEmpty, !lines.contains(words) { lines.append(words) }
-        }
-        return lines.joined(separator: "; ")
+    static func message(_ handle: OpaquePointer) -> String {
+        PostgreSQLWords.cause(of: String(cString: PQerrorMessage(handle)))
     }
 }

@@ -90,7 +90,7 @@ extension StorageError {
     /// Only the primary message is kept: the detail lines quote the values of keys.
     static func postgreSQL(_ result: OpaquePointer) -> StorageError {
         let state = field(result, "C") ?? ""
-        let message = PostgreSQLPipeline.oneLine(field(result, "M") ?? String(cString: PQresultErrorMessage(result)))
+        let message = PostgreSQLWords.cause(of: field(result, "M") ?? String(cString: PQresultErrorMessage(result)))
         if isStalePlan(result, state) {
             return .unavailable("the tables changed under a prepared statement", sqlState: state)
         }

@@ -191,9 +191,7 @@ public struct StorageError: Error, Sendable, Hashable {
 extension StorageError {
     /// What is wrong with the store, without what it means for the caller.
     public var cause: String {
-        // libpq indents its second line.
-        let lines = message.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
-        return lines.joined(separator: " ") + (sqlState.map { " [\($0)]" } ?? "")
+        message.split(whereSeparator: \.isNewline).joined(separator: " ") + (sqlState.map { " [\($0)]" } ?? "")
     }
 }
 
