@@ -122,6 +122,17 @@ import Testing
         ("SQLITE_SYNCHRONOUS", "off", "normal"), ("TOPIC_PREFIX", "a b", "A-Z"), ("TOPIC_PREFIX", "\u{e9}", "A-Z"),
         ("TOPIC_PREFIX", String(repeating: "x", count: 101), "100"),
         ("DATABASE_URL", "mysql://user:hunter2@host/db", "postgresql://"), ("DATABASE_URL", "hunter2", "postgresql://"),
+        ("DATABASE_URL", "postgresql://u:hunter2%zz@h/x", "a % that no two"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/x?nosuch=1", "not known: nosuch"),
+        ("DATABASE_URL", "postgresql://u:hunter2/x@h/x", "no number from 1 to 65535 (in a password, /"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h:5999999/x", "no number from 1 to 65535"),
+        ("DATABASE_URL", "postgresql://u:hunter2@a:1,b:0/x", "no number from 1 to 65535"),
+        ("DATABASE_URL", "postgresql://u:hunter2@a,b/x?port=1,2,3", "3 ports for 2 hosts"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/x?sslmode=nonsense", "verify-full"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/x?target_session_attrs=x", "read-write"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/x?channel_binding=x", "disable, prefer, require"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h/x?connect_timeout=soon", "connect_timeout that is no whole number"),
+        ("DATABASE_URL", "postgresql://u:hunter2@[::1/x", "cannot be parsed"),
         ("IDENTITYBUS_INTERNAL_KEY", "hunter2", "16 bytes"),
         ("KAFKA_CONSUMER_ENABLE_AUTO_COMMIT", "true", "enable.auto.commit"),
     ]) func mistakesAreNamed(_ variable: String, _ value: String, _ hint: String) throws {
@@ -132,6 +143,15 @@ import Testing
         #expect(!text.contains("hunter2"))
         #expect(!text.contains("\n"))
         #expect(error is ConfigurationProblem || error is KafkaConfigurationError)
+    }
+
+    @Test(arguments: [
+        ("postgresql://u@h/x", "h:5432"), ("postgres://h:1", "h:1"), ("postgresql://a:1,b/x", "a:1,b:5432"),
+        ("postgresql://a,b:2/x?sslmode=verify-ca&target_session_attrs=primary", "a:5432,b:2"),
+        ("postgresql://u:p%25zz@[::1]:7/x", "[::1]:7"), ("postgresql://%2Frun/x", "/run:5432"),
+        ("postgresql://a,b/x?port=3", "a:3,b:3"),
+    ]) func placesOfDatabases(_ url: String, _ place: String) throws {
+        #expect(try read(["DATABASE_URL": url]).database.place == "PostgreSQL at \(place)")
     }
 
     @Test(arguments: ["1a_", "a\"b", "A", "\u{e9}", String(repeating: "x", count: 41)])

@@ -218,9 +218,7 @@ public struct ServiceConfiguration: Sendable {
                 }
             return .sqlite(directory: settings.text("DATA_DIR") ?? ".identitybus", synchronous: synchronous)
         }
-        guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
-            throw ConfigurationProblem("DATABASE_URL", "does not start with postgresql://")
-        }
+        if let flaw = PostgreSQLDatabase.flaw(of: url) { throw ConfigurationProblem("DATABASE_URL", flaw) }
         return .postgresql(url: url, schemas: try schemas(settings))
     }
 }

@@ -51,6 +51,16 @@ public final class PostgreSQLDatabase: SQLDatabase {
         self.logger = logger
     }
 
+    /// What is wrong with a URL, in words that go behind "the URL", without anything that may be a part of its password.
+    public static func flaw(of url: String) -> String? {
+        do {
+            _ = try PostgreSQLURL(url)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
     /// The hosts and ports of a URL, as people name them: `db:5432`, or several with commas. Without users and passwords.
     public static func place(of url: String) -> String { PostgreSQLSettings.place(of: url) }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLibpq
 import Contracts
 import Glibc
 
@@ -22,12 +21,11 @@ struct PostgreSQLSettings {
             throw .invalid(
                 "a schema name is a letter and then at most 62 of a-z, 0-9 and _")
         }
-        guard let options = PQconninfoParse(url, nil) else {
-            // libpq's own message quotes the URL, password and all.
-            throw .invalid("the PostgreSQL URL cannot be parsed; expected postgresql://user@host:port/database")
+        do {
+            password = try PostgreSQLURL(url).options["password"]
+        } catch {
+            throw .invalid("the PostgreSQL URL \(error.message)")
         }
-        defer { PQconninfoFree(options) }
-        password = Self.option("password", in: options)
         self.url = url
         self.schema = schema
         self.statementTimeout = statementTimeout
@@ -80,25 +78,14 @@ struct PostgreSQLSettings {
     }
 
     static func place(of url: String) -> String {
-        guard let options = PQconninfoParse(url, nil) else { return "an unknown place" }
-        defer { PQconninfoFree(options) }
-        func list(_ name: String, _ variable: String) -> [String] {
-            let text = option(name, in: options) ?? getenv(variable).map { String(cString: $0) } ?? ""
-            return text.split(separator: ",").map(String.init)
+        guard let url = try? PostgreSQLURL(url) else { return "an unknown place" }
+        func list(_ name: String, _ variable: String, _ usual: String) -> [String] {
+            let known = url.list(name) ?? getenv(variable).map { String(cString: $0).split(separator: ",") } ?? []
+            return known.isEmpty ? [usual] : known.map { $0.isEmpty ? usual : String($0) }
         }
-        let hosts = list("host", "PGHOST")
-        let ports = list("port", "PGPORT")
-        return (hosts.isEmpty ? ["localhost"] : hosts).enumerated()
-            .map { "\($1):\($0 < ports.count ? ports[$0] : ports.last ?? "5432")" }.joined(separator: ",")
-    }
-
-    private static func option(_ name: String, in options: UnsafeMutablePointer<PQconninfoOption>) -> String? {
-        var option = options
-        while let keyword = option.pointee.keyword {
-            if String(cString: keyword) == name { return option.pointee.val.map { String(cString: $0) } }
-            option += 1
-        }
-        return nil
+        let ports = list("port", "PGPORT", "5432")
+        return list("host", "PGHOST", "localhost").enumerated()
+            .map { PostgreSQLWords.address($1, $0 < ports.count ? ports[$0] : ports[0]) }.joined(separator: ",")
     }
 
     private static func isPlainIdentifier(_ name: String) -> Bool {
