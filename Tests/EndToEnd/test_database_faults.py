@@ -54,13 +54,13 @@ def sessions(database: Database, function: str) -> int:
         "AND application_name = 'identitybus'"))
 
 
-def wait_until_told(service: Service, *words: str) -> None:
+def wait_until_told(service: Service, *words: str, within: float = TOLD) -> None:
     """/readyz is 503, and its check of the database says one of the words."""
     def told() -> bool:
         detail = service.failed_checks().get("database", "")
         return bool(detail) and any(word in detail for word in words)
 
-    until(told, TOLD, lambda: f"{words} at /readyz: {service.failed_checks()}\n{service.tail()}")
+    until(told, within, lambda: f"{words} at /readyz: {service.failed_checks()}\n{service.tail()}")
     assert service.get("/livez")[0] == 200, "an outage must not restart every process"
 
 
@@ -397,6 +397,20 @@ def test_the_disk_is_full(make_deployment: Make, disk_database: Database, small_
     conclude(deployment, service, workload)
     if isinstance(disk_database, SQLite):
         assert disk_database.execute("PRAGMA integrity_check") == [("ok",)]
+
+
+@pytest.mark.parametrize("disk_database", ["sqlite", "postgresql"], indirect=True)
+def test_the_disk_is_full_and_nobody_writes(
+    make_deployment: Make, disk_database: Database, small_disk: Path
+) -> None:
+    deployment = make_deployment(database=disk_database)
+    service = deployment.service().start().wait_ready()
+    for _ in range(2):
+        ballast = fill(small_disk)
+        wait_until_told(service, "full", "No space left", within=2 * TOLD)
+        ballast.unlink()
+        service.wait_ready(2 * TOLD)
+    assert service.stop() == 0
 
 
 def test_pages_are_damaged_and_a_backup_is_put_in_their_place(make_deployment: Make) -> None:

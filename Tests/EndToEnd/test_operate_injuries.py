@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,6 +28,7 @@ from identitybus_testkit.databases import PostgreSQL, PostgresServer
 from identitybus_testkit.deployment import Deployment
 from identitybus_testkit.fakes import Authority, FakeBroker, Refusing, Talk, closing, free_port, plain, silent, tls
 from identitybus_testkit.gateway import GatewayDeployment
+from identitybus_testkit.places import binary, clean_environment
 from identitybus_testkit.service import Service
 from identitybus_testkit.up import tool
 from identitybus_testkit.waiting import until
@@ -152,18 +153,40 @@ def full(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
 
 
 @contextmanager
-def locked(_: PostgresServer, database: PostgreSQL) -> Iterator[None]:
+def lock(table: str, database: PostgreSQL) -> Iterator[None]:
     """By somebody who has other rights than the service."""
     connection = psycopg.connect(database.url)
-    connection.execute("LOCK TABLE identity_link.progress IN ACCESS EXCLUSIVE MODE")
+    connection.execute(f"LOCK TABLE identity_link.{table} IN ACCESS EXCLUSIVE MODE")  # type: ignore[arg-type]
     yield
     connection.close()
 
 
+def locked(_: PostgresServer, database: PostgreSQL) -> AbstractContextManager[None]:
+    return lock("progress", database)
+
+
+def outbox_locked(_: PostgresServer, database: PostgreSQL) -> AbstractContextManager[None]:
+    """What an idle service has no use for."""
+    return lock("outbox", database)
+
+
+def installs_locked(_: PostgresServer, database: PostgreSQL) -> AbstractContextManager[None]:
+    return lock("installs", database)
+
+
+def inbox_locked(_: PostgresServer, database: PostgreSQL) -> AbstractContextManager[None]:
+    return lock("inbox_0", database)
+
+
 DATABASE = {
     # Whoever was just asking is told that the connection ends, whoever asks next that there is none.
-    stopped: ["refused|closed the connection|terminating connection"], read_only: ["read-only"], wrong_password: ["password authentication failed"],
-    full: ["No space left on device"], locked: ["lock"]}
+    stopped: [": connection refused [08001]|closed the connection|terminating connection"],
+    read_only: ["takes no writes (read-only) [08001]|read-only transaction"],
+    wrong_password: [': password authentication failed for user "operated" [08001]'],
+    full: ["No space left on device"], locked: ["lock"],
+    outbox_locked: ["another session (process ", ") keeps a lock on identity_link.outbox"],
+    installs_locked: ["another session (process ", ") keeps a lock on identity_link.installs"],
+    inbox_locked: ["another session (process ", ") keeps a lock on identity_link.inbox_0"]}
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +200,7 @@ def role(server: PostgresServer) -> None:
 
 @pytest.mark.parametrize("injury", DATABASE, ids=lambda injury: injury.__name__)
 def test_operate_the_database(
-    injury: Callable[[PostgresServer, PostgreSQL], Iterator[None]], server: PostgresServer, role: None,
+    injury: Callable[[PostgresServer, PostgreSQL], AbstractContextManager[None]], server: PostgresServer, role: None,
     make_deployment: Callable[..., Deployment]
 ) -> None:
     database = server.new_database()
@@ -186,7 +209,7 @@ def test_operate_the_database(
     deployment = make_deployment(database=database)
     place = f"127.0.0.1:{urlsplit(database.url).port}"
     service = deployment.service(DATABASE_URL=f"postgresql://operated:right@{place}/{name}").start().wait_ready()
-    with injury(server, database):  # type: ignore[attr-defined]
+    with injury(server, database):
         wait_until_told(service, "database", f"PostgreSQL at {place}", *DATABASE[injury])
     wait_until_over(deployment, service, "database")
 
@@ -258,6 +281,24 @@ def test_operate_a_database_that_is_away_at_the_start(
         checks = {check["name"]: check for check in json.loads(service.get("/readyz")[1])["checks"]}
         assert checks["broker"]["ok"], checks
     wait_until_over(deployment, service, "database")
+
+
+@pytest.mark.parametrize("rest, words", [
+    ("127.0.0.1/x?nosuch=1", "a parameter that is not known: nosuch"), ("127.0.0.1:5999999/x", "port"),
+    ("127.0.0.1/x?sslmode=nonsense", "sslmode"), ("127.0.0.1/%zz", "%")])
+def test_operate_a_database_url_that_is_none(rest: str, words: str, make_deployment: Callable[..., Deployment]) -> None:
+    """Nothing starts, for a service and for a tool."""
+    deployment = make_deployment("sqlite")
+    url = f"postgresql://u:hunter2@{rest}"
+    service = deployment.service(DATABASE_URL=url)
+    assert service.start().wait(30) == 78
+    tool = subprocess.run(
+        [binary("identitybus"), "explain", "--app=demo", "x"], env=clean_environment() | {"DATABASE_URL": url},
+        capture_output=True, text=True, timeout=30)
+    assert tool.returncode == 78, tool
+    for said in (service.text, tool.stderr):
+        assert words in said and "DATABASE_URL" in said, said
+        assert "hunter2" not in said and "health.bound" not in said, said
 
 
 # The broker

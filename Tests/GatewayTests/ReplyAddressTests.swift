@@ -74,7 +74,7 @@ import Testing
     // MARK: When it is used
 
     @Test func noCommandIsSentWhileNoReplyIsRead() {
-        let health = BusHealth()
+        let health = BusHealth("kafka:9092", replyTopic: "replies")
         let address = address(among: 3)
         #expect(health.askable == nil)
         health.tailing(address)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func anotherNumberOfPartitionsIsNoticed() {
-        let health = BusHealth()
+        let health = BusHealth("kafka:9092", replyTopic: "replies")
         health.replyTopic(has: 5)
         #expect(!health.hasMoved)
         health.tailing(address(among: 3))
@@ -108,7 +108,7 @@ import Testing
 
     /// One that is missing for a moment is what a rolling restart of a cluster looks like.
     @Test func aReplyTopicThatIsGoneIsNoticed() {
-        let health = BusHealth()
+        let health = BusHealth("kafka:9092", replyTopic: "replies")
         health.tailing(address(among: 3))
         health.broker(nil)
         health.replyTopic(has: 3)
@@ -126,17 +126,19 @@ import Testing
     }
 
     @Test func whoMayNotReadRepliesSendsNoCommand() {
-        let health = BusHealth()
+        let health = BusHealth("kafka:9092", replyTopic: "replies")
         let address = address(among: 3)
         health.tailing(address)
         health.broker(nil)
         health.replies("no right to read")
         #expect(health.askable == nil && !health.hearsReplies)
-        #expect(health.report.ready.filter { !$0.ok }.map(\.name) == ["topics"])
+        let failing = health.report.ready.filter { !$0.ok }
+        #expect(failing.map(\.name) == ["topics"])
+        #expect(failing.first?.detail == "Kafka at kafka:9092: no right to read")
         health.replies(nil)
         #expect(health.askable == address && health.hearsReplies)
         health.commands("no right to write")
         #expect(health.askable == address, "others may be written to")
-        #expect(health.report.ready.filter { !$0.ok }.map(\.detail) == ["no right to write"])
+        #expect(health.report.ready.filter { !$0.ok }.map(\.detail) == ["Kafka at kafka:9092: no right to write"])
     }
 }

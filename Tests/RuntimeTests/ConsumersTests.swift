@@ -13,7 +13,6 @@ import Testing
         var left: Int
         var assignment: Set<TopicPartition> { [] }
         var isJoined: Bool { true }
-        var lastError: KafkaError? { nil }
         var unreadable: [String: KafkaError] = [:]
 
         init(_ topic: String, _ left: Int) { (self.topic, self.left) = (topic, left) }
@@ -98,7 +97,6 @@ import Testing
         var times: [Int64]
         var read = 0
         var isJoined = false
-        var lastError: KafkaError? { nil }
         var assignment: Set<TopicPartition> { isJoined ? [place] : [] }
         /// The most records that it was asked for at once.
         var mostAsked = 0

@@ -42,6 +42,9 @@ import Testing
         health.unreadable(nil)
         health.unwritable(nil)
         #expect(topics() == nil)
+        health.kafka(is: "a:1,b:2")
+        health.unreadable("no right to read (Read) the topic a")
+        #expect(topics() == "Kafka at a:1,b:2: no right to read (Read) the topic a")
     }
 
     /// What follows from something else is not taken for a cause, in `/readyz` and in the metrics.

@@ -178,7 +178,6 @@ final class HandConsumer: RecordConsumer {
     private(set) var starts: [Int64] = []
     private(set) var assignment: Set<TopicPartition> = []
     private(set) var isJoined = false
-    var lastError: KafkaError? { nil }
 
     init(_ group: HandGroup, _ handler: any RebalanceHandler) { (self.group, self.handler) = (group, handler) }
 

@@ -87,9 +87,9 @@ import WireJSON
         #expect(service.log.loads.withLock { $0.count } > 300)
     }
 
-    /// Replicas died on this record before: it is marked before each try, and the fourth time it is not tried at all. Its
+    /// Replicas died on this record before: it is marked before each try, and the fifth time it is not tried at all. Its
     /// sender is told, unless even reading it ended a replica.
-    @Test(arguments: [(2, false, true), (3, true, true), (4, true, false)])
+    @Test(arguments: [(3, false, true), (4, true, true), (5, true, false)])
     func aDeadlyRecordIsSetAside(_ deaths: Int, _ isSetAside: Bool, _ isTold: Bool) throws {
         let service = FakeService()
         try leaveTraces(of: deaths)

@@ -65,7 +65,6 @@ final class SimulatedConsumer: RecordConsumer {
 
     private(set) var assignment: Set<TopicPartition> = []
     private(set) var isJoined = false
-    var lastError: KafkaError? { nil }
     /// Where the next record is read; nothing is read of a partition that has no position.
     private var positions: [TopicPartition: Int64] = [:]
     private var paused: Set<TopicPartition> = []

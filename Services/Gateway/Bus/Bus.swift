@@ -14,7 +14,7 @@ import Synchronization
 /// Commands out, replies back. The request handlers call ``ask(_:acceptsPending:)``; two threads of its own do the
 /// Kafka work, one for each client, so that neither waits for the other (docs/decisions/0008-gateway-replies.md).
 final class Bus: CommandBus, Service, Sendable {
-    let health = BusHealth()
+    let health: BusHealth
 
     private let configuration: GatewayConfiguration
     private let writer: CommandWriter
@@ -28,6 +28,9 @@ final class Bus: CommandBus, Service, Sendable {
     init(configuration: GatewayConfiguration, apps: AppDirectory, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
+        health = BusHealth(
+            configuration.service.kafka.bootstrapServers,
+            replyTopic: configuration.service.topics.gatewayReplies)
         writer = CommandWriter(topics: configuration.service.topics, keys: configuration.service.keys)
         waiters = Waiters(limit: configuration.maxInFlight)
         currentApps = Mutex(apps)
@@ -149,6 +152,14 @@ final class BusHealth: Sendable {
     private static let stuckAfter = Duration.seconds(60)
 
     private let state = Mutex(State())
+    private let kafka: String
+    private let replyTopic: String
+
+    /// - Parameter servers: where the brokers are.
+    init(_ servers: String, replyTopic: String) {
+        kafka = "Kafka at \(servers)"
+        self.replyTopic = replyTopic
+    }
 
     func turned(_ thread: Thread) { state.withLock { $0.lastTurns[thread] = .now } }
     func stop() { state.withLock { $0.isStopping = true } }
@@ -194,8 +205,9 @@ final class BusHealth: Sendable {
 
     /// The replies cannot be read yet: for want of a broker, or of the topic.
     func cannotRead(_ error: any Error) {
-        if (error as? KafkaError)?.failure != nil { return broker("\(error)") }
-        state.withLock { $0.topicProblem = "\(error)" }
+        let known = error as? KafkaError
+        if let known, known.failure != nil { return broker(known.words) }
+        state.withLock { $0.topicProblem = known?.unusable(replyTopic) ?? "\(error)" }
     }
 
     /// Why the apps file as it is now is not in force.
@@ -232,12 +244,14 @@ final class BusHealth: Sendable {
                 ready: [
                     HealthCheck(
                         name: "replies", ok: state.address != nil,
-                        detail: state.address == nil ? "the reply topic is not read yet" : nil, patience: .seconds(10),
+                        detail: state.address == nil ? "the reply topic \(replyTopic) is not read yet" : nil,
+                        patience: .seconds(10),
                         after: ["broker", "topics"]),
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
                         patience: state.hasAskedBroker ? .zero : .seconds(30), hasLasted: state.brokerTook),
-                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first, after: ["broker"]),
+                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first.map { "\(kafka): \($0)" },
+                        after: ["broker"]),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,
                         patience: nil),

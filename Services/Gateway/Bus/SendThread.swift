@@ -136,7 +136,7 @@ final class SendThread {
             health.replyTopic(has: topics[configuration.topics.gatewayReplies] ?? 0)
             try lookAtRights(Set(topics.keys))
         } catch {
-            health.broker("\(error)", took: started.duration(to: .now))
+            health.broker(error.words, took: started.duration(to: .now))
         }
     }
 

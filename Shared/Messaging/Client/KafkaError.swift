@@ -29,6 +29,16 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { failure?.description ?? "\(name): \(message)" }
 
+    /// In words for people: without librdkafka's name where the sentence says the same.
+    public var words: String {
+        switch code {
+        case _ where failure != nil: description
+        case Code.groupAuthorizationFailed: "no right to join it (Read)"
+        case Code.topicAuthorizationFailed, Code.unknownTopicOrPartition, Code.unknownTopic, Code.timedOut: message
+        default: description
+        }
+    }
+
     /// In words for people: what this client's Kafka user may not do.
     /// - Parameter right: the verb, and in brackets Kafka's name of the right.
     public static func noRight(_ right: String, topics: [String]) -> String {
@@ -36,17 +46,16 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// In words for people: why a topic cannot be read.
-    public func unreadable(_ topic: String) -> String {
-        code == Code.topicAuthorizationFailed
-            ? Self.noRight("read (Read)", topics: [topic]) : "topic \(topic) cannot be read: \(self)"
-    }
+    public func unreadable(_ topic: String) -> String { refusal(of: topic, "read", right: "read (Read)") }
 
     /// In words for people: why nothing can be done with a topic.
-    package func unusable(_ topic: String) -> String {
+    package func unusable(_ topic: String) -> String { refusal(of: topic, "used", right: "see (Describe)") }
+
+    private func refusal(of topic: String, _ verb: String, right: String) -> String {
         switch code {
-        case Code.topicAuthorizationFailed: Self.noRight("see (Describe)", topics: [topic])
+        case Code.topicAuthorizationFailed: Self.noRight(right, topics: [topic])
         case Code.unknownTopicOrPartition, Code.unknownTopic: "topic \(topic) does not exist"
-        default: "topic \(topic) cannot be used: \(self)"
+        default: "topic \(topic) cannot be \(verb): \(self)"
         }
     }
 

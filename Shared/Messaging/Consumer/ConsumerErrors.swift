@@ -54,7 +54,16 @@ struct ConsumerErrors {
     var isEmpty: Bool { entries.isEmpty }
 
     /// The newest error that is in force.
-    var current: KafkaError? { entries.values.filter(\.isInForce).max { $0.last < $1.last }?.error }
+    var current: KafkaError? { newest?.error }
+
+    /// The newest error that is in force, in words for people.
+    var problem: String? {
+        newest.map { place, error in place.topic.map(error.unreadable) ?? error.words }
+    }
+
+    private var newest: (place: Place, error: KafkaError)? {
+        entries.filter(\.value.isInForce).max { $0.value.last < $1.value.last }.map { ($0.key, $0.value.error) }
+    }
 
     /// Topics of which some partition cannot be read, and why.
     var unreadable: [String: KafkaError] {

@@ -11,7 +11,7 @@ public protocol RecordConsumer: AnyObject {
     var assignment: Set<TopicPartition> { get }
     var isJoined: Bool { get }
     var hasJoined: Bool { get }
-    var lastError: KafkaError? { get }
+    var problem: String? { get }
     var unreadable: [String: KafkaError] { get }
     var rebalance: Rebalance? { get }
 
@@ -31,6 +31,7 @@ public protocol RecordConsumer: AnyObject {
 
 extension RecordConsumer {
     public var hasJoined: Bool { isJoined }
+    public var problem: String? { nil }
     public var rebalance: Rebalance? { nil }
     public var unreadable: [String: KafkaError] { [:] }
 }
@@ -126,6 +127,9 @@ public final class KafkaConsumer: RecordConsumer {
     /// a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
+
+    /// What ``lastError`` says, in words for people.
+    public var problem: String? { rebalancer.errors.problem }
 
     /// The topics of which an assigned partition cannot be read, and why, as of the last `poll`. Over when a record has come
     /// from it, and otherwise ten seconds after the cause is gone.

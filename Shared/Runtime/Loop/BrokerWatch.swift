@@ -182,13 +182,8 @@ package final class BrokerWatch: Sendable {
             health.topics(problems.isEmpty ? nil : problems.joined(separator: ", "))
             return true
         } catch {
-            let isOfBroker = error.failure != nil
-            if isOfBroker {
-                health.broker("\(error)", took: started.duration(to: .now))
-            } else {
-                health.topics("\(error)")
-            }
-            return !isOfBroker
+            health.kafka(failed: error, took: started.duration(to: .now))
+            return error.failure == nil
         }
     }
 

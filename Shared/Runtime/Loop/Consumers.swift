@@ -154,7 +154,7 @@ package final class Consumers {
         for input in all {
             guard let consumer = consumers[input.topic] else { return "not yet in the group \(input.group)" }
             if !consumer.isJoined {
-                let cause = consumer.lastError.map { ": \($0)" } ?? ""
+                let cause = consumer.problem.map { ": \($0)" } ?? ""
                 return "\(consumer.hasJoined ? "out of" : "not yet in") the group \(input.group)\(cause)"
             }
         }
@@ -175,7 +175,7 @@ package final class Consumers {
     var hangingRebalance: (words: String, lasts: Duration)? {
         for input in all {
             // What the group said of this replica is the better cause.
-            guard let consumer = consumers[input.topic], consumer.isJoined || consumer.lastError == nil,
+            guard let consumer = consumers[input.topic], consumer.isJoined || consumer.problem == nil,
                 let rebalance = consumer.rebalance
             else { continue }
             let lasts = rebalance.since.duration(to: .now)

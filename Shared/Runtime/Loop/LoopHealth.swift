@@ -3,6 +3,7 @@
 import Contracts
 import Foundation
 import Glibc
+import Messaging
 public import Observability
 import Storage
 import Synchronization
@@ -19,6 +20,7 @@ public final class LoopHealth: Sendable {
         /// How long the group has been in a rebalance that does not end: that is a cause, not a consequence.
         var groupHangs: Duration?
         var store = "the database"
+        var kafka = ""
         /// What is wrong with looking into the store, and with writing into it: the one says nothing of the other.
         var reading: Sight = .notYet("not asked yet")
         var writing: Sight = .well
@@ -90,6 +92,8 @@ public final class LoopHealth: Sendable {
     }
     /// Which store it is, for people.
     func store(is name: String) { state.withLock { $0.store = name } }
+    /// Which Kafka it is, for people.
+    func kafka(is servers: String) { state.withLock { $0.kafka = "Kafka at \(servers)" } }
     /// What came of looking into the store.
     func reads(_ problem: StorageError?) { state.withLock { $0.reading = Sight(problem?.cause) } }
     /// What came of writing into it.
@@ -113,6 +117,10 @@ public final class LoopHealth: Sendable {
             state.brokerTook = took
         }
     }
+    /// A question to the broker failed. Whoever does not answer says nothing of topics.
+    func kafka(failed error: KafkaError, took: Duration) {
+        if error.failure != nil { broker(error.words, took: took) } else { topics(error.words) }
+    }
     func topics(_ problem: String?) { state.withLock { $0.topics = problem } }
     func unreadable(_ problem: String?) { state.withLock { $0.unreadable = problem } }
     /// What came of asking what may be written.
@@ -135,7 +143,7 @@ public final class LoopHealth: Sendable {
         // A group that lost all its members for want of a broker is together again after up to two sessions of 6 s; one whose
         // rebalance does not end is known as such after 21 s.
         Check(
-            "group", after: ["database", "broker", "topics"], \.group,
+            "group", after: ["database", "broker", "topics"], { $0.atKafka($0.group) },
             patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(24) },
             hasLasted: { $0.groupHangs ?? .zero }),
         Check(
@@ -146,7 +154,7 @@ public final class LoopHealth: Sendable {
             "topics", after: ["broker"],
             {
                 let problems = [$0.topics, $0.unreadable, $0.writeRights.problem].compactMap { $0 }
-                return problems.isEmpty ? nil : problems.joined(separator: "; ")
+                return problems.isEmpty ? nil : $0.atKafka(problems.joined(separator: "; "))
             }, patienceNow: { $0.topics ?? $0.unreadable == nil ? $0.writeRights.patience : .zero }),
         Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
         Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics"], \.partitions),
@@ -187,6 +195,11 @@ extension LoopHealth.State {
     fileprivate var database: String? {
         if let problem = writing.problem ?? reading.problem { return "\(store): \(problem)" }
         return silence.map { "\(store): no answer for \($0.inWords)" }
+    }
+
+    /// What a broker said, with where it was asked; a failure to reach one names it itself.
+    fileprivate func atKafka(_ problem: String?) -> String? {
+        problem.map { kafka.isEmpty || $0.contains("Kafka at ") ? $0 : "\(kafka): \($0)" }
     }
 
     /// For how long an answer of the store is overdue.

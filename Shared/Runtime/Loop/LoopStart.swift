@@ -52,6 +52,7 @@ package struct LoopStart {
                 "the internal key is weak", metadata: ["event": "settings.weak-key", "problem": "\(problem)"])
         }
         health.store(is: configuration.database.place)
+        health.kafka(is: configuration.kafka.bootstrapServers)
         let database = WatchedStore(configuration.database.engine, health) {
             try configuration.database.open(service: Service.name, logger: logger)
         }
@@ -181,12 +182,7 @@ package struct LoopStart {
             health.topics(nil)
             return found
         } catch {
-            // Whoever does not answer says nothing of topics.
-            if error.failure != nil {
-                health.broker("\(error)", took: started.duration(to: .now))
-            } else {
-                health.topics("\(error)")
-            }
+            health.kafka(failed: error, took: started.duration(to: .now))
             throw error
         }
     }

@@ -208,8 +208,9 @@ extension ServiceLoop {
                 return try Storage.Progress.claimedSince(orphans, in: transaction)
             }
             health.lag.forget(claimed)
+            store.obstacle = try database.obstacle()
             // Who writes nothing now and then cannot tell that it can.
-            databaseWorks(wrote: keeper == nil)
+            databaseWorks(wrote: keeper == nil || store.obstacle != nil)
         } catch {
             note(error)
         }
@@ -238,8 +239,8 @@ extension ServiceLoop {
     /// Something was looked up, or written too: a store may answer and take no writes.
     func databaseWorks(wrote: Bool) {
         if store.isDecidingFailing { return }
-        // A lock was taken, or a row changed: that needs no room.
-        if wrote { health.writes(database.lackOfRoom) } else { health.reads(nil) }
+        // A lock was taken, or a row changed: that needs no room, and not every table.
+        if wrote { health.writes(store.obstacle) } else { health.reads(nil) }
     }
 
     func rejoin(because error: StorageError) {

@@ -7,7 +7,8 @@ import Synchronization
 
 /// Records that may end the process, and those that cannot be decided.
 extension ServiceLoop {
-    private static var maxDeadlyAttempts: Int { 3 }
+    /// The first is its batch's, whose other records may have ended the process as well.
+    private static var maxDeadlyAttempts: Int { 4 }
 
     /// Where processes ended before, the records at which one did are tried one by one, behind the others.
     func decideCarefully(_ records: [KafkaRecord]) {

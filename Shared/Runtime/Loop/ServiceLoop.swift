@@ -154,6 +154,8 @@ package final class ServiceLoop<Service: CommandService> {
         do {
             let records = try consumers.poll(
                 limit: configuration.batchSize, timeout: pollTimeout, mayReplay: { mayReplay })
+            // A service that may not read is not to be ready until somebody has time to look.
+            if let unreadable = consumers.unreadable { health.unreadable(unreadable) }
             noteDisplaced(consumers)
             let taken = partitions.take(records)
             pause(taken.paused, consumers)
@@ -161,7 +163,7 @@ package final class ServiceLoop<Service: CommandService> {
         } catch {
             logger.error(
                 "a consumer failed for good; joining again", metadata: ["event": "group.failed", "error": "\(error)"])
-            health.group("\(error)")
+            health.group(error.words)
             membership.leave()
             return []
         }

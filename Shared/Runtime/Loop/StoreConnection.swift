@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
+import Storage
 
 /// What the loop has from its store, and how the store behaves.
 struct StoreConnection {
@@ -10,6 +11,8 @@ struct StoreConnection {
     var secrets: DerivedSecrets
     /// The number of the apps file and the version by which is decided, see ``Deciders``; 0 while it is to be looked up.
     var decider: Int64 = 0
+    /// What the last look met that keeps the store from taking writes.
+    var obstacle: StorageError?
     /// Whether the last batch could not be decided for the database's sake. That it answers something else says nothing then.
     private(set) var isDecidingFailing = false
     /// How long to wait when the database fails again although it answered.

@@ -18,7 +18,6 @@ final class WatchedStore: SQLDatabase {
     }
 
     var connectionNumber: Int { opened?.connectionNumber ?? 0 }
-    var lackOfRoom: StorageError? { opened?.lackOfRoom }
 
     private var store: any SQLDatabase {
         get throws {
@@ -34,6 +33,12 @@ final class WatchedStore: SQLDatabase {
         health.asksStore(true)
         defer { health.asksStore(false) }
         return try store.transaction(body)
+    }
+
+    func obstacle() throws -> StorageError? {
+        health.asksStore(true)
+        defer { health.asksStore(false) }
+        return try store.obstacle()
     }
 
     /// May take its time: it waits for others, and migrates.

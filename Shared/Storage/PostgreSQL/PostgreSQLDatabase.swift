@@ -27,6 +27,7 @@ public final class PostgreSQLDatabase: SQLDatabase {
     private var connection: PostgreSQLConnection?
     private var isClosed = false
     private var isInTransaction = false
+    private var obstacles = PostgreSQLObstacle()
 
     /// Checks the arguments. Does not connect: the server may come up later.
     ///
@@ -88,6 +89,8 @@ public final class PostgreSQLDatabase: SQLDatabase {
                 }, on: connection, beginning: "BEGIN ISOLATION LEVEL READ COMMITTED")
         }
     }
+
+    public func obstacle() throws -> StorageError? { try obstacles.look { try transaction($0) } }
 
     public func close() {
         guard !isInTransaction else { return }

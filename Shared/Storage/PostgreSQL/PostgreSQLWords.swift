@@ -28,7 +28,8 @@ enum PostgreSQLWords {
     }
 
     private static func place(of line: Substring) -> (name: String, cause: Substring)? {
-        if let match = line.wholeMatch(of: /connection to server at "([^"]*)"(?: \([^)]*\))?, port (\d+) failed: (.*)/) {
+        if let match = line.wholeMatch(of: /connection to server at "([^"]*)"(?: \([^)]*\))?, port (\d+) failed: (.*)/)
+        {
             return (address(match.1, match.2), match.3)
         }
         if let match = line.wholeMatch(of: /connection to server on socket "([^"]*)" failed: (.*)/) {

@@ -33,8 +33,11 @@ public protocol SQLDatabase: AnyObject {
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T
 
-    /// That the disk is full, where that can be seen before something is written to it.
-    var lackOfRoom: StorageError? { get }
+    /// What keeps others and us from writing, looked for where nothing is to be written: a full disk, a table that
+    /// another session keeps locked (once two calls have met it). Waits for no lock. `nil` when nothing was seen.
+    ///
+    /// - Throws: as ``transaction(_:)``.
+    func obstacle() throws -> StorageError?
 
     /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice;
     /// does nothing inside a transaction.
@@ -42,7 +45,7 @@ public protocol SQLDatabase: AnyObject {
 }
 
 extension SQLDatabase {
-    public var lackOfRoom: StorageError? { nil }
+    public func obstacle() throws -> StorageError? { nil }
 }
 
 /// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.

@@ -24,6 +24,26 @@ import Testing
         #expect(errors.current == nil && errors.isEmpty)
     }
 
+    /// People are told what is the matter, not librdkafka's name for it.
+    @Test func theNewestErrorHasWords() {
+        let noRight = KafkaError(code: KafkaError.Code.groupAuthorizationFailed)
+        let cases: [(KafkaError, ConsumerErrors.Place, String)] = [
+            (noRight, .client, "no right to join it (Read)"),
+            (unknown, .topic("t"), "topic t does not exist"),
+            (
+                KafkaError(code: KafkaError.Code.topicAuthorizationFailed), .partition(a),
+                "no right to read (Read) the topic t"
+            ),
+            (broken, .client, "\(broken)"),
+        ]
+        var errors = ConsumerErrors()
+        #expect(errors.problem == nil)
+        for (second, (error, place, words)) in cases.enumerated() {
+            _ = errors.note(error, at: place, mayPass: false, now: after(second))
+            #expect(errors.problem == words)
+        }
+    }
+
     @Test func anErrorOfTheClientEndsWithAnyRecordOrAssignment() {
         var errors = ConsumerErrors()
         _ = errors.note(broken, at: .client, mayPass: false, now: start)
