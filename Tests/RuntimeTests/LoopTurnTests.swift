@@ -2,6 +2,7 @@
 
 import Contracts
 import Messaging
+import Observability
 import Storage
 import Synchronization
 import TestKit
@@ -12,6 +13,21 @@ import Testing
 /// What the loop does between two records, turn by turn.
 @Suite struct LoopTurnTests {
     private func decided(_ service: FakeService) -> [String] { service.log.loads.withLock { $0.flatMap { $0 } } }
+
+    /// Nothing is to be written, and nothing could be.
+    @Test func anIdleLoopTellsWhatKeepsItsStoreFromTakingWrites() throws {
+        let loop = try ManualLoop(FakeService())
+        func problem() throws -> String? {
+            try loop.turn(60)
+            return loop.health.report.ready.first { $0.name == "database" && !$0.ok }?.detail
+        }
+        #expect(try problem() == nil)
+        loop.database.obstacleMet = StorageError(kind: .unavailable, message: "the disk is full", sqlState: nil)
+        #expect(try problem()?.hasSuffix(": the disk is full") == true)
+        #expect(try problem()?.hasSuffix(": the disk is full") == true)
+        loop.database.obstacleMet = nil
+        #expect(try problem() == nil)
+    }
 
     /// Two stores would keep two truths: the newcomer leaves, and leaves what it was given as it is.
     @Test(arguments: [(0, 1), (1, 2), (11, 12)])

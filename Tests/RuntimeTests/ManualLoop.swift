@@ -294,6 +294,8 @@ final class RenumberedDatabase: SQLDatabase {
     var added = 0
     /// The server was away: whoever asks it next has another connection.
     var isConnectionLost = false
+    /// What keeps it from taking writes.
+    var obstacleMet: StorageError?
 
     init(_ inner: any SQLDatabase) { self.inner = inner }
 
@@ -308,5 +310,6 @@ final class RenumberedDatabase: SQLDatabase {
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try inner.exclusiveTransaction(body)
     }
+    func obstacle() throws -> StorageError? { obstacleMet }
     func close() { inner.close() }
 }
