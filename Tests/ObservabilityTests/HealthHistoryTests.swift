@@ -69,6 +69,34 @@ import Testing
         #expect(look(true, 40).map(\.seconds) == [31])
     }
 
+    /// What is not known for long, and was said, is what the others wait for.
+    @Test func whatIsNotKnownForLongIsACause() {
+        var history = HealthHistory(now: start)
+        func look(_ seconds: Int) -> [String] {
+            history.look(
+                at: HealthReport(ready: [
+                    HealthCheck(name: "database", ok: false, patience: .seconds(20)),
+                    HealthCheck(name: "group", ok: false, patience: .seconds(24), after: ["database"]),
+                ]), backlog: nil, now: start + .seconds(seconds), time: time
+            ).map(\.event)
+        }
+        #expect(look(0) == [] && look(19) == [])
+        #expect(look(20) == ["database.down"])
+        for second in 21..<80 { #expect(look(second) == []) }
+        #expect(look(80) == ["database.still"])
+    }
+
+    /// What was well when something began to fail has not caused it.
+    @Test(arguments: [(40, ["database"]), (50, ["database"]), (51, [])])
+    func aCauseIsNoLaterThanItsConsequence(_ second: Int64, _ causes: [String]) {
+        var database = HealthCheck(name: "database", ok: false)
+        var group = HealthCheck(name: "group", ok: false, patience: .seconds(24), after: ["database"])
+        #expect(group.causes(among: [database, group]) == ["database"])
+        database.since = Timestamp(milliseconds: second * 1000)
+        group.since = Timestamp(milliseconds: 40_000)
+        #expect(group.causes(among: [database, group]) == causes)
+    }
+
     /// What follows from a cause is not said while the cause lasts, nor just after it.
     @Test func aConsequenceIsSaidWhenItHasNoCause() {
         var history = HealthHistory(now: start)

@@ -75,6 +75,19 @@ import Testing
         #expect(checks.first { $0.name == "group" }?.causes(among: checks) == [])
     }
 
+    /// At the start others may migrate, for as long as they like; later a store is locked for moments.
+    @Test func aMigrationIsWaitedForAtTheStart() {
+        let health = LoopHealth()
+        health.store(is: "PostgreSQL at a:1")
+        func database() -> String? { health.report.ready.first { $0.name == "database" }?.detail }
+        health.migrates()
+        #expect(database()?.hasPrefix("PostgreSQL at a:1: its tables are being migrated, or another session") == true)
+        health.reads(nil)
+        health.started()
+        health.migrates()
+        #expect(database() == nil)
+    }
+
     /// A store that keeps silent is told of after a while, from when on it does.
     @Test func silenceCountsFromItsBeginning() {
         let health = LoopHealth(waitsAfter: .zero)

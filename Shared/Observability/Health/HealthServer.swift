@@ -58,10 +58,18 @@ public struct HealthCheck: Sendable, Equatable {
     }
 
     /// Those among the checks of its report that it fails because of, in their order; none when it is well. What is not
-    /// known yet, or may be a consequence itself, is no cause.
+    /// known yet, may be a consequence itself, or was well for long when this began to fail, is no cause.
     public func causes(among checks: [HealthCheck]) -> [String] {
-        ok ? [] : checks.filter { !$0.ok && $0.patience == .zero && after.contains($0.name) }.map(\.name)
+        if ok { return [] }
+        return checks.filter { cause in
+            guard !cause.ok, cause.patience == .zero, after.contains(cause.name) else { return false }
+            guard let began = cause.since?.milliseconds, let mine = since?.milliseconds else { return true }
+            return began <= mine + Self.slack
+        }.map(\.name)
     }
+
+    /// How much later than its consequence a cause may be noticed, in milliseconds.
+    private static let slack: Int64 = 10_000
 }
 
 /// The HTTP server for operators: `GET /livez`, `/readyz` and `/metrics`.

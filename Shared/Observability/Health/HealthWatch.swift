@@ -138,7 +138,10 @@ struct HealthHistory {
         at report: HealthReport, backlog: HealthWatch.Backlog?, now: ContinuousClock.Instant, time: Timestamp
     ) -> [Line] {
         var lines: [Line] = []
-        for check in report.ready where !check.ok && check.isRequired && check.patience == .zero { rootFailed = now }
+        for check in report.ready where !check.ok && check.isRequired {
+            // What is not known for long, and was said, holds up the rest as well.
+            if check.patience == .zero || check.after.isEmpty && hasTold(of: check.name) { rootFailed = now }
+        }
         for check in report.ready {
             if check.ok {
                 // What nothing waits for has held nothing up.

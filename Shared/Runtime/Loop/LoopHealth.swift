@@ -55,7 +55,7 @@ public final class LoopHealth: Sendable {
         }
 
         /// What is not known yet is no failure that is worth a line.
-        var patience: Duration { if case .notYet = self { .seconds(30) } else { .zero } }
+        var patience: Duration { if case .notYet = self { .seconds(20) } else { .zero } }
 
         /// Whoever has begun has asked.
         var asked: Sight { if case .notYet = self { .well } else { self } }
@@ -94,6 +94,13 @@ public final class LoopHealth: Sendable {
     func store(is name: String) { state.withLock { $0.store = name } }
     /// Which Kafka it is, for people.
     func kafka(is servers: String) { state.withLock { $0.kafka = "Kafka at \(servers)" } }
+    /// At the start: its tables are made or changed from now on, or somebody else who does so is waited for.
+    func migrates() {
+        state.withLock {
+            if $0.hasStarted { return }
+            $0.reading = .notYet("its tables are being migrated, or another session that does so is waited for")
+        }
+    }
     /// What came of looking into the store.
     func reads(_ problem: StorageError?) { state.withLock { $0.reading = Sight(problem?.cause) } }
     /// What came of writing into it.
@@ -155,7 +162,11 @@ public final class LoopHealth: Sendable {
             {
                 let problems = [$0.topics, $0.unreadable, $0.writeRights.problem].compactMap { $0 }
                 return problems.isEmpty ? nil : $0.atKafka(problems.joined(separator: "; "))
-            }, patienceNow: { $0.topics ?? $0.unreadable == nil ? $0.writeRights.patience : .zero }),
+            },
+            patienceNow: {
+                // It is asked last.
+                $0.topics ?? $0.unreadable == nil && $0.writeRights.patience > .zero ? .seconds(30) : .zero
+            }),
         Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
         Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics"], \.partitions),
         Check("turns", patience: .seconds(10), after: ["database"]) { state in

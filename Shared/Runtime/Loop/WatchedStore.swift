@@ -44,7 +44,9 @@ final class WatchedStore: SQLDatabase {
     /// May take its time: it waits for others, and migrates.
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
-        try store.exclusiveTransaction(body)
+        let store = try store
+        health.migrates()
+        return try store.exclusiveTransaction(body)
     }
 
     func close() { opened?.close() }
