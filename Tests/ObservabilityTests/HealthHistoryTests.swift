@@ -88,11 +88,11 @@ import Testing
 
     /// What was well when something began to fail has not caused it.
     @Test(arguments: [(40, ["database"]), (50, ["database"]), (51, [])])
-    func aCauseIsNoLaterThanItsConsequence(_ second: Int64, _ causes: [String]) {
+    func aCauseIsNoLaterThanItsConsequence(_ second: Int, _ causes: [String]) {
         var database = HealthCheck(name: "database", ok: false)
         var group = HealthCheck(name: "group", ok: false, patience: .seconds(24), after: ["database"])
         #expect(group.causes(among: [database, group]) == ["database"])
-        database.since = Timestamp(milliseconds: second * 1000)
+        database.since = Timestamp(milliseconds: Int64(second) * 1000)
         group.since = Timestamp(milliseconds: 40_000)
         #expect(group.causes(among: [database, group]) == causes)
     }
