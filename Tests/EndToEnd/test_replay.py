@@ -88,9 +88,11 @@ class World:
     # What happens
 
     def join(self, name: str) -> tuple[str, int]:
-        """Two phones, one after the other, and two devices."""
+        """Two phones, one after the other, and two devices. The link's event is read before anybody logs in: by which of
+        two the profile is made, a replay tells by their times alone."""
         for _ in range(2):
             user = str(create(self.client, name, fresh("install"), fresh("Model"))["userId"])
+            wait_until_quiet(self.deployment, 60)
             mpid = int(login(self.client, fresh("device"), customerid=name, email=f"{name}@example.org")["mpid"])
         return user, mpid
 
@@ -197,6 +199,33 @@ def test_stores_that_were_put_back(make_world: Callable[[str], World], tmp_path:
     time.sleep(max(0, expired - time.time()))
     world.replay()
     assert world.quiet() == after
+
+
+@pytest.mark.slow
+def test_an_erasure_by_identities_holds_whoever_was_first(make_world: Callable[[str], World]) -> None:
+    """Sync lags behind a link and logins on several devices, so they are decided in another order than they were logged."""
+    world = make_world("sqlite")
+    bus, sync = world.deployment.bus, world.services[SERVICES.index("sync")]
+    gone = [fresh("go") for _ in range(4)]
+    for name in gone:
+        world.quiet()
+        sync.pause()
+        create(world.client, name, fresh("install"), fresh("Model"))
+        logins = [c.sync("login", fresh("device"), {"customerid": name}, app=APP, signer="whole-sdk") for _ in range(6)]
+        for one in logins:
+            bus.send(one)
+            time.sleep(0.02)
+        sync.resume()
+        assert len({bus.final(one.id, 60)["result"]["mpid"] for one in logins}) == 1
+        erasure = Command(
+            "sync.erase-profile", {"identities": {"customerid": name}}, name, app=APP, signer="whole-backend")
+        assert bus.settle(erasure, 60)["status"] == "succeeded"
+    assert world.quiet() == {"persons": [], "installs": [], "profiles": []}
+    world.stop()
+    salts = world.salts()
+    world.empty()
+    world.replay(IDENTITYBUS_SALTS=salts)
+    assert world.quiet() == {"persons": [], "installs": [], "profiles": []}
 
 
 def test_salts_that_do_not_fit_stop_the_start(make_deployment: Callable[..., GatewayDeployment]) -> None:
