@@ -86,8 +86,11 @@ extension SyncDecider {
             holders(of: externalID, upTo: end) { $0.mark.map { $0.externalID == externalID } != false }
         }
         let before = (command.former ?? []).map { former in
+            // A link of since the erasure that was read first protects nothing that is of before.
             holders(of: former.externalId, upTo: min(former.until.milliseconds, end)) { profile in
-                profile.mark.map { users.contains($0.userID) } != false
+                profile.mark.map { mark in
+                    users.contains(mark.userID) || mark.linkedAt > end && mark.externalID == former.externalId
+                } != false
             }
         }
         let found = before + (present.map { [$0] } ?? [])

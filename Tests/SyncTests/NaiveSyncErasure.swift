@@ -125,13 +125,16 @@ extension NaiveSyncModel {
                 let names = [command.externalId] + past.map(\.externalId)
                 return names.contains(person.customer) && !isNamed(person, after: max(end, sinceWhen(person)))
             }
-            // A name of before leads to whoever had it then and is nobody's.
-            let wasCalled = past.contains { name in
+            // A name of before leads to whoever had it then and is nobody's, or of whoever came by it when it was free.
+            let calls = past.filter { name in
                 let id = Identity(.customerID, IdentityValue(name.externalId.text))
                 let since = person.ids.filter { same($0, id) }.compactMap { person.named[$0.value.text] }.min()
                 return since.map { $0 <= end && $0 <= name.until.milliseconds } == true
             }
-            if wasCalled, person.user == nil { return true }
+            let isSinceThen = person.linked.map { $0 > end } == true
+            if calls.contains(where: { person.user == nil || isSinceThen && $0.externalId == person.customer }) {
+                return true
+            }
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             // Since before it was free; who is marked as another customer is nobody's heir.
             let isOld = person.ids.contains { id in

@@ -40,6 +40,29 @@ import Testing
         world.profile(mpid)?.values(of: .customerID).map(\.value.text) ?? []
     }
 
+    // MARK: Who has the old name
+
+    /// S121, as S95 of the present one: the name is free since the erasure, and a link of since then that is read first gives
+    /// nobody the profile of the person who had it.
+    @Test(arguments: [true, false])
+    func whoHasTheOldNameSinceTheErasureIsSomebodyElse(_ isRenameReadFirst: Bool) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        world.now += 1000
+        world.run(link("user-2", "anna", at: linkedAt + 3))
+        let rename = rename("user-1", "anna", to: "annette", at: linkedAt + 1)
+        if isRenameReadFirst { world.run(rename) }
+        world.run(forget("user-1", "annette", ["anna": linkedAt + 1], at: linkedAt + 2))
+        if !isRenameReadFirst { world.run(rename) }
+        #expect(world.profile(mine)?.isErased == true)
+        let heir = try #require(world.login(["customerid": "anna"], on: "d2")?.mpid)
+        let own = try #require(world.profile(heir))
+        #expect(own.mark?.userID == "user-2" && own.values(of: .email).isEmpty)
+        #expect(world.state.profiles.values.filter { !$0.isErased }.map(\.mpid) == [heir])
+    }
+
     // MARK: Who has the new name
 
     /// S122: it was the person's already. Nobody finds the other profile any more, on the device whose user it is neither, and
