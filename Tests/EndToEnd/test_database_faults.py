@@ -405,9 +405,13 @@ def test_the_disk_is_full_and_nobody_writes(
 ) -> None:
     deployment = make_deployment(database=disk_database)
     service = deployment.service().start().wait_ready()
-    for _ in range(2):
+    for round in range(2):
         ballast = fill(small_disk)
         wait_until_told(service, "full", "No space left", within=2 * TOLD)
+        time.sleep(12)  # some looks long
+        ends = len(service.lines("database.up"))
+        assert service.failed_checks().get("database"), service.tail()
+        assert ends == round, "it was well again while the disk was full"
         ballast.unlink()
         service.wait_ready(2 * TOLD)
     assert service.stop() == 0

@@ -310,6 +310,6 @@ final class RenumberedDatabase: SQLDatabase {
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         try inner.exclusiveTransaction(body)
     }
-    func obstacle() throws -> StorageError? { obstacleMet }
+    func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError? { obstacleMet }
     func close() { inner.close() }
 }

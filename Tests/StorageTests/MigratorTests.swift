@@ -32,6 +32,15 @@ import Testing
         #expect(try later.read("SELECT id, name FROM people").isEmpty)
     }
 
+    @Test func knowsItsTables() throws {
+        let store = try TestStore(.sqlite)
+        let database = try store.open()
+        let all = Migrator([Self.names, Self.people] + StorageSchema.migrations)
+        try all.run(on: database)
+        let rows = try database.read("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        #expect(try rows.map { try $0.text(0) } == all.tables)
+    }
+
     @Test(arguments: SQLEngine.allCases)
     func anotherMigrationUnderTheSameNumberIsAnError(_ engine: SQLEngine) throws {
         let store = try TestStore(engine)

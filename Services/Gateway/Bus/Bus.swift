@@ -174,6 +174,9 @@ final class BusHealth: Sendable {
         }
     }
 
+    /// Whether the reply topic was not there when the broker was last asked.
+    var misses: Bool { state.withLock { $0.misses > 0 } }
+
     /// How many partitions the reply topic has now, as the broker says. One that is missing for a moment is none yet: that is
     /// what a rolling restart of a cluster looks like.
     func replyTopic(has partitions: Int) {
@@ -207,7 +210,9 @@ final class BusHealth: Sendable {
     func cannotRead(_ error: any Error) {
         let known = error as? KafkaError
         if let known, known.failure != nil { return broker(known.words) }
-        state.withLock { $0.topicProblem = known?.unusable(replyTopic) ?? "\(error)" }
+        let isMissing = [KafkaError.Code.unknownTopic, KafkaError.Code.unknownTopicOrPartition].contains(known?.code)
+        let problem = isMissing ? known?.unusable(replyTopic) : known?.words
+        state.withLock { $0.topicProblem = problem ?? "\(error)" }
     }
 
     /// Why the apps file as it is now is not in force.
@@ -250,7 +255,8 @@ final class BusHealth: Sendable {
                     HealthCheck(
                         name: "broker", ok: state.brokerProblem == nil, detail: state.brokerProblem,
                         patience: state.hasAskedBroker ? .zero : .seconds(30), hasLasted: state.brokerTook),
-                    HealthCheck(name: "topics", ok: topics.isEmpty, detail: topics.first.map { "\(kafka): \($0)" },
+                    HealthCheck(
+                        name: "topics", ok: topics.isEmpty, detail: topics.first.map { "\(kafka): \($0)" },
                         after: ["broker"]),
                     HealthCheck(
                         name: "running", ok: !state.isStopping, detail: state.isStopping ? "stopping" : nil,

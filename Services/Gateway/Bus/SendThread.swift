@@ -80,7 +80,8 @@ final class SendThread {
         }
         if now >= nextProbe {
             probe()
-            nextProbe = .now + Self.probeEvery
+            // A topic that is missing for a moment is there again soon, or gone.
+            nextProbe = .now + (health.misses ? .seconds(1) : Self.probeEvery)
         }
     }
 
@@ -102,7 +103,7 @@ final class SendThread {
     private func failed(_ id: CommandID, _ error: KafkaError) {
         logger.warning(
             "Kafka did not accept a command",
-            metadata: ["event": "command.not-sent", "ref": "\(id)", "error": "\(error)"])
+            metadata: ["event": "command.not-sent", "ref": "\(id)", "error": "\(error.words)"])
         waiters.fail(id)
     }
 

@@ -48,13 +48,18 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// In words for people: why a topic cannot be read.
     public func unreadable(_ topic: String) -> String { refusal(of: topic, "read", right: "read (Read)") }
 
+    /// In words for people: why a topic takes no messages.
+    package func unwritable(_ topic: String) -> String {
+        refusal(of: topic, "written to", right: "write (Write) to")
+    }
+
     /// In words for people: why nothing can be done with a topic.
     package func unusable(_ topic: String) -> String { refusal(of: topic, "used", right: "see (Describe)") }
 
     private func refusal(of topic: String, _ verb: String, right: String) -> String {
         switch code {
         case Code.topicAuthorizationFailed: Self.noRight(right, topics: [topic])
-        case Code.unknownTopicOrPartition, Code.unknownTopic: "topic \(topic) does not exist"
+        case Code.unknownTopicOrPartition, Code.unknownTopic, Code.unknownPartition: "topic \(topic) does not exist"
         default: "topic \(topic) cannot be \(verb): \(self)"
         }
     }

@@ -12,6 +12,7 @@ public protocol RecordConsumer: AnyObject {
     var isJoined: Bool { get }
     var hasJoined: Bool { get }
     var problem: String? { get }
+    var isRefused: Bool { get }
     var unreadable: [String: KafkaError] { get }
     var rebalance: Rebalance? { get }
 
@@ -32,6 +33,7 @@ public protocol RecordConsumer: AnyObject {
 extension RecordConsumer {
     public var hasJoined: Bool { isJoined }
     public var problem: String? { nil }
+    public var isRefused: Bool { false }
     public var rebalance: Rebalance? { nil }
     public var unreadable: [String: KafkaError] { [:] }
 }
@@ -130,6 +132,9 @@ public final class KafkaConsumer: RecordConsumer {
 
     /// What ``lastError`` says, in words for people.
     public var problem: String? { rebalancer.errors.problem }
+
+    /// Whether this member has no right to be one of its group.
+    public var isRefused: Bool { lastError?.code == KafkaError.Code.groupAuthorizationFailed }
 
     /// The topics of which an assigned partition cannot be read, and why, as of the last `poll`. Over when a record has come
     /// from it, and otherwise ten seconds after the cause is gone.

@@ -161,6 +161,9 @@ package final class Consumers {
         return nil
     }
 
+    /// Whether a group does not take this replica for want of a right.
+    var isRefused: Bool { consumers.values.contains { !$0.isJoined && $0.isRefused } }
+
     /// The topics that the groups gave us and that cannot be read, and why; `nil` for none.
     var unreadable: String? {
         let all = consumers.values.flatMap(\.unreadable).sorted { $0.key < $1.key }

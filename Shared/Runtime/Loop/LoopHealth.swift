@@ -19,6 +19,8 @@ public final class LoopHealth: Sendable {
         var group: String? = "not yet in the group"
         /// How long the group has been in a rebalance that does not end: that is a cause, not a consequence.
         var groupHangs: Duration?
+        /// Whether the group refuses this member: a cause, too.
+        var isRefusedByGroup = false
         var store = "the database"
         var kafka = ""
         /// What is wrong with looking into the store, and with writing into it: the one says nothing of the other.
@@ -84,8 +86,10 @@ public final class LoopHealth: Sendable {
         }
     }
     /// - Parameter hangs: for how long a rebalance that does not end has lasted.
-    func group(_ problem: String?, hangs: Duration? = nil) {
+    /// - Parameter isRefused: this member has no right to be one.
+    func group(_ problem: String?, hangs: Duration? = nil, isRefused: Bool = false) {
         state.withLock {
+            $0.isRefusedByGroup = isRefused
             $0.group = problem
             $0.groupHangs = hangs
         }
@@ -151,7 +155,9 @@ public final class LoopHealth: Sendable {
         // rebalance does not end is known as such after 21 s.
         Check(
             "group", after: ["database", "broker", "topics"], { $0.atKafka($0.group) },
-            patienceNow: { $0.groupHangs != nil && $0.broker.problem == nil ? .zero : .seconds(24) },
+            patienceNow: {
+                ($0.groupHangs != nil || $0.isRefusedByGroup) && $0.broker.problem == nil ? .zero : .seconds(24)
+            },
             hasLasted: { $0.groupHangs ?? .zero }),
         Check(
             "database", \.database, patienceNow: { $0.reading.patience }, hasLasted: { $0.silence ?? $0.storeTook }),
@@ -167,7 +173,7 @@ public final class LoopHealth: Sendable {
                 // It is asked last.
                 $0.topics ?? $0.unreadable == nil && $0.writeRights.patience > .zero ? .seconds(30) : .zero
             }),
-        Check("publishing", patience: .seconds(10), after: ["broker", "topics"], \.publishing),
+        Check("publishing", patience: .seconds(10), after: ["broker", "topics"], { $0.atKafka($0.publishing) }),
         Check("partitions", patience: .seconds(10), after: ["database", "broker", "topics"], \.partitions),
         Check("turns", patience: .seconds(10), after: ["database"]) { state in
             let lasts = ContinuousClock.now - state.lastTurn

@@ -186,7 +186,7 @@ final class Publisher {
         let refused = refusals.filter { $0.value.items.contains { !$0.message.mayBeGivenUp } }
         if let (topic, refusal) = refused.min(by: { $0.key < $1.key }) {
             let seconds = (now - refusal.since).components.seconds
-            return "topic \(topic) has refused messages for \(seconds) s: \(refusal.error)"
+            return "topic \(topic) has refused messages for \(seconds) s: \(refusal.error.unwritable(topic))"
         }
         guard let oldest = lanes.waitingSince, now - oldest > Self.patience else { return nil }
         return "\(pending) messages wait for delivery, the oldest for \((now - oldest).components.seconds) s"

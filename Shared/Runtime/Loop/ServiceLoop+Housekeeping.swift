@@ -18,7 +18,7 @@ extension ServiceLoop {
         metrics.outbox(publisher.pending)
         health.publishing(publisher.problem)
         let hanging = consumers.hangingRebalance
-        health.group(hanging?.words ?? consumers.problem, hangs: hanging?.lasts)
+        health.group(hanging?.words ?? consumers.problem, hangs: hanging?.lasts, isRefused: consumers.isRefused)
         health.unreadable(consumers.unreadable)
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
@@ -202,18 +202,26 @@ extension ServiceLoop {
     private func lookAtStore() {
         guard !partitions.isEmpty else { return }
         do {
+            try lookForObstacles()
+            // What is locked would be waited for.
+            if store.obstacle?.isLockTimeout == true { return databaseWorks(wrote: true) }
             let orphans = health.lag.orphans
             let claimed = try database.transaction { transaction in
                 try migrator.check(in: transaction)
                 return try Storage.Progress.claimedSince(orphans, in: transaction)
             }
             health.lag.forget(claimed)
-            store.obstacle = try database.obstacle()
             // Who writes nothing now and then cannot tell that it can.
-            databaseWorks(wrote: keeper == nil || store.obstacle != nil)
+            databaseWorks(wrote: keeper == nil)
         } catch {
             note(error)
         }
+    }
+
+    /// Looks for what would keep a write out. Does not wait for locks.
+    func lookForObstacles() throws {
+        let isSuspected = store.obstacle?.isLockTimeout == true
+        store.looked(try database.obstacle(to: migrator.tables, isSuspected: isSuspected), now: clock.now())
     }
 
     /// An error of the work that goes on beside deciding: the next turn tries again.
@@ -228,7 +236,7 @@ extension ServiceLoop {
             return
         }
         switch error.kind {
-        case .conflict: if error.isLockTimeout { health.writes(error) }
+        case .conflict: if error.isLockTimeout { heldUp(error) }
         case .fenced: rejoin(because: error)
         case .unavailable: health.writes(error)
         case .invalid:
@@ -240,7 +248,7 @@ extension ServiceLoop {
     func databaseWorks(wrote: Bool) {
         if store.isDecidingFailing { return }
         // A lock was taken, or a row changed: that needs no room, and not every table.
-        if wrote { health.writes(store.obstacle) } else { health.reads(nil) }
+        if wrote || store.obstacle != nil { health.writes(store.obstacle) } else { health.reads(nil) }
     }
 
     func rejoin(because error: StorageError) {

@@ -205,7 +205,10 @@ package final class ServiceLoop<Service: CommandService> {
                 return
             } catch let error as StorageError where error.kind == .conflict && conflicts < Self.maxConflicts {
                 metrics.conflicted()
-                if error.isLockTimeout { heldUp(error) }
+                if error.isLockTimeout {
+                    store.heldUp()
+                    heldUp(error)
+                }
                 // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
                 if !error.isLockTimeout { conflicts += 1 }
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
@@ -259,7 +262,7 @@ package final class ServiceLoop<Service: CommandService> {
         }
         partitions.removed(published)
         store.committed()
-        health.writes(nil)
+        health.writes(store.obstacle)
         partitions.decided(updates)
         publish(entries, updates)
         metrics.committed(entries, of: batch.map { $0.accepted?.app.id }, duration: clock.now() - started)
@@ -341,10 +344,11 @@ package final class ServiceLoop<Service: CommandService> {
 }
 
 extension ServiceLoop {
-    /// Somebody keeps a lock that a batch needs: nothing is decided meanwhile, which no look into the store can see.
+    /// Somebody keeps a lock that is needed: a look may find who, and on what.
     func heldUp(_ error: StorageError) {
-        store.heldUp()
-        health.writes(error)
+        store.waitedInVain(error, now: clock.now())
+        try? lookForObstacles()
+        health.writes(store.obstacle)
     }
 }
 

@@ -12,11 +12,16 @@ struct StoreConnection {
     /// The number of the apps file and the version by which is decided, see ``Deciders``; 0 while it is to be looked up.
     var decider: Int64 = 0
     /// What the last look met that keeps the store from taking writes.
-    var obstacle: StorageError?
+    private var seen: StorageError?
+    /// The last time that a lock was waited for in vain. No look sees that of a row.
+    private var inVain: (error: StorageError, at: ContinuousClock.Instant)?
     /// Whether the last batch could not be decided for the database's sake. That it answers something else says nothing then.
     private(set) var isDecidingFailing = false
     /// How long to wait when the database fails again although it answered.
     private var pause = Backoff(from: .milliseconds(50), upTo: .seconds(3))
+
+    /// What keeps the store from taking writes, as far as is known.
+    var obstacle: StorageError? { seen ?? inVain?.error }
 
     init(secrets: DerivedSecrets) { self.secrets = secrets }
 
@@ -24,9 +29,19 @@ struct StoreConnection {
     mutating func committed() {
         pause.reset()
         isDecidingFailing = false
+        inVain = nil
+    }
+
+    /// It was looked for what keeps the store from taking writes.
+    mutating func looked(_ obstacle: StorageError?, now: ContinuousClock.Instant) {
+        seen = obstacle
+        if let at = inVain?.at, at.duration(to: now) >= .seconds(10) { inVain = nil }
     }
 
     /// A lock did not become free in time.
+    mutating func waitedInVain(_ error: StorageError, now: ContinuousClock.Instant) { inVain = (error, now) }
+
+    /// A lock that a batch needs did not become free in time.
     mutating func heldUp() { isDecidingFailing = true }
 
     /// Nothing is to be decided.

@@ -35,10 +35,10 @@ final class WatchedStore: SQLDatabase {
         return try store.transaction(body)
     }
 
-    func obstacle() throws -> StorageError? {
+    func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError? {
         health.asksStore(true)
         defer { health.asksStore(false) }
-        return try store.obstacle()
+        return try store.obstacle(to: tables, isSuspected: isSuspected)
     }
 
     /// May take its time: it waits for others, and migrates.

@@ -118,8 +118,8 @@ extension Inbox {
     /// Empties the oldest generation and begins the next one in its table. To be called in an exclusive transaction
     /// (``SQLDatabase/exclusiveTransaction(_:)``), when the sweep is done.
     ///
-    /// - Throws: `conflict` when another replica took over, the store went back, somebody reads the generation (a
-    ///   back-up, say), or a batch takes long. Begin anew.
+    /// - Throws: `conflict` when another replica took over, the store went back, or a batch takes long: begin anew; and
+    ///   ``StorageError/generationIsRead``.
     public static func turn(
         _ sweep: InboxSweep, keeper: HeldPartition, in transaction: any SQLTransaction
     ) throws(StorageError) {
@@ -149,7 +149,11 @@ extension Inbox {
         let table = tables[slot(next)]
         switch transaction.engine {
         case .postgresql:
-            try transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE NOWAIT")
+            do throws(StorageError) {
+                try transaction.execute("LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE NOWAIT")
+            } catch {
+                throw error.isLockTimeout ? .generationIsRead : error
+            }
             try transaction.execute("TRUNCATE \(table)")
         case .sqlite:
             // Without a condition SQLite drops the pages and looks at no row.
@@ -163,4 +167,10 @@ extension Inbox {
             "UPDATE progress SET epoch = epoch WHERE topic = $1 AND partition = $2 AND epoch = $3", keeper.parameters)
             == 1
     }
+}
+
+extension StorageError {
+    /// The generation of the inbox that is to be emptied is being read, by a back-up, say. That holds nobody up.
+    package static let generationIsRead = StorageError(
+        kind: .conflict, message: "somebody reads the generation that is to be emptied", sqlState: nil)
 }

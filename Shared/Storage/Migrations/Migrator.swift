@@ -43,6 +43,14 @@ public struct Migrator: Sendable {
     /// The number of the last one.
     public var newest: Int { migrations.last.map { Int($0.number) } ?? 0 }
 
+    /// The tables that the migrations make, and their own, in the order of their names.
+    public var tables: [String] {
+        let made = migrations.flatMap(\.statements).compactMap { statement in
+            statement.firstMatch(of: /^\s*CREATE TABLE (?:IF NOT EXISTS )?([a-z_0-9]+)/).map { String($0.1) }
+        }
+        return (made + ["migrations"]).sorted()
+    }
+
     /// - Parameter migrations: in any order; ``StorageSchema/migrations`` and the service's own.
     public init(_ migrations: [Migration]) {
         self.migrations = migrations.sorted { $0.number < $1.number }

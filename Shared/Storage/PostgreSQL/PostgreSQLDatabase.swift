@@ -90,7 +90,9 @@ public final class PostgreSQLDatabase: SQLDatabase {
         }
     }
 
-    public func obstacle() throws -> StorageError? { try obstacles.look { try transaction($0) } }
+    public func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError? {
+        try obstacles.look(at: tables, isSuspected: isSuspected) { try transaction($0) }
+    }
 
     public func close() {
         guard !isInTransaction else { return }

@@ -2,10 +2,10 @@
 
 /// What keeps a store in PostgreSQL from taking writes, looked for by whoever has nothing to write.
 struct PostgreSQLObstacle {
-    /// The tables of the schema that the role may write into, as they are written in SQL.
-    private var tables: [String] = []
     /// The lock that the last look met. One that is gone by the next look held nobody up.
     private var met: Lock?
+    /// That the disk was full when it was last looked at.
+    private var room: StorageError?
     private var looks = 0
 
     private struct Lock: Equatable {
@@ -14,69 +14,60 @@ struct PostgreSQLObstacle {
         let isGranted: Bool
     }
 
-    /// - Parameter transaction: runs its body in a transaction of its own.
+    /// - Parameters:
+    ///   - tables: the store's own.
+    ///   - isSuspected: a lock was waited for in vain: the first look that meets one tells.
+    ///   - transaction: runs its body in a transaction of its own.
     mutating func look(
-        _ transaction: ((any SQLTransaction) throws -> Void) throws -> Void
+        at tables: [String], isSuspected: Bool, _ transaction: ((any SQLTransaction) throws -> Void) throws -> Void
     ) throws -> StorageError? {
         looks += 1
         do {
-            try transaction { try lockAll($0) }
+            // What a write takes.
+            let list = tables.map { "\"\($0)\"" }.joined(separator: ", ")
+            try transaction { try $0.execute("LOCK TABLE \(list) IN ROW EXCLUSIVE MODE NOWAIT") }
             met = nil
         } catch let error as StorageError where error.isLockTimeout {
-            return try lock(transaction)
-        } catch let error as StorageError where error.sqlState == "42P01" {
-            tables = []
-            return nil
+            return try lock(on: tables, isSuspected, transaction)
         }
         // A temporary file costs more than a lock.
-        if looks.isMultiple(of: 2) { return try lackOfRoom(transaction) }
-        return nil
+        if room != nil || looks.isMultiple(of: 2) { room = try lackOfRoom(transaction) }
+        return room
     }
-
-    /// Takes the lock that a write takes, and waits for none.
-    private mutating func lockAll(_ transaction: any SQLTransaction) throws {
-        if tables.isEmpty { tables = try transaction.query(Self.writable, []).map { try $0.text(0) } }
-        guard !tables.isEmpty else { return }
-        try transaction.execute("LOCK TABLE \(tables.joined(separator: ", ")) IN ROW EXCLUSIVE MODE NOWAIT")
-    }
-
-    private static let writable = """
-        SELECT format('%I.%I', schemaname, tablename) FROM pg_catalog.pg_tables
-        WHERE schemaname = current_schema()
-            AND has_table_privilege(format('%I.%I', schemaname, tablename), 'UPDATE, DELETE, TRUNCATE')
-        ORDER BY 1
-        """
 
     private mutating func lock(
-        _ transaction: ((any SQLTransaction) throws -> Void) throws -> Void
+        on tables: [String], _ isSuspected: Bool, _ transaction: ((any SQLTransaction) throws -> Void) throws -> Void
     ) throws -> StorageError? {
         var found: Lock?
         try transaction { transaction in
-            found = try transaction.query(Self.locks, []).first.map {
+            found = try transaction.query(Self.locks(on: tables), []).first.map {
                 Lock(table: try $0.text(0), process: try $0.integer(1), isGranted: try $0.integer(2) == 1)
             }
         }
         defer { met = found }
-        guard let found, found == met else { return nil }
+        guard let found, isSuspected || found == met else { return nil }
         let keeps = found.isGranted ? "keeps" : "waits for"
         return .unavailable(
             "another session (process \(found.process)) \(keeps) a lock on \(found.table)", sqlState: "55P03")
     }
 
     /// Those that no write goes together with. Whoever waits for one holds up who asks later.
-    private static let locks = """
+    private static func locks(on tables: [String]) -> String {
+        """
         SELECT format('%I.%I', namespace.nspname, relation.relname), CAST(lock.pid AS BIGINT),
             CAST(lock.granted AS INTEGER)
         FROM pg_catalog.pg_locks AS lock
             JOIN pg_catalog.pg_class AS relation ON relation.oid = lock.relation
             JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = relation.relnamespace
-        WHERE namespace.nspname = current_schema() AND relation.relkind IN ('r', 'p')
+        WHERE namespace.nspname = current_schema() AND relation.relkind = 'r'
+            AND relation.relname IN (\(tables.map { "'\($0)'" }.joined(separator: ", ")))
             AND lock.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
             AND lock.pid <> pg_catalog.pg_backend_pid()
             AND lock.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
         ORDER BY lock.granted DESC, 1, 2
         LIMIT 1
         """
+    }
 
     /// Spills some 140 KiB to a temporary file on the disk of the tables, which then is gone: only that shows a full disk
     /// before somebody writes.

@@ -13,6 +13,9 @@ struct PostgreSQLURL {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
             throw .invalid("does not start with postgresql://")
         }
+        if Self.hasStrayAt(url) {
+            throw .invalid("has an @ or a / that belongs to a user name or a password: they are written %40 and %2F")
+        }
         var words: UnsafeMutablePointer<CChar>?
         guard let parsed = PQconninfoParse(url, &words) else {
             defer { PQfreemem(words) }
@@ -21,6 +24,15 @@ struct PostgreSQLURL {
         defer { PQconninfoFree(parsed) }
         options = Self.values(parsed)
         if let flaw = flawOfPorts ?? flawOfWords ?? flawOfNumbers { throw .invalid(flaw) }
+    }
+
+    /// Whether libpq would take a part of a password for a host or a database, and tell it to everybody.
+    private static func hasStrayAt(_ url: String) -> Bool {
+        let place = url.split(separator: "?", maxSplits: 1)[0]
+        let parts = place.split(separator: "/", omittingEmptySubsequences: false)
+        // postgresql: and nothing, then users and hosts, then the database.
+        return parts.dropFirst(3).contains { $0.contains("@") }
+            || parts.dropFirst(2).first?.count { $0 == "@" } ?? 0 > 1
     }
 
     /// A list of hosts or ports; an empty one is libpq's default.
@@ -40,7 +52,7 @@ struct PostgreSQLURL {
     private var flawOfWords: String? {
         for (name, words) in Self.words {
             guard let word = options[name], !words.contains(word) else { continue }
-            return "has an \(name) that is not one of \(words.joined(separator: ", "))"
+            return "has a value of \(name) that is not one of \(words.joined(separator: ", "))"
         }
         return nil
     }
@@ -48,7 +60,7 @@ struct PostgreSQLURL {
     private var flawOfNumbers: String? {
         for name in Self.numbers {
             guard let number = options[name], !number.isEmpty, Int32(number) == nil else { continue }
-            return "has a \(name) that is no whole number"
+            return "has a value of \(name) that is no whole number"
         }
         return nil
     }
@@ -65,15 +77,17 @@ struct PostgreSQLURL {
 
     private static func flaw(of url: String, _ words: String) -> String {
         if words.contains("percent-encoded") {
-            return "has a % that no two hexadecimal digits follow (in a password, % is written as %25)"
+            return "has a % that no two hexadecimal digits follow, or %00 (in a password, % is written as %25)"
         }
         let isParameter = words.contains("query parameter")
         guard isParameter else { return "cannot be parsed; expected postgresql://user@host:port/database" }
         // A ? in a password would look like the beginning of the parameters.
         let query = url.split(separator: "?", maxSplits: 1).last ?? ""
         let name = words.firstMatch(of: /query parameter: "([a-z_]+)"/)?.1
-        guard let name, !query.contains("@") else { return "has a parameter that is not known or has no value" }
-        return "has a parameter that is not known: \(name)"
+        guard let name, !query.contains("@"), !query.contains("password=") else {
+            return "has a parameter that is not known or has no value"
+        }
+        return "has a parameter that \(words.contains("missing") ? "has no value" : "is not known"): \(name)"
     }
 
     private static func values(_ options: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {

@@ -33,11 +33,14 @@ public protocol SQLDatabase: AnyObject {
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T
 
-    /// What keeps others and us from writing, looked for where nothing is to be written: a full disk, a table that
-    /// another session keeps locked (once two calls have met it). Waits for no lock. `nil` when nothing was seen.
+    /// What keeps us from writing, looked for where nothing is to be written: a full disk, a table that another session
+    /// keeps locked. Waits for no lock. `nil` when nothing was seen.
     ///
+    /// - Parameters:
+    ///   - tables: those that are written to.
+    ///   - isSuspected: a lock was waited for in vain. Otherwise one is told once two calls have met it.
     /// - Throws: as ``transaction(_:)``.
-    func obstacle() throws -> StorageError?
+    func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError?
 
     /// Gives the connection and all locks back. Later transactions throw `unavailable`. May be called twice;
     /// does nothing inside a transaction.
@@ -45,7 +48,7 @@ public protocol SQLDatabase: AnyObject {
 }
 
 extension SQLDatabase {
-    public func obstacle() throws -> StorageError? { nil }
+    public func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError? { nil }
 }
 
 /// The engine behind a ``SQLDatabase``, for the few statements whose text has to differ.

@@ -79,7 +79,7 @@ public final class SQLiteDatabase: SQLDatabase {
     }
 
     /// The file shares its disk with its log.
-    public func obstacle() throws -> StorageError? {
+    public func obstacle(to tables: [String], isSuspected: Bool) throws -> StorageError? {
         var disk = statvfs()
         guard statvfs(path, &disk) == 0 else { return nil }
         let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)

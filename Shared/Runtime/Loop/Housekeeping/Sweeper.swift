@@ -67,8 +67,11 @@ struct Sweeper {
                 try database.transaction { try Inbox.carryOver(&sweep, keeper: keeper, limit: limit, in: $0) }
                 state = .carrying(sweep)
             }
+        } catch let error as StorageError where error == .generationIsRead {
+            // What was looked through need not be looked through again.
+            hasMore = false
+            return false
         } catch {
-            // Somebody reads the table that is to be emptied: what was looked through need not be looked through again.
             if (error as? StorageError)?.isLockTimeout != true { state = .idle }
             throw error
         }
