@@ -85,7 +85,8 @@ struct PostgreSQLObstacle {
             }
             return nil
         } catch let error as StorageError where error.sqlState == "53100" {
-            return error
+            // The server names the file, which is another one each time.
+            return .unavailable("the disk is full: No space left on device", sqlState: error.sqlState)
         } catch let error as StorageError where error.sqlState == "53400" {
             // The server allows no such file, so that nothing can be told.
             return nil
