@@ -23,7 +23,8 @@ struct Draft: IdentityIndex {
     private var moves: [Move] = []
     private var orphans: [(mpid: MPID, takenBy: MPID?)] = []
     private var warnings: [ValueTooCommon] = []
-    private(set) var created: (mpid: MPID, rule: SyncRule)?
+    /// In this order. Several where an erasure moves several marks (S115).
+    private var created: [(mpid: MPID, rule: SyncRule)] = []
     /// Profiles that keep their mark without its customer id (S122).
     var keptMarks: Set<MPID> = []
     /// Types of login identities that a limit had no room for.
@@ -152,7 +153,7 @@ struct Draft: IdentityIndex {
     private mutating func create(_ mpid: MPID, _ rule: SyncRule) -> Profile {
         let profile = Profile(app: app, mpid: mpid, seen: now)
         put(profile)
-        created = (mpid, rule)
+        created.append((mpid, rule))
         return profile
     }
 
@@ -297,13 +298,14 @@ struct Draft: IdentityIndex {
 
     private var events: [any EventMessage] {
         var events: [any EventMessage] = []
-        if let created, let profile = profile(created.mpid) {
+        for created in created {
+            guard let profile = profile(created.mpid) else { continue }
             events.append(
                 ProfileCreated(
                     mpid: created.mpid, cause: cause, rule: created.rule, isLoggedIn: profile.isKnown(settings),
                     identities: profile.identities))
         }
-        for move in moves where move.mpid != created?.mpid {
+        for move in moves where !created.contains(where: { $0.mpid == move.mpid }) {
             events.append(
                 IdentitiesChanged(
                     mpid: move.mpid, cause: cause, reason: move.reason, added: move.added, removed: move.removed,
