@@ -32,12 +32,27 @@ extension Profile: SQLKeyedRecord {
         } else {
             mark = nil
         }
+        try formerName(columns)
         try columns.column("aliased_since", &aliasedSince)
         try columns.numbers("alias_windows", &aliasWindows)
         try columns.column("alias_sources", &aliasSources)
         try columns.numbers("aliased_from", &aliasedFrom)
         try columns.numbers("aliased_into", &aliasedInto)
         try columns.column("is_erased", &isErased)
+    }
+}
+
+extension Profile {
+    private mutating func formerName(_ columns: SQLColumns) throws(StorageError) {
+        var (name, since, until) = (former?.externalID, former?.since, former?.until)
+        try columns.column("former_name", &name)
+        try columns.column("former_since", &since)
+        try columns.column("former_until", &until)
+        if let name, let since, let until {
+            former = FormerName(externalID: name, since: since, until: until)
+        } else {
+            former = nil
+        }
     }
 }
 

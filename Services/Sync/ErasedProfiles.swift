@@ -57,7 +57,8 @@ extension SyncDecider {
     /// Whether the profile has been nothing but that of somebody who was linked after the erasure was asked for.
     private func isLater(_ profile: Profile) -> Bool {
         guard let mark = profile.mark, mark.linkedAt > moment else { return false }
-        return isNamed(profile, after: moment)
+        // What the user was renamed from may be older than the user's link (S123).
+        return isNamed(profile, after: moment) && profile.former.map { $0.since > moment } != false
     }
 
     /// Whether the profile got the customer id of its mark later than that: whoever it was before, it was not the mark's user.
@@ -95,11 +96,23 @@ extension SyncDecider {
         }
         let found = before + (present.map { [$0] } ?? [])
         var mpids = Set(spared.map(\.mpid))
-        let profiles = (marked + found.flatMap(\.theirs)).filter { mpids.insert($0.mpid).inserted }
+        let profiles = (marked + found.flatMap(\.theirs) + formerly(command, upTo: end)).filter {
+            mpids.insert($0.mpid).inserted
+        }
         return ErasedProfiles(
             moment: end, profiles: profiles,
             identities: names.map { Identity(.customerID, IdentityValue($0.text)) },
             others: Set(found.flatMap(\.all)).subtracting(profiles.map(\.mpid)), users: users, spared: spared)
+    }
+
+    /// The profiles that were called as the person was, and have become the next one's, whose change of name was read first
+    /// (S123).
+    private func formerly(_ command: ForgetProfiles, upTo end: Int64) -> [Profile] {
+        var names = (command.former ?? []).map { (name: $0.externalId, at: min($0.until.milliseconds, end)) }
+        if let present = command.externalId { names.append((present, end)) }
+        return state.profiles.values.filter { profile in
+            profile.app == app && names.contains { profile.wasCalled($0.name, at: $0.at, upTo: end) }
+        }
     }
 
     /// Who has the customer id, and of these who has had it since then and is not somebody else.

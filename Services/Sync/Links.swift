@@ -45,6 +45,9 @@ extension SyncDecider {
         if !isToBeForgotten(event.userId, event.externalId, event.previousExternalId, since: moment) {
             if let own = draft.own(event) {
                 draft.rename(own, event.previousExternalId, to: mark)
+                if let next = own.mark, next.userID != event.userId, own.hasItsName(settings) {
+                    try draft.mark(next, context)
+                }
             } else if !settings.nobody.contains(event.externalId.text) {
                 try draft.mark(mark, context)
             }
@@ -103,7 +106,21 @@ extension Draft {
             holders(of: Identity(.customerID, IdentityValue(former.text))).compactMap { profile($0) }
                 .filter { $0.mark == nil }
         }
-        return unmarked?.min { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) } ?? marked.first
+        return unmarked?.min { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) } ?? taken(event) ?? marked.first
+    }
+
+    /// The profile that had the name while it was the user's, and has become that of the next one who was linked with it:
+    /// that was read first (S124).
+    private func taken(_ event: ExternalIDChanged) -> Profile? {
+        guard let name = event.previousExternalId else { return nil }
+        let (identity, moment) = (Identity(.customerID, IdentityValue(name.text)), event.linkedAt.milliseconds)
+        return state.profiles.values.filter { profile in
+            guard profile.app == app, let mark = profile.mark, mark.linkedAt > moment,
+                mark.externalID != event.externalId
+            else { return false }
+            return profile.namedAt(identity, settings).map { $0 <= moment } == true
+                || profile.wasCalled(name, at: moment, upTo: moment)
+        }.min { ($0.firstSeen, $0.mpid) < ($1.firstSeen, $1.mpid) }
     }
 
     /// The mark's customer id in place of those before. Nobody else has it, but a user who was linked with it since.
@@ -117,13 +134,15 @@ extension Draft {
                 other.mark.map { $0.userID != mark.userID && state.since($0, app) > moment } == true
             }
         if isFree {
-            for other in others { giveUp(new, other, to: own.mpid, as: mark.userID) }
+            for other in others { giveUp(new, other, to: own.mpid, as: mark) }
             profile = self.profile(own.mpid) ?? own
         } else {
             touch(others)
         }
         // The same person, though by another name.
-        if let before = own.mark { (mark.linkedAt, mark.ownMPID) = (before.linkedAt, before.ownMPID) }
+        if let before = own.mark, before.userID == mark.userID {
+            (mark.linkedAt, mark.ownMPID) = (before.linkedAt, before.ownMPID)
+        }
         profile.mark = mark
         if isFree { profile.isOrphaned = false }
         put(profile)
@@ -135,12 +154,13 @@ extension Draft {
             settings.folded(held) != settings.folded(new)
                 && (settings.isSingleValued(.customerID) || names.contains(settings.folded(held)))
         }
+        leave(gone, own.mpid, before: min(mark.linkedAt, moment))
         remove(gone, from: own.mpid, .replaced)
         leaveNameless(own.mpid)
     }
 
     /// S122. The profile is the same person as the one that has the customer id now.
-    private mutating func giveUp(_ identity: Identity, _ profile: Profile, to mpid: MPID, as user: UserID) {
+    private mutating func giveUp(_ identity: Identity, _ profile: Profile, to mpid: MPID, as mark: LinkMark) {
         var profile = profile
         if !profile.aliasedInto.contains(mpid) { profile.aliasedInto.append(mpid) }
         put(profile)
@@ -149,9 +169,19 @@ extension Draft {
             put(heir)
         }
         // What became of that user is yet to be read.
-        if profile.mark?.userID != user { keptMarks.insert(profile.mpid) }
-        if let held = profile.held(identity, settings) { remove([held], from: profile.mpid, .taken, takenBy: mpid) }
+        if profile.mark?.userID != mark.userID { keptMarks.insert(profile.mpid) }
+        if let held = profile.held(identity, settings) {
+            leave([held], profile.mpid, before: min(profile.mark?.linkedAt ?? .max, mark.linkedAt))
+            remove([held], from: profile.mpid, .taken, takenBy: mpid)
+        }
         leaveNameless(profile.mpid, takenBy: mpid)
+    }
+
+    /// Who had these before the profile's user had them is found by them still (S123).
+    private mutating func leave(_ customerIDs: [Identity], _ mpid: MPID, before linkedAt: Int64) {
+        guard var profile = profile(mpid) else { return }
+        profile.leave(customerIDs, before: linkedAt, settings)
+        put(profile)
     }
 
     /// What is left by which devices would find it goes too: who uses one of them next is not this person.
@@ -172,7 +202,7 @@ extension Draft {
             marked = oldest
         } else {
             let mpid = create(for: mark, context).mpid
-            add(identity, to: mpid, .attached, at: mark.linkedAt)
+            add(identity, to: mpid, .attached, at: state.since(mark, app))
             guard let created = profile(mpid) else { throw Rejection(.internalError) }
             marked = created
         }

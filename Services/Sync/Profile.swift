@@ -26,6 +26,8 @@ public struct Profile: Sendable, Hashable {
     public var name: String?
     /// Whom a link says this is.
     public var mark: LinkMark?
+    /// What it was called before its user was linked by that name, which support took from it since.
+    public var former: FormerName?
     /// The first-seen of a source aliased into this profile, when it was earlier.
     public var aliasedSince: Int64?
     /// The windows in which this profile was the source of an alias: those that an alias still reaches, or the last.
@@ -109,7 +111,37 @@ public struct LinkMark: Sendable, Hashable {
     }
 }
 
+/// A customer id that a profile had before a link said whose profile it is: whoever was erased meanwhile by that external
+/// id was the one who had it (S123).
+public struct FormerName: Sendable, Hashable {
+    public var externalID: ExternalID
+    public var since: Int64
+    /// When the user was linked by that name: from then on it says nothing of anybody else.
+    public var until: Int64
+
+    public init(externalID: ExternalID, since: Int64, until: Int64) {
+        self.externalID = externalID
+        self.since = since
+        self.until = until
+    }
+}
+
 extension Profile {
+    /// Loses customer ids by what became of its user, who had none of them before that moment (S123).
+    mutating func leave(_ customerIDs: [Identity], before linkedAt: Int64, _ settings: SyncSettings) {
+        if let known = former { former?.until = min(known.until, linkedAt) }
+        for customerID in customerIDs {
+            guard let since = namedAt(customerID, settings), since < linkedAt else { continue }
+            former = FormerName(externalID: ExternalID(customerID.value.text), since: since, until: linkedAt)
+        }
+    }
+
+    /// Whether it had the former name already at that moment, and its user was linked only after `end` (S123).
+    func wasCalled(_ name: ExternalID, at moment: Int64, upTo end: Int64) -> Bool {
+        guard let former, former.externalID == name else { return false }
+        return former.since <= moment && end < former.until
+    }
+
     /// Whether it had the customer id of its mark before, and has it no longer.
     func hasLostItsName(since before: Profile, _ settings: SyncSettings) -> Bool {
         guard let mark, before.mark?.externalID == mark.externalID else { return false }

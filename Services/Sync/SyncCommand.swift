@@ -119,6 +119,20 @@ public enum SyncCommand: Sendable, Hashable {
         }
     }
 
+    /// By what its profiles may have been called before others were linked (S123, S124).
+    var formerNames: [ExternalID] {
+        switch self {
+        case .renamed(let event): event.previousExternalId.map { [$0] } ?? []
+        case .forget(let command): command.names
+        default: []
+        }
+    }
+
+    /// Whether a mark may move on to another profile (S115, S124).
+    var movesMarks: Bool {
+        if case .renamed = self { true } else { isErasure }
+    }
+
     /// Whether it tells of all devices of a profile.
     var readsDevices: Bool {
         if case .getProfile = self { true } else { false }

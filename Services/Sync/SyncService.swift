@@ -65,10 +65,9 @@ public struct SyncService: CommandService {
         state.load(try store.linkedUsers(wanted.users), among: wanted.users)
         state.load(try store.profiles(reached(from: commands, wanted, state)))
         state.load(try store.profiles(of: wanted.markedUsers))
-        if wanted.hasErasure {
-            try loadAliasSources(&state, store)
-            try loadMarked(wanted.erasing, &state, store)
-        }
+        state.load(try store.profiles(formerly: wanted.formerNames))
+        if wanted.hasErasure { try loadAliasSources(&state, store) }
+        if !wanted.moving.isEmpty { try loadMarked(wanted.moving, &state, store) }
         if wanted.hasErasure || !wanted.linked.isEmpty {
             // Since when others have their names (S122).
             let others = Set(state.profiles.values.compactMap(\.linkedUser)).subtracting(wanted.users)
@@ -164,11 +163,11 @@ public struct SyncService: CommandService {
         return keys
     }
 
-    /// Who has the customer ids of marked profiles that may go: a mark may move on (S115).
-    private func loadMarked(_ erasing: [AppID: SyncSettings], _ state: inout SyncState, _ store: SyncStore) throws {
+    /// Who has the customer ids of marked profiles: a mark may move on (S115, S124).
+    private func loadMarked(_ moving: [AppID: SyncSettings], _ state: inout SyncState, _ store: SyncStore) throws {
         let keys = state.profiles.values.compactMap { profile in
             profile.mark.flatMap { mark in
-                erasing[profile.app].map {
+                moving[profile.app].map {
                     IdentityEntry.Key(
                         app: profile.app, Identity(.customerID, IdentityValue(mark.externalID.text)), $0)
                 }
@@ -212,6 +211,8 @@ public struct SyncService: CommandService {
         var linked: Set<Scoped<ExternalID>> = []
         /// Whose profiles are looked for by their marks.
         var markedUsers: Set<LinkedUser> = []
+        /// By which profiles are looked for that have them no longer.
+        var formerNames: Set<Scoped<ExternalID>> = []
         var erasures: Set<CommandKey> = []
         var answers: Set<Scoped<CommandID>> = []
         var certificates: Set<Profile.Key> = []
@@ -220,6 +221,8 @@ public struct SyncService: CommandService {
         /// The apps in which somebody may be erased.
         var erasing: [AppID: SyncSettings] = [:]
         var hasErasure: Bool { !erasing.isEmpty }
+        /// The apps in which marks may move on.
+        var moving: [AppID: SyncSettings] = [:]
 
         init(_ commands: [(SyncCommand, DecisionContext)]) {
             for (command, context) in commands {
@@ -247,6 +250,8 @@ public struct SyncService: CommandService {
                 let named = command.users.map { LinkedUser(app: app.id, id: $0) }
                 users.formUnion(named)
                 if command.findsByMark { markedUsers.formUnion(named) }
+                formerNames.formUnion(command.formerNames.map { .init(app: app.id, id: $0) })
+                if command.movesMarks { moving[app.id] = app.sync }
                 if command.mayCreateProfile {
                     let mpid = context.newMPID(0)
                     newMPIDs[context.command] = mpid

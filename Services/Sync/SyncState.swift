@@ -156,10 +156,12 @@ public struct SyncStore {
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
                   last_seen BIGINT NOT NULL, named_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
-                  link_mpid BIGINT, aliased_since BIGINT, alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL,
-                  aliased_from TEXT NOT NULL, aliased_into TEXT NOT NULL, PRIMARY KEY (app, mpid))
+                  link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
+                  alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
+                  aliased_into TEXT NOT NULL, PRIMARY KEY (app, mpid))
                 """,
                 "CREATE INDEX profiles_of_user ON profiles (app, user_id) WHERE user_id IS NOT NULL",
+                "CREATE INDEX profiles_formerly ON profiles (app, former_name) WHERE former_name IS NOT NULL",
                 """
                 CREATE TABLE identities (
                   app TEXT NOT NULL, type TEXT NOT NULL, value_key BYTEA NOT NULL, value TEXT NOT NULL,
@@ -225,6 +227,11 @@ public struct SyncStore {
     /// The profiles that a link marked with one of these users.
     func profiles(of users: Set<LinkedUser>) throws -> [Profile] {
         try Profile.table.find("app = $1 AND user_id = $2", users, in: transaction)
+    }
+
+    /// The profiles that were called so before support gave their users other names (S123).
+    func profiles(formerly names: Set<Scoped<ExternalID>>) throws -> [Profile] {
+        try Profile.table.find("app = $1 AND former_name = $2", names, in: transaction)
     }
 
     func identities(_ keys: Set<IdentityEntry.Key>) throws -> [IdentityEntry] {

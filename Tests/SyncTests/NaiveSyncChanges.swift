@@ -184,7 +184,7 @@ extension NaiveSyncModel {
         let nobodys = called(event.previousExternalId).filter { $0.user == nil }
         let ranks = [
             theirs.filter { $0.customer == event.previousExternalId }, theirs.filter { $0.customer != name }, nobodys,
-            theirs,
+            inherited(event), theirs,
         ]
         let mine = ranks.first { !$0.isEmpty }?.min {
             $0.first == $1.first ? $0.mpid < $1.mpid : $0.first < $1.first
@@ -195,16 +195,48 @@ extension NaiveSyncModel {
         }
         let rivals = called(name).filter { $0.mpid != mine.mpid }.sorted { $0.mpid < $1.mpid }
         let isLost = rivals.contains { $0.user != nil && $0.user != user && sinceWhen($0) > at } || isNobodys(name.text)
-        for rival in rivals where !isLost { merge(rival, into: mine, of: user, name) }
+        for rival in rivals where !isLost { merge(rival, into: mine, of: user, name, at) }
         rename(mine, event, isLost: isLost, own: first)
+        // The heir begins anew.
+        if let heir = mine.user, heir != user, let customer = mine.customer, isAsMarked(mine) {
+            mark(heir, customer, since: mine.linked, own: mine.own, newMPID: newMPID, now: now)
+        }
         orphan(those: before)
     }
 
+    /// Whose users came by the name when this user had given it up, though they are known by it since before.
+    private func inherited(_ event: ExternalIDChanged) -> [Person] {
+        guard let name = event.previousExternalId?.text else { return [] }
+        let at = event.linkedAt.milliseconds
+        return people.filter { person in
+            guard person.user != nil, person.linked ?? .min > at, person.customer != event.externalId else {
+                return false
+            }
+            let isKnownSo = person.ids.contains { id in
+                same(id, Identity(.customerID, IdentityValue(name))) && person.named[id.value.text] ?? .max <= at
+            }
+            return isKnownSo || person.past.map { $0.name == name && $0.from <= at && $0.to > at } == true
+        }
+    }
+
+    /// What somebody else may have been called here, before the user was.
+    private mutating func recall(_ ids: [Identity], of person: Person, before end: Int64) {
+        let older = ids.map {
+            NaiveSyncModel.Past(name: $0.value.text, from: person.named[$0.value.text] ?? end, to: end)
+        }
+        change(person.mpid) {
+            if let to = $0.past?.to, to > end { $0.past?.to = end }
+            $0.past = older.last { $0.from < end } ?? $0.past
+        }
+    }
+
     /// One person, of whom two were known.
-    private mutating func merge(_ rival: Person, into mine: Person, of user: UserID, _ name: ExternalID) {
-        take(
-            rival.ids.filter { same($0, Identity(.customerID, IdentityValue(name.text))) }, from: rival.mpid, .taken,
-            heir: mine.mpid)
+    private mutating func merge(
+        _ rival: Person, into mine: Person, of user: UserID, _ name: ExternalID, _ at: Int64
+    ) {
+        let lost = rival.ids.filter { same($0, Identity(.customerID, IdentityValue(name.text))) }
+        recall(lost, of: rival, before: min(rival.linked ?? at, at))
+        take(lost, from: rival.mpid, .taken, heir: mine.mpid)
         pairs.append([rival.mpid, mine.mpid])
         origins[mine.mpid, default: []].insert(rival.mpid)
         if rival.user != user { deeds.kept.insert(rival.mpid) }
@@ -224,10 +256,11 @@ extension NaiveSyncModel {
         let left = mine.ids.filter { id in
             id.type == .customerID && !same(id, new) && (isSingle(.customerID) || past.contains { same($0, id) })
         }
+        recall(left, of: mine, before: min(mine.linked ?? at, at))
         take(left, from: mine.mpid, .replaced)
         change(mine.mpid) {
             if !isLost { $0.isOrphan = false }
-            ($0.linked, $0.own) = $0.user == nil ? (at, own) : ($0.linked, $0.own)
+            if $0.user != event.userId { ($0.linked, $0.own) = (at, own) }
             ($0.user, $0.customer) = (event.userId, name)
         }
         strip(mine.mpid, heir: nil)
@@ -258,7 +291,8 @@ extension NaiveSyncModel {
             people.append(Person(mpid: newMPID, first: now, last: now))
             give(id, to: newMPID, .attached)
             // The customer of a link is one since the link.
-            if let since { change(newMPID) { $0.named[customer.text] = since } }
+            let renamed = renamings[user] ?? .min
+            if let since { change(newMPID) { $0.named[customer.text] = max(since, renamed) } }
         }
         let past = owners.first.map(sinceWhen) ?? .min
         change(owners.first?.mpid ?? newMPID) {

@@ -85,7 +85,7 @@ extension NaiveSyncModel {
 
     /// Linked since, and not known as the customer before.
     private func isHeir(_ person: Person) -> Bool {
-        guard let linked = person.linked, linked > given else { return false }
+        guard let linked = person.linked, linked > given, person.past?.from ?? .max > given else { return false }
         return isNamed(person, after: given)
     }
 
@@ -125,6 +125,7 @@ extension NaiveSyncModel {
                 let names = [command.externalId] + past.map(\.externalId)
                 return names.contains(person.customer) && !isNamed(person, after: max(end, sinceWhen(person)))
             }
+            if wasCustomer(person, of: command, end) { return true }
             // A name of before leads to whoever had it then and is nobody's, or of whoever came by it when it was free.
             let calls = past.filter { name in
                 let id = Identity(.customerID, IdentityValue(name.externalId.text))
@@ -152,6 +153,14 @@ extension NaiveSyncModel {
             newMPID: newMPID, context)
         gone.formUnion(users)
         forgetMarks(users)
+    }
+
+    /// Whether it is the heir's by now, who came by the name when the person was gone, and was renamed.
+    private func wasCustomer(_ person: Person, of command: ForgetProfiles, _ end: Int64) -> Bool {
+        guard let past = person.past, past.to > end else { return false }
+        var ends = (command.former ?? []).filter { $0.externalId.text == past.name }.map(\.until.milliseconds)
+        if command.externalId?.text == past.name { ends.append(end) }
+        return ends.contains { past.from <= $0 && past.from <= end }
     }
 
     /// Whose user is gone, and who was not that user, is nobody's user.

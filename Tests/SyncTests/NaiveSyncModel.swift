@@ -26,9 +26,18 @@ struct NaiveSyncModel {
         var own: MPID?
         /// Since when it has which customer id.
         var named: [String: Int64] = [:]
+        /// As which customer somebody else may have been known here.
+        var past: Past?
         var since: Int64?
         var windows: [[Int64]] = []
         var sources = 0
+    }
+
+    struct Past: Equatable {
+        var name: String
+        var from: Int64
+        /// When the user of today came by the name.
+        var to: Int64
     }
 
     struct Seen: Equatable {

@@ -75,12 +75,15 @@ struct RandomCommands: RandomSource {
     private var delays: SplitMix64
     private(set) var settings: SyncSettings
     let mode: VerificationSettings.Mode
+    /// Mostly logins, and what the link service tells and asks, more of it late.
+    let isOfPeople: Bool
     private(set) var now: Int64 = World.start
     private var count = 0
     /// Between two commands, in milliseconds.
     private var longestPause: Int64 = 100_000
 
-    init(seed: UInt64) {
+    init(seed: UInt64, isOfPeople: Bool = false) {
+        self.isOfPeople = isOfPeople
         random = SplitMix64(seed: seed)
         delays = SplitMix64(seed: ~seed)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
@@ -128,7 +131,9 @@ struct RandomCommands: RandomSource {
 
     private mutating func command(_ profiles: [MPID], _ aliases: [AliasID: [MPID]]) -> SyncCommand {
         let mpid = { (random: inout SplitMix64) in profiles.randomElement(using: &random) ?? Self.nobody }
-        switch Int.random(in: 0..<100, using: &random) {
+        // Who is whom, to the end.
+        let first = isOfPeople ? pick([25, 25, 96, 97, 97, 97]) : 0
+        switch Int.random(in: first..<100, using: &random) {
         case 0..<25: return .move(.identify, request(profiles))
         case 25..<45: return .move(.login, request(profiles))
         case 45..<57: return .move(.logout, request(profiles))
@@ -212,7 +217,8 @@ struct RandomCommands: RandomSource {
 
     /// In milliseconds; mostly none.
     private mutating func delay() -> Int64 {
-        Int.random(in: 0..<5, using: &delays) == 0 ? Int64.random(in: 0...500_000, using: &delays) : 0
+        Int.random(in: 0..<(isOfPeople ? 2 : 5), using: &delays) == 0
+            ? Int64.random(in: 0...500_000, using: &delays) : 0
     }
 
     /// Whom somebody wants to be erased: one value mostly, more of them now and then.

@@ -22,6 +22,15 @@ import Testing
         #expect(reached.isAll, "\(reached)")
     }
 
+    /// S123, S124: by chance alone, sequences seldom come to what becomes of linked users one after another.
+    @Test func deciderAndModelAgreeOnWhoIsWho() throws {
+        var reached = Reached()
+        try runSequences(150, until: { reached.heirs > 20 && reached.formers > 50 }) {
+            try run(seed: $0, isOfPeople: true, &reached)
+        }
+        #expect(reached.heirs > 20 && reached.formers > 50, "\(reached)")
+    }
+
     /// What sequences came to.
     private struct Reached {
         var rules: Set<SyncRule> = []
@@ -31,6 +40,9 @@ import Testing
         var events: Set<String> = []
         /// Erasures end both ways.
         var ends: Set<Bool> = []
+        /// How many erasures found somebody by a former name, and how many profiles were left with one.
+        var heirs = 0
+        var formers = 0
 
         static let reasons: Set<ReasonCode> = [
             .lookupError, .notFoundError, .validationError, .aliasError, .aliasingNotProvisioned, .limitExceeded,
@@ -48,6 +60,18 @@ import Testing
             rules == Set(SyncRule.allCases) && reasons == Self.reasons && drops.isSuperset(of: Self.drops)
                 && causes == Set(IdentitiesChanged.Reason.allCases) && events == Set(Self.events.map { $0.type })
                 && ends.count == 2
+        }
+
+        mutating func note(_ command: SyncCommand, from before: SyncState, to after: SyncState) {
+            for profile in before.profiles.values {
+                guard let former = profile.former, let now = after.profiles[profile.key] else { continue }
+                if case .forget(let forget) = command, forget.names.contains(former.externalID), now.isErased {
+                    heirs += 1
+                }
+            }
+            if case .renamed = command {
+                formers += after.profiles.values.count { $0.former != nil && before.profiles[$0.key]?.former == nil }
+            }
         }
 
         mutating func note(_ decision: SyncDecider.Decision, _ answer: Answer) {
@@ -68,8 +92,8 @@ import Testing
         }
     }
 
-    private func run(seed: UInt64, _ reached: inout Reached) throws {
-        var commands = RandomCommands(seed: seed)
+    private func run(seed: UInt64, isOfPeople: Bool = false, _ reached: inout Reached) throws {
+        var commands = RandomCommands(seed: seed, isOfPeople: isOfPeople)
         var model = NaiveSyncModel(commands.settings, enforces: commands.mode == .enforce)
         var state = SyncState()
         var given: Set<MPID> = []
@@ -91,6 +115,7 @@ import Testing
             try invariants(state, model, answer, step, before, &given, trace)
             for settled in model.deeds.settled { reached.ends.insert(settled.answer == .rejected(.serverError)) }
             reached.note(decision, answer)
+            reached.note(step.command, from: before, to: state)
             if case .rejected = answer {
                 try #require(decision.changes.allSatisfy { $0.onlyCounts } && decision.events.isEmpty, trace)
             } else {
@@ -196,6 +221,7 @@ import Testing
                 linked: profile.mark?.linkedAt, own: profile.mark?.ownMPID,
                 named: Dictionary(
                     uniqueKeysWithValues: zip(profile.values(of: .customerID).map(\.value.text), profile.namedAt)),
+                past: profile.former.map { .init(name: $0.externalID.text, from: $0.since, to: $0.until) },
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)
         }
@@ -256,10 +282,10 @@ import Testing
                 try #require(owner == now, trace)
             }
         }
-        if let created = state.profiles.keys.first(where: { before.profiles[$0] == nil }) {
-            try #require(given.insert(created.id).inserted, trace)
-            try #require(state.profiles.count == before.profiles.count + 1, trace)
-        }
+        let created = state.profiles.keys.filter { before.profiles[$0] == nil }
+        for profile in created { try #require(given.insert(profile.id).inserted, trace) }
+        // An erasure makes one for each who came later.
+        try #require(created.count <= 1 || step.command.isErasure, trace)
         if case .erase(let command) = step.command, case .pending = answer, command.everyHolder != true {
             try onlyWhoIsFoundIsErased(command, state, model, step.context, before, trace)
         }

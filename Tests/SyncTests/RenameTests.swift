@@ -2,6 +2,7 @@
 
 import Contracts
 import Storage
+import TestKit
 import Testing
 
 @testable import Apps
@@ -61,6 +62,21 @@ import Testing
         let own = try #require(world.profile(heir))
         #expect(own.mark?.userID == "user-2" && own.values(of: .email).isEmpty)
         #expect(world.state.profiles.values.filter { !$0.isErased }.map(\.mpid) == [heir])
+    }
+
+    /// S115: each of those who were linked since with one of the person's names has a profile, and everybody is told of it.
+    @Test func allWhoCameLaterAreTold() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let late = try #require(world.login(["customerid": "bob"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-2", "anna", at: linkedAt + 3))
+        world.run(link("user-3", "bob", at: linkedAt + 3))
+        world.run(forget("user-1", "anna", ["bob": linkedAt + 1], at: linkedAt + 2))
+        #expect(gone(world) == [mine, late])
+        let told = world.events.compactMap { $0.base as? ProfileCreated }
+        #expect(Set(told.map(\.mpid)) == Set(world.state.profiles.values.filter { $0.mark != nil }.map(\.mpid)))
+        #expect(told.count == 2)
     }
 
     // MARK: Who has the new name
@@ -216,6 +232,137 @@ import Testing
         world.run(rename("user-1", "annette", to: "ann", at: linkedAt + 2))
         #expect(customers(world, mine) == ["ann"] && world.profile(mine)?.isOrphaned == false)
         #expect(world.login(["customerid": "ann"])?.mpid == mine)
+    }
+
+    // MARK: Whose it was before
+
+    /// What support and backends do of user-2, who was linked as anna after user-1 was gone.
+    private func next(_ linkedAt: Int64, renamed count: Int) -> [SyncCommand] {
+        let names: [ExternalID] = ["anna", "annette", "ann"]
+        return [link("user-2", "anna", at: linkedAt + 3)]
+            + (0..<count).map { rename("user-2", names[$0], to: names[$0 + 1], at: linkedAt + 4 + Int64($0)) }
+    }
+
+    /// S123: the erasure of who was called so before is read before all that became of the next one, in between, or after it,
+    /// and so is the link of who goes. It leads to the same always.
+    @Test(arguments: [0, 1, 2], [0, 1, 2, 3]) func whoIsRenamedTakesNobodysProfileAlong(_ renames: Int, _ place: Int)
+        throws
+    {
+        for isLinkRead in [true, false] { try isRenamedAlone(renames, place, isLinkRead) }
+    }
+
+    private func isRenamedAlone(_ renames: Int, _ place: Int, _ isLinkRead: Bool) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        world.now += 1000
+        if isLinkRead { world.run(link("user-1", "anna", at: linkedAt)) }
+        var story = next(linkedAt, renamed: renames)
+        story.insert(forget("user-1", "anna", [:], at: linkedAt + 2), at: min(place, story.count))
+        for command in story { world.run(command) }
+        world.run(link("user-1", "anna", at: linkedAt))
+        #expect(gone(world) == [mine])
+        let own = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-2" })
+        let name = ["anna", "annette", "ann"][renames]
+        #expect(own.identities == [Identity(.customerID, IdentityValue(name))] && own.mark?.linkedAt == linkedAt + 3)
+        #expect(own.namedAt == [linkedAt + (renames == 0 ? 3 : 3 + Int64(renames))])
+        #expect(world.state.profiles.count == 2 && world.login(["customerid": name], on: "d2")?.mpid == own.mpid)
+    }
+
+    /// S123, S124: with a store, in which each command finds what those before it have written.
+    @Test(arguments: SQLEngine.allCases, [true, false])
+    func theStoreLeadsToWhoWasCalledSo(_ engine: SQLEngine, _ isErased: Bool) throws {
+        let store = try SyncTestStore(engine)
+        let world = world()
+        let linkedAt = world.now
+        let login = SyncRequest(deviceId: "d1", knownIdentities: ["customerid": "anna", "email": "a@b.io"])
+        let end =
+            isErased
+            ? forget("user-1", "anna", [:], at: linkedAt + 2) : rename("user-1", "anna", to: "anders", at: linkedAt + 1)
+        for command in [.move(.login, login), link("user-1", "anna", at: linkedAt)] + next(linkedAt, renamed: 2) + [end]
+        {
+            world.count += 1
+            _ = try store.run([RandomCommands.Step(command: command, context: world.context)])
+        }
+        let rows = try store.database.transaction { transaction in
+            try transaction.query("SELECT link_external_id, user_id, is_erased FROM profiles").map {
+                [try $0.optionalText(0), try $0.optionalText(1), "\(try $0.integer(2))"]
+            }
+        }
+        let mine = isErased ? [nil, nil, "1"] : ["anders", "user-1", "0"]
+        #expect(Set(rows) == [mine, ["ann", "user-2", "0"]])
+        #expect(try store.liveTexts().contains("a@b.io") != isErased)
+    }
+
+    /// S119: who was called so by mistake had no profile.
+    @Test func whoWasUnlinkedLeavesTheProfileToTheNext() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        for command in next(linkedAt, renamed: 1) { world.run(command) }
+        world.run(unlink("user-1", "anna", at: linkedAt + 2))
+        world.run(forget("user-1", nil, [:], at: linkedAt + 2))
+        #expect(gone(world).isEmpty && customers(world, mine) == ["annette"])
+        #expect(world.profile(mine)?.mark?.userID == "user-2")
+    }
+
+    /// S123: who was erased later than the next one was linked, or before anybody logged in, was not called so.
+    @Test(arguments: [-1, 3, 4]) func whoWasNotCalledSoThenIsNobodysPast(_ erasedAfter: Int64) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna"])?.mpid)
+        let linkedAt = world.now
+        for command in next(linkedAt, renamed: 1) { world.run(command) }
+        world.run(forget("user-9", "anna", [:], at: linkedAt + erasedAfter))
+        #expect(gone(world).isEmpty && customers(world, mine) == ["annette"])
+    }
+
+    /// S123: so it is where a third one got the name of the second: both took it from who was before.
+    @Test func whoseNameWasTakenWasSomebodyElseBefore() throws {
+        let world = world()
+        let other = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let mine = try #require(world.login(["customerid": "bert"], on: "d2")?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-3", "bert", at: linkedAt))
+        world.run(link("user-2", "anna", at: linkedAt + 3))
+        world.run(rename("user-3", "bert", to: "anna", at: linkedAt + 5))
+        world.run(rename("user-2", "anna", to: "annette", at: linkedAt + 4))
+        world.run(forget("user-1", "anna", [:], at: linkedAt + 2))
+        #expect(gone(world) == [other] && customers(world, mine) == ["anna"])
+        let own = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-2" })
+        #expect(own.identities == [Identity(.customerID, "annette")])
+    }
+
+    /// S123, S115: an erasure by another identity that was asked for before the next one was linked.
+    @Test func whoWasSomebodyElseBeforeIsFoundByWhatThatOneHad() throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        for command in next(linkedAt, renamed: 1) { world.run(command) }
+        world.lateness = world.now + 1000 - linkedAt - 2
+        world.run(.erase(EraseProfile(identities: ["email": "a@b.io"])))
+        #expect(gone(world) == [mine])
+        #expect(world.state.profiles.values.contains { $0.mark?.userID == "user-2" && !$0.isErased })
+    }
+
+    /// S124: the change of who was called so before is read after the next one's link, and its change.
+    @Test(arguments: [0, 1, 2], [true, false])
+    func whoWasRenamedBeforeTheNextWasLinkedTakesTheProfileAlong(_ renames: Int, _ isForgotten: Bool) throws {
+        let world = world()
+        let mine = try #require(world.login(["customerid": "anna", "email": "a@b.io"])?.mpid)
+        let linkedAt = world.now
+        world.run(link("user-1", "anna", at: linkedAt))
+        for command in next(linkedAt, renamed: renames) { world.run(command) }
+        world.run(rename("user-1", "anna", to: "anders", at: linkedAt + 1))
+        #expect(customers(world, mine) == ["anders"] && world.profile(mine)?.mark?.userID == "user-1")
+        let own = try #require(world.state.profiles.values.first { $0.mark?.userID == "user-2" })
+        #expect(own.identities.map(\.value.text) == [["anna", "annette", "ann"][renames]])
+        // Somebody else had the name in between.
+        world.run(forget("user-9", "anna", [:], at: linkedAt + 2))
+        #expect(gone(world).isEmpty)
+        guard isForgotten else { return }
+        world.run(forget("user-1", "anders", ["anna": linkedAt + 1], at: world.now))
+        #expect(gone(world) == [mine])
     }
 
     // MARK: Erasing meanwhile

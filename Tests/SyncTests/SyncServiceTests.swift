@@ -20,6 +20,7 @@ import WireJSON
     /// However commands are grouped into batches, the answers, events and tables are the same.
     @Test(arguments: SQLEngine.allCases) func batchesOfAnySizeEqualOneByOne(_ engine: SQLEngine) throws {
         try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0) }
+        try runSequences(engine == .sqlite ? 12 : 4) { try compareBatches(engine, $0, isOfPeople: true) }
     }
 
     @Test(arguments: SQLEngine.allCases, failedOnce) func batchesThatFailedOnce(
@@ -35,11 +36,11 @@ import WireJSON
 
     @Test(arguments: failedOnce) func enginesThatFailedOnce(_ seed: UInt64) throws { try compareEngines(seed) }
 
-    private func compareBatches(_ engine: SQLEngine, _ seed: UInt64) throws {
+    private func compareBatches(_ engine: SQLEngine, _ seed: UInt64, isOfPeople: Bool = false) throws {
         let trace = Comment(rawValue: "seed \(seed)")
         let single = try SyncTestStore(engine)
         let batched = try SyncTestStore(engine)
-        let (all, expected) = try oneByOne(single, seed)
+        let (all, expected) = try oneByOne(single, seed, isOfPeople)
         var random = SplitMix64(seed: seed)
         var steps = all
         var place = 0
@@ -64,9 +65,9 @@ import WireJSON
     }
 
     private func oneByOne(
-        _ store: SyncTestStore, _ seed: UInt64
+        _ store: SyncTestStore, _ seed: UInt64, _ isOfPeople: Bool = false
     ) throws -> ([RandomCommands.Step], [SyncDecider.Decision]) {
-        var source = RandomCommands(seed: seed)
+        var source = RandomCommands(seed: seed, isOfPeople: isOfPeople)
         var steps: [RandomCommands.Step] = []
         var decisions: [SyncDecider.Decision] = []
         for _ in 0..<60 {

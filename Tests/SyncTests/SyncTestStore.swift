@@ -44,9 +44,9 @@ extension ServiceStore where Service == SyncService {
                 guard let identities else { return [] }
                 return try WireJSONDecoder().decode([Identity].self, from: Array(identities.utf8)).map(\.value.text)
             }
-            let profiles = "SELECT identities, name, user_id, link_external_id FROM profiles"
+            let profiles = "SELECT identities, name, user_id, link_external_id, former_name FROM profiles"
             let said = try transaction.query(profiles).flatMap { row in
-                try texts(row.text(0)) + (1...3).compactMap { try row.optionalText($0) }
+                try texts(row.text(0)) + (1...4).compactMap { try row.optionalText($0) }
             }
             let devices = try transaction.query("SELECT identities FROM devices")
             let asked = try transaction.query("SELECT persons FROM erasures").flatMap { row in
