@@ -85,7 +85,8 @@ import Testing
     @Test func aFullDiskIsFullUntilThereIsRoom() throws {
         var obstacle = PostgreSQLObstacle()
         var isFull = true
-        let full = StorageError(kind: .unavailable, message: "the disk is full: No space left on device", sqlState: "53100")
+        let full = StorageError(
+            kind: .unavailable, message: "the disk is full: No space left on device", sqlState: "53100")
         func look() throws -> StorageError? {
             var transactions = 0
             return try obstacle.look(at: ["items"], isSuspected: false) { _ in
