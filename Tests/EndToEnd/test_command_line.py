@@ -256,10 +256,10 @@ def test_explain_tells_a_wrong_app_from_an_unknown_id(deployment: Deployment) ->
 
 @pytest.mark.parametrize(("url", "status", "parts"), [
     ("postgresql://me:a-password@127.0.0.1:1/x", 69, (
-        'cannot connect to PostgreSQL: connection to server at "127.0.0.1", port 1 failed: Connection refused\n',
+        "identitybus: PostgreSQL at 127.0.0.1:1: connection refused\n",
         "Does PostgreSQL run there? DATABASE_URL has its host and port.")),
     ("postgresql://me:a-password@127.0.0.1:1,nosuch.invalid/x", 69, (
-        'refused; could not translate host name "nosuch.invalid" to address', "DATABASE_URL has its host and port.")),
+        "127.0.0.1:1: connection refused; nosuch.invalid: name or service not known", "DATABASE_URL has its host and port.")),
     ("mysql://me:a-password@127.0.0.1/x", 78, ("DATABASE_URL",)),
 ])
 def test_a_database_that_is_not_there(url: str, status: int, parts: tuple[str, ...]) -> None:

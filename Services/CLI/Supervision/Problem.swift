@@ -100,14 +100,12 @@ extension Problem {
 
     private init(_ failure: StorageError) {
         // What libpq says of a connection does not say whose.
-        let words =
-            (failure.sqlState?.hasPrefix("08") == true ? "PostgreSQL: " : "")
-            + failure.message.trimmingCharacters(in: .whitespacesAndNewlines)
+        let words = (failure.sqlState?.hasPrefix("08") == true ? "\(Self.database): " : "") + failure.message
         let isConnecting = failure.sqlState == "08001"
         let hasNoRight =
             failure.sqlState == "42501" || words.contains("authentication failed") || words.contains("pg_hba.conf")
             || words.contains("permission denied") || words.contains("no password supplied")
-            || words.hasPrefix(#"PostgreSQL: role ""#)
+            || isConnecting && failure.message.hasPrefix(#"role ""#)
         switch failure.kind {
         case _ where hasNoRight:
             self.init(.noRight, words, "Check the user and the password of DATABASE_URL, and what that user may do.")
@@ -122,6 +120,12 @@ extension Problem {
             self.init(.away, words, "Try again when it is well; the database's own log may say more.")
         case .invalid: self.init(.setting, words, "Check DATABASE_URL.")
         }
+    }
+
+    /// PostgreSQL and where it should be, as every command has it from its environment.
+    private static var database: String {
+        let url = try? EnvironmentSettings(ProcessInfo.processInfo.environment).secret("DATABASE_URL")
+        return "PostgreSQL" + (url.map { " at \(PostgreSQLDatabase.place(of: $0))" } ?? "")
     }
 
     /// - Parameter address: where the broker should be.

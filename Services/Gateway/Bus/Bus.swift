@@ -175,7 +175,7 @@ final class BusHealth: Sendable {
     }
 
     /// Whether the reply topic was not there when the broker was last asked.
-    var misses: Bool { state.withLock { $0.misses > 0 } }
+    var isMissing: Bool { state.withLock { $0.misses > 0 } }
 
     /// How many partitions the reply topic has now, as the broker says. One that is missing for a moment is none yet: that is
     /// what a rolling restart of a cluster looks like.

@@ -81,7 +81,7 @@ final class SendThread {
         if now >= nextProbe {
             probe()
             // A topic that is missing for a moment is there again soon, or gone.
-            nextProbe = .now + (health.misses ? .seconds(1) : Self.probeEvery)
+            nextProbe = .now + (health.isMissing ? .seconds(1) : Self.probeEvery)
         }
     }
 

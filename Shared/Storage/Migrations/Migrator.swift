@@ -44,16 +44,17 @@ public struct Migrator: Sendable {
     public var newest: Int { migrations.last.map { Int($0.number) } ?? 0 }
 
     /// The tables that the migrations make, and their own, in the order of their names.
-    public var tables: [String] {
-        let made = migrations.flatMap(\.statements).compactMap { statement in
-            statement.firstMatch(of: /^\s*CREATE TABLE (?:IF NOT EXISTS )?([a-z_0-9]+)/).map { String($0.1) }
-        }
-        return (made + ["migrations"]).sorted()
-    }
+    public let tables: [String]
 
     /// - Parameter migrations: in any order; ``StorageSchema/migrations`` and the service's own.
     public init(_ migrations: [Migration]) {
         self.migrations = migrations.sorted { $0.number < $1.number }
+        let made = migrations.flatMap(\.statements).compactMap { statement -> String? in
+            let words = statement.split(maxSplits: 3, whereSeparator: \.isWhitespace)
+            guard words.count > 2, words[0] == "CREATE", words[1] == "TABLE" else { return nil }
+            return String(words[2])
+        }
+        tables = (made + ["migrations"]).sorted()
     }
 
     /// Runs what has not been run yet, in the order of the numbers.
