@@ -237,6 +237,12 @@ struct NaiveLinks {
         persons.first { $0.value.app == app && $0.value.externalID == externalID }?.key
     }
 
+    /// Whether nobody has an external id and it is kept for who had it.
+    func keeps(_ externalID: ExternalID, in app: AppID) -> Bool {
+        holds[app]?[externalID] != nil
+            && !persons.values.contains { $0.app == app && $0.externalID == externalID }
+    }
+
     /// What the person is on its installs has changed.
     private mutating func stir(_ user: UserID, but others: [InstallID] = [], since: Int64? = nil) {
         for (id, row) in installs where row.user == user && !others.contains(id) {

@@ -224,7 +224,8 @@ struct NaiveUserModel {
         guard let text = command.authCode, let install = install(command.installId) else { return Told(.noted) }
         if let refusal = refusal(text, app, now) { return .no(refusal) }
         guard let externalID = codes[text]?.externalID, externalID == self.externalID(command.installId) else {
-            return .no(.userAlreadyExists)
+            let isKept = codes[text].map { platform.keeps($0.externalID, in: app.id) } == true
+            return .no(isKept ? .externalIDChanged : .userAlreadyExists)
         }
         ask(
             .establish(
