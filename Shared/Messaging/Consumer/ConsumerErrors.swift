@@ -38,6 +38,8 @@ struct ConsumerErrors {
         var isHeldBack: Bool
         /// Whether it counts as the consumer's state.
         var isInForce = true
+        /// When it was first asked for anew since it was told last.
+        var asked: ContinuousClock.Instant?
     }
 
     /// How long a fault of the first moments may last before it is worth a warning, and how long an error that is not
@@ -74,14 +76,13 @@ struct ConsumerErrors {
         return topics
     }
 
-    /// Takes in what has come since the last turn.
+    /// Does what is due.
     ///
     /// - Returns: errors whose warning was held back and that have lasted, and partitions that are to be fetched anew.
     mutating func turn(
-        _ records: [KafkaRecord], now: ContinuousClock.Instant
+        now: ContinuousClock.Instant
     ) -> (lasting: [(place: Place, error: KafkaError)], unread: Set<TopicPartition>) {
-        if !records.isEmpty { received(from: Set(records.lazy.map(\.topicPartition))) }
-        return (review(now: now), toFetchAnew(now: now))
+        (review(now: now), toFetchAnew(now: now))
     }
 
     /// The partitions that cannot be read, once in three seconds. librdkafka tells of a missing right once, and not of its
@@ -89,7 +90,12 @@ struct ConsumerErrors {
     mutating func toFetchAnew(now: ContinuousClock.Instant) -> Set<TopicPartition> {
         if let askedAgain, askedAgain.duration(to: now) < Self.again { return [] }
         askedAgain = now
-        return Set(entries.keys.compactMap { if case .partition(let partition) = $0 { partition } else { nil } })
+        var unread: Set<TopicPartition> = []
+        for case (.partition(let partition), let entry) in entries {
+            unread.insert(partition)
+            entries[.partition(partition)]?.asked = entry.asked ?? now
+        }
+        return unread
     }
 
     /// Takes an error in.
@@ -116,9 +122,11 @@ struct ConsumerErrors {
         for place in entries.keys { entries[place]?.isInForce = false }
     }
 
-    /// Records have come from these partitions.
-    mutating func received(from partitions: some Sequence<TopicPartition>) {
-        clear(partitions)
+    /// A record has come from this partition. To be told in the order in which records and errors come: a record that was
+    /// fetched before a right was taken comes before the error, and does not end it.
+    mutating func received(from partition: TopicPartition) {
+        if entries.isEmpty { return }
+        clear([partition])
         entries[.client] = nil
     }
 
@@ -137,7 +145,7 @@ struct ConsumerErrors {
                 due.append((place, entry.error))
                 entries[place]?.isHeldBack = false
             }
-            if !Self.isToldOnce(entry.error, place), entry.last.duration(to: now) >= Self.patience {
+            if let silence = Self.silence(of: entry, at: place), silence.duration(to: now) >= Self.patience {
                 entries[place] = nil
             }
         }
@@ -151,12 +159,13 @@ struct ConsumerErrors {
         }
     }
 
-    /// A member that may not be one is told so once; it ends with an assignment.
-    private static func isToldOnce(_ error: KafkaError, _ place: Place) -> Bool {
+    /// Since when an error could have been repeated and was not; `nil` for one that is told once. A member that may not be
+    /// one is told so once, which ends with an assignment; what a partition has, once in each time that it is fetched anew.
+    private static func silence(of entry: Entry, at place: Place) -> ContinuousClock.Instant? {
         switch place {
-        case .client: error.code == KafkaError.Code.groupAuthorizationFailed
-        case .topic: true
-        case .partition: false
+        case .client: entry.error.code == KafkaError.Code.groupAuthorizationFailed ? nil : entry.last
+        case .topic: nil
+        case .partition: entry.asked
         }
     }
 }

@@ -125,8 +125,8 @@ public final class KafkaConsumer: RecordConsumer {
     /// The newest error that `poll` kept to itself and that is still in force (an unknown topic, a missing permission,
     /// a broker that is away), as of the last `poll`.
     ///
-    /// An error of a partition ends with a record of that partition or when it is not repeated for ten seconds; one of
-    /// a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
+    /// An error of a partition ends with a record that comes behind it, or when it is not repeated within ten seconds of
+    /// being fetched anew; one of a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
     /// with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
 
@@ -166,7 +166,7 @@ public final class KafkaConsumer: RecordConsumer {
             if !records.isEmpty || deadline.isOver { break }
             wakeUp.wait(timeout: min(deadline.remaining, Self.longestWait))
         }
-        if !rebalancer.errors.isEmpty { reviewErrors(records) }
+        if !rebalancer.errors.isEmpty { reviewErrors() }
         return records
     }
 
@@ -182,7 +182,7 @@ public final class KafkaConsumer: RecordConsumer {
         try queues.take(of: partitions, (share, maxBytes / max(1, assignment.count))) { message throws(KafkaError) in
             try read(message, &records)
         }
-        if !rebalancer.errors.isEmpty { reviewErrors(records) }
+        if !rebalancer.errors.isEmpty { reviewErrors() }
         return records
     }
 
@@ -216,6 +216,7 @@ public final class KafkaConsumer: RecordConsumer {
         }
         guard let record = reader.read(message, assignment: rebalancer.tracker) else { return 0 }
         records.append(record)
+        rebalancer.errors.received(from: record.topicPartition)
         return (record.key?.count ?? 0) + (record.value?.count ?? 0)
     }
 
@@ -322,8 +323,8 @@ public final class KafkaConsumer: RecordConsumer {
         KafkaError.Code.unknownTopicOrPartition, KafkaError.Code.unknownTopic, KafkaError.Code.leaderNotAvailable,
     ]
 
-    private func reviewErrors(_ records: [KafkaRecord]) {
-        let (lasting, unread) = rebalancer.errors.turn(records, now: .now)
+    private func reviewErrors() {
+        let (lasting, unread) = rebalancer.errors.turn(now: .now)
         for (place, error) in lasting { warn(error, place) }
         PartitionList.fetchAnew(unread.intersection(assignment).subtracting(paused), of: handle.pointer)
     }

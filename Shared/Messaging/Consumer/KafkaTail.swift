@@ -91,12 +91,13 @@ public final class KafkaTail {
             if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR, let record = reader.read(message, assignment: tracker)
             {
                 records.append(record)
+                errors.received(from: record.topicPartition)
                 wait = .zero
             } else {
                 note(message)
             }
         }
-        if !errors.isEmpty { reviewErrors(records) }
+        if !errors.isEmpty { reviewErrors() }
         return records
     }
 
@@ -108,8 +109,8 @@ public final class KafkaTail {
         _ = errors.note(KafkaError(message.pointee.err), at: .partition(partition), mayPass: true, now: .now)
     }
 
-    private func reviewErrors(_ records: [KafkaRecord]) {
-        let (_, unread) = errors.turn(records, now: .now)
+    private func reviewErrors() {
+        let (_, unread) = errors.turn(now: .now)
         PartitionList.fetchAnew(unread, of: handle.pointer)
     }
 

@@ -18,9 +18,9 @@ import Testing
         var errors = ConsumerErrors()
         let warned1 = errors.note(broken, at: .partition(a), mayPass: false, now: start)
         #expect(warned1)
-        errors.received(from: [b])
+        errors.received(from: b)
         #expect(errors.current == broken)
-        errors.received(from: [a])
+        errors.received(from: a)
         #expect(errors.current == nil && errors.isEmpty)
     }
 
@@ -47,7 +47,7 @@ import Testing
     @Test func anErrorOfTheClientEndsWithAnyRecordOrAssignment() {
         var errors = ConsumerErrors()
         _ = errors.note(broken, at: .client, mayPass: false, now: start)
-        errors.received(from: [b])
+        errors.received(from: b)
         #expect(errors.current == nil)
         _ = errors.note(broken, at: .client, mayPass: false, now: start)
         errors.assigned([])
@@ -81,8 +81,8 @@ import Testing
 
     @Test func whatIsNotRepeatedIsForgotten() {
         var errors = ConsumerErrors()
-        _ = errors.note(broken, at: .partition(a), mayPass: false, now: start)
-        _ = errors.note(broken, at: .partition(a), mayPass: false, now: after(8))
+        _ = errors.note(broken, at: .client, mayPass: false, now: start)
+        _ = errors.note(broken, at: .client, mayPass: false, now: after(8))
         let due11 = errors.review(now: after(17))
         #expect(due11.isEmpty)
         #expect(errors.current == broken)
@@ -100,10 +100,22 @@ import Testing
         #expect(anew == [[a], [], [a], [], [a]])
         // It is told again while it lasts.
         _ = errors.note(refused, at: .partition(a), mayPass: false, now: after(6))
-        _ = errors.review(now: after(15))
+        #expect(errors.toFetchAnew(now: after(9)) == [a])
+        _ = errors.review(now: after(18))
         #expect(errors.unreadable == [a.topic: refused])
-        _ = errors.review(now: after(16))
+        _ = errors.review(now: after(19))
         #expect(errors.unreadable.isEmpty && errors.isEmpty)
+    }
+
+    /// A loop may stand still for long, waiting for its database: what nobody asked for cannot have been repeated.
+    @Test func aPartitionsErrorIsNotForgottenBeforeItWasAskedForAnew() {
+        var errors = ConsumerErrors()
+        _ = errors.note(broken, at: .partition(a), mayPass: false, now: start)
+        #expect(errors.turn(now: after(60)).unread == [a])
+        _ = errors.turn(now: after(69))
+        #expect(errors.unreadable == [a.topic: broken])
+        _ = errors.turn(now: after(70))
+        #expect(errors.isEmpty)
     }
 
     /// ```

@@ -84,6 +84,26 @@ import Testing
         producer.close(timeout: .seconds(5))
     }
 
+    @Test func aMissingRightIsNamedThoughItComesTogetherWithARecordThatWasFetchedBefore() throws {
+        let broker = try TestBroker(["in": 1])
+        defer { broker.close() }
+        let topic = broker.topic("in")
+        let producer = try broker.producer()
+        let handler = TestHandler()
+        let consumer = try broker.consumer(["in"], handler: handler)
+        try producer.deliver([Record(topic: topic, value: [1])])
+        #expect(try consumer.collect(1).map(\.value) == [[1]])
+        // Nobody polls: what is fetched waits, the record first and the refusal behind it.
+        try producer.deliver([Record(topic: topic, value: [2])])
+        Thread.sleep(forTimeInterval: 2)
+        try broker.faults().deny(.read, on: topic)
+        Thread.sleep(forTimeInterval: 3)
+        #expect(try consumer.poll(maxRecords: 10, timeout: .seconds(1)).map(\.value) == [[2]])
+        #expect(consumer.unreadable[topic]?.code == KafkaError.Code.topicAuthorizationFailed)
+        consumer.close(timeout: .seconds(20))
+        producer.close(timeout: .seconds(5))
+    }
+
     @Test func headerNamesThatAreNotTextAreShownRepairedAndPassedOnAsTheyWere() throws {
         let broker = try TestBroker(["in": 1, "copy": 1])
         defer { broker.close() }
