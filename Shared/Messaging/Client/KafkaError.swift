@@ -33,7 +33,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public var words: String {
         switch code {
         case _ where failure != nil: description
-        case Code.groupAuthorizationFailed: "no right to join it (Read)"
+        case Code.groupAuthorizationFailed: "no right to join it (Read and Describe)"
         case Code.topicAuthorizationFailed, Code.unknownTopicOrPartition, Code.unknownTopic, Code.timedOut: message
         default: description
         }

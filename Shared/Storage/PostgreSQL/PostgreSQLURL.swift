@@ -26,13 +26,14 @@ struct PostgreSQLURL {
         if let flaw = flawOfPorts ?? flawOfWords ?? flawOfNumbers { throw .invalid(flaw) }
     }
 
-    /// Whether libpq would take a part of a password for a host or a database, and tell it to everybody.
+    /// Whether libpq would take a part of a password for a host or a database, and tell it to everybody. For libpq a user ends
+    /// with the first @, unless a / comes before it; the parameters begin with the first ? behind that.
     private static func hasStrayAt(_ url: String) -> Bool {
-        let place = url.split(separator: "?", maxSplits: 1)[0]
-        let parts = place.split(separator: "/", omittingEmptySubsequences: false)
-        // postgresql: and nothing, then users and hosts, then the database.
-        return parts.dropFirst(3).contains { $0.contains("@") }
-            || parts.dropFirst(2).first?.count { $0 == "@" } ?? 0 > 1
+        var place = url.drop { $0 != "/" }.dropFirst(2)
+        if let end = place.firstIndex(where: { $0 == "@" || $0 == "/" }), place[end] == "@" {
+            place = place[place.index(after: end)...]
+        }
+        return place.prefix { $0 != "?" }.contains("@")
     }
 
     /// A list of hosts or ports; an empty one is libpq's default.

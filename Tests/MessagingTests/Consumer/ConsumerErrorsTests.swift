@@ -28,7 +28,7 @@ import Testing
     @Test func theNewestErrorHasWords() {
         let noRight = KafkaError(code: KafkaError.Code.groupAuthorizationFailed)
         let cases: [(KafkaError, ConsumerErrors.Place, String)] = [
-            (noRight, .client, "no right to join it (Read)"),
+            (noRight, .client, "no right to join it (Read and Describe)"),
             (unknown, .topic("t"), "topic t does not exist"),
             (
                 KafkaError(code: KafkaError.Code.topicAuthorizationFailed), .partition(a),
