@@ -182,7 +182,7 @@ import Testing
         let later = try consumers.poll(limit: 10, timeout: .zero)
         #expect(later.count == 4)
         // The group is joined anew, and what was read may be somebody else's now.
-        _ = consumers.leave(timeout: .zero)
+        _ = consumers.leave(timeout: .zero) {}
         #expect(consumers.isReplaying)
     }
 }

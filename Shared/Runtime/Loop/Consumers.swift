@@ -51,9 +51,15 @@ package final class Consumers {
         for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input) }
     }
 
-    /// Leaves the groups. What is owned is told as revoked, inside.
-    func leave(timeout: Duration) -> Bool {
-        let isClosed = consumers.values.map { $0.close(timeout: timeout) }
+    /// Leaves the groups, one after the other. What is owned is told as revoked, inside.
+    /// - Parameters:
+    ///   - timeout: of each.
+    ///   - left: is told after each.
+    func leave(timeout: Duration, left: () -> Void) -> Bool {
+        let isClosed = consumers.values.map { consumer in
+            defer { left() }
+            return consumer.close(timeout: timeout)
+        }
         consumers = [:]
         replay = replay.map { Replay(until: $0.end) }
         haveAllGiven = false

@@ -102,7 +102,7 @@ public final class LoopHealth: Sendable {
     func migrates() {
         state.withLock {
             if $0.hasStarted { return }
-            $0.reading = .notYet("its tables are being migrated, or another session that does so is waited for")
+            $0.reading = .notYet("its tables are being migrated, or another session keeps a lock that this waits for")
         }
     }
     /// What came of looking into the store.

@@ -27,6 +27,7 @@ extension ServiceLoop: RebalanceHandler {
             logger.debug(
                 "the partitions cannot be claimed yet",
                 metadata: ["partitions": "\(list(places))", "error": "\(error)"])
+            note(error)
         }
         return starts
     }
@@ -92,7 +93,9 @@ extension ServiceLoop: RebalanceHandler {
                 store.decider = number
                 store.secrets = DerivedSecrets(configuration.keys, salt: salt)
                 return claims
-            } catch let error as StorageError where error.kind == .conflict && tries < 10 {
+            } catch let error as StorageError
+                where error.kind == .conflict && !error.isLockTimeout && tries < 10
+            {
                 tries += 1
                 sleep(milliseconds: 1...20)
             } catch let problem as AppsFile.Problem {
@@ -173,6 +176,7 @@ extension ServiceLoop: RebalanceHandler {
                 }
             }
             store.claimedConnection = connection
+            store.claimed()
             command { () throws(KafkaError) in
                 try consumers.restart(starts)
                 try consumers.resume(resumed.sorted())

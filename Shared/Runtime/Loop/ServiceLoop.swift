@@ -137,7 +137,8 @@ package final class ServiceLoop<Service: CommandService> {
             consumers.commit(partitions.uncommitted, wait: true)
             partitions.committed()
         }
-        if !consumers.leave(timeout: .seconds(10)) {
+        health.turned()
+        if !consumers.leave(timeout: .seconds(10), left: health.turned) {
             logger.notice("a consumer did not close in time", metadata: ["event": "group.close-slow"])
         }
         forget(Array(partitions.all.keys))
@@ -315,6 +316,7 @@ package final class ServiceLoop<Service: CommandService> {
             do {
                 return try work()
             } catch let error as StorageError where error.kind == .conflict {
+                if error.isLockTimeout { heldUp(error) }
                 sleep(milliseconds: 1...20)
             } catch let error as StorageError where error.isFenced {
                 rejoin(because: error)

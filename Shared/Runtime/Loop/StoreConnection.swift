@@ -32,6 +32,9 @@ struct StoreConnection {
         inVain = nil
     }
 
+    /// Partitions are claimed: the locks that this takes are free.
+    mutating func claimed() { inVain = nil }
+
     /// It was looked for what keeps the store from taking writes.
     mutating func looked(_ obstacle: StorageError?, now: ContinuousClock.Instant) {
         seen = obstacle

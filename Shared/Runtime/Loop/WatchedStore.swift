@@ -45,6 +45,8 @@ final class WatchedStore: SQLDatabase {
     @discardableResult
     func exclusiveTransaction<T>(_ body: (any SQLTransaction) throws -> T) throws -> T {
         let store = try store
+        // Only one that answers can be waited for.
+        try transaction { _ = try $0.query("SELECT 1", []) }
         health.migrates()
         return try store.exclusiveTransaction(body)
     }
