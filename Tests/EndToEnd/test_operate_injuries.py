@@ -649,6 +649,28 @@ def test_operate_a_right_that_the_gateway_misses(kind: str, gateway_deployment: 
 
 
 @pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
+def test_operate_a_right_to_answer_the_gateway(gateway_deployment: GatewayDeployment) -> None:
+    """Once a service has answered a gateway, the right to do so is looked for whether or not somebody asks."""
+    rights = Rights(gateway_deployment.broker, gateway_deployment.prefix)
+    service = gateway_deployment.process("link", **rights.settings()).start().wait_ready()
+    gateway = gateway_deployment.gateway().start().wait_ready()
+
+    def link() -> int:
+        # Nobody has registered it.
+        return gateway.client.post("/v2/users/a/link", {"external_id": "b"}, "demo-backend").status
+
+    assert link() == 404
+    topic = f"{gateway_deployment.prefix}identity.replies.gateway.v1"
+    time.sleep(6)
+    with rights.without(AclOperation.WRITE, topic):
+        wait_until_told(service, "topics", "no right to write (Write) to the topic", topic)
+    service.wait_ready(TOLD)
+    until(lambda: events(service, "topics.up"), 3, service.tail)
+    assert link() == 404
+    assert service.stop() == 0
+
+
+@pytest.mark.skipif(LESSER == ":", reason="TEST_KAFKA_USER does not name a user of a Kafka with ACLs")
 def test_operate_a_right_that_the_tool_misses(make_deployment: Callable[..., Deployment]) -> None:
     """Of somebody without any right to the topics: Kafka leaves them out of its lists."""
     deployment = make_deployment()

@@ -12,6 +12,11 @@ public protocol RecordProducer: AnyObject {
     func poll(timeout: Duration) -> [DeliveryReport]
     @discardableResult
     func close(timeout: Duration) -> [DeliveryReport]
+    func hasSent(to topic: String) -> Bool
+}
+
+extension RecordProducer {
+    public func hasSent(to topic: String) -> Bool { false }
 }
 
 /// An idempotent producer.
@@ -30,6 +35,9 @@ public protocol RecordProducer: AnyObject {
 /// Waiting for that never ends by itself. After the loss of an acknowledgement a real broker recognises the repeated
 /// message and drops it; the embedded broker does not.
 public final class KafkaProducer: RecordProducer {
+    /// Whether something was sent to the topic, and not so many topics of others since that it is forgotten.
+    public func hasSent(to topic: String) -> Bool { topics.knows(topic) }
+
     /// Messages sent whose report the caller has not been given yet.
     public private(set) var outstanding = 0
 
@@ -379,6 +387,8 @@ final class TopicHandles {
         collector.names[made] = topic
         return made
     }
+
+    func knows(_ topic: String) -> Bool { handles[topic] != nil }
 
     /// Gives all handles back.
     func removeAll() {

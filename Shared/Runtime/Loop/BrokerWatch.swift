@@ -37,6 +37,8 @@ package final class BrokerWatch: Sendable {
         /// The reply topics of the apps, and whether they are still to be made.
         var appTopics: [TopicSpec] = []
         var areNew = false
+        /// A topic of somebody else to which answers were written, and whether it is there.
+        var answered: (topic: String, exists: Bool)?
         var isStopped = false
     }
 
@@ -71,6 +73,15 @@ package final class BrokerWatch: Sendable {
         state.withLock { state in
             state.areNew = state.areNew || specs != state.appTopics
             state.appTopics = specs
+        }
+    }
+
+    /// Answers are written to this topic, which somebody else makes: the right to it is looked for from here on.
+    func answers(to topic: String) {
+        state.withLock { state in
+            if state.answered?.topic == topic { return }
+            state.answered = (topic, false)
+            state.areNew = true
         }
     }
 
@@ -167,12 +178,13 @@ package final class BrokerWatch: Sendable {
     private func look(_ admin: KafkaAdmin, _ topics: [String], _ health: LoopHealth) -> Bool {
         let started = ContinuousClock.now
         do {
-            let (appTopics, areNew) = state.withLock { ($0.appTopics, $0.areNew) }
+            let (appTopics, answered, areNew) = state.withLock { ($0.appTopics, $0.answered?.topic, $0.areNew) }
             let topics = topics + appTopics.map(\.name)
-            if areNew { try make(appTopics, watching: topics, admin) }
+            if areNew { try make(appTopics, watching: topics + [answered].compactMap { $0 }, admin) }
             let states = try admin.topicStates(timeout: Self.timeout)
             let cluster = try admin.clusterID(timeout: Self.timeout)
             tell(cluster: cluster, partitions: states.filter(\.value.exists).mapValues(\.partitions))
+            if let answered { state.withLock { $0.answered?.exists = states[answered]?.exists == true } }
             let problems = Set(topics).sorted().compactMap { topic -> String? in
                 guard let found = states[topic] else { return "topic \(topic) does not exist" }
                 if let error = found.error { return error.unusable(topic) }
@@ -191,7 +203,11 @@ package final class BrokerWatch: Sendable {
     private func lookAtRights(
         _ rights: inout WriteRights, _ admin: KafkaAdmin, _ topics: Set<String>, _ health: LoopHealth
     ) {
-        let all = topics.union(state.withLock { $0.appTopics.map(\.name) })
+        let others = state.withLock { state in
+            let answered = state.answered.flatMap { $0.exists ? $0.topic : nil }
+            return state.appTopics.map(\.name) + [answered].compactMap { $0 }
+        }
+        let all = topics.union(others)
         guard (try? rights.look(at: all, admin, timeout: Self.timeout)) != nil else { return }
         health.unwritable(rights.problem)
     }

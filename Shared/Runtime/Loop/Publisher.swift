@@ -179,6 +179,9 @@ final class Publisher {
         return lanes.advance()
     }
 
+    /// Whether it was written to the topic, not too long ago.
+    func hasWritten(to topic: String) -> Bool { producer?.hasSent(to: topic) ?? false }
+
     /// What keeps messages that are ours from their topics; `nil` when nothing does.
     var problem: String? {
         let now = hooks.now()

@@ -43,6 +43,7 @@ extension ServiceLoop {
         if housekeeping.store.ticks(now) {
             lookAtStore()
             sweep()
+            if publisher.hasWritten(to: topics.gatewayReplies) { watch.answers(to: topics.gatewayReplies) }
         }
     }
 
