@@ -88,6 +88,18 @@ import Testing
         #expect(database() == nil)
     }
 
+    /// One that lets people in and answers no question has been asked.
+    @Test func aStoreThatIsSilentFromTheStartIsTold() {
+        let health = LoopHealth(waitsAfter: .zero)
+        health.store(is: "PostgreSQL at a:1")
+        health.asksStore(true)
+        let check = health.report.ready.first { $0.name == "database" }
+        #expect(check?.detail?.hasPrefix("PostgreSQL at a:1: no answer for") == true)
+        #expect(check?.patience == .zero)
+        health.asksStore(false)
+        #expect(health.report.ready.first { $0.name == "database" }?.detail == "PostgreSQL at a:1: not asked yet")
+    }
+
     /// A store that keeps silent is told of after a while, from when on it does.
     @Test func silenceCountsFromItsBeginning() {
         let health = LoopHealth(waitsAfter: .zero)

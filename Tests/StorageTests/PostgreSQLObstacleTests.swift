@@ -57,6 +57,20 @@ import Testing
         #expect(try look() == nil)
     }
 
+    /// Of no process.
+    @Test func aLockOfAPreparedTransaction() throws {
+        try other.transaction {
+            try $0.execute("LOCK TABLE items IN SHARE MODE")
+            try $0.execute("PREPARE TRANSACTION '\(store.name)'")
+        }
+        #expect(try look(isSuspected: true)?.message == "a prepared transaction keeps a lock on \(store.name).items")
+        try other.transaction {
+            try $0.execute("COMMIT")
+            try $0.execute("ROLLBACK PREPARED '\(store.name)'")
+        }
+        #expect(try look() == nil)
+    }
+
     /// Somebody has waited for it already.
     @Test func aLockThatIsSuspectedIsToldAtOnce() throws {
         try other.transaction {

@@ -160,7 +160,8 @@ public final class LoopHealth: Sendable {
             },
             hasLasted: { $0.groupHangs ?? .zero }),
         Check(
-            "database", \.database, patienceNow: { $0.reading.patience }, hasLasted: { $0.silence ?? $0.storeTook }),
+            "database", \.database, patienceNow: { $0.silence == nil ? $0.reading.patience : .zero },
+            hasLasted: { $0.silence ?? $0.storeTook }),
         Check("broker", \.broker.problem, patienceNow: { $0.broker.patience }, hasLasted: \.brokerTook),
         // What was known of topics before the broker went.
         Check(
@@ -210,8 +211,14 @@ public final class LoopHealth: Sendable {
 
 extension LoopHealth.State {
     fileprivate var database: String? {
-        if let problem = writing.problem ?? reading.problem { return "\(store): \(problem)" }
-        return silence.map { "\(store): no answer for \($0.inWords)" }
+        let silence = silence.map { "no answer for \($0.inWords)" }
+        let problem: String? =
+            switch reading {
+            // That it keeps silent is more than that nothing is known.
+            case .notYet(let text): writing.problem ?? silence ?? text
+            case .problem, .well: writing.problem ?? reading.problem ?? silence
+            }
+        return problem.map { "\(store): \($0)" }
     }
 
     /// What a broker said, with where it was asked; a failure to reach one names it itself.

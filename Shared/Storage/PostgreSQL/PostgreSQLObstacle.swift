@@ -10,7 +10,8 @@ struct PostgreSQLObstacle {
 
     private struct Lock: Equatable {
         let table: String
-        let process: Int64
+        /// None for a transaction that was prepared and waits for its commit.
+        let process: Int64?
         let isGranted: Bool
     }
 
@@ -41,14 +42,14 @@ struct PostgreSQLObstacle {
         var found: Lock?
         try transaction { transaction in
             found = try transaction.query(Self.locks(on: tables), []).first.map {
-                Lock(table: try $0.text(0), process: try $0.integer(1), isGranted: try $0.integer(2) == 1)
+                Lock(table: try $0.text(0), process: try $0.optionalInteger(1), isGranted: try $0.integer(2) == 1)
             }
         }
         defer { met = found }
         guard let found, isSuspected || found == met else { return nil }
         let keeps = found.isGranted ? "keeps" : "waits for"
-        return .unavailable(
-            "another session (process \(found.process)) \(keeps) a lock on \(found.table)", sqlState: "55P03")
+        let session = found.process.map { "another session (process \($0))" } ?? "a prepared transaction"
+        return .unavailable("\(session) \(keeps) a lock on \(found.table)", sqlState: "55P03")
     }
 
     /// Those that no write goes together with. Whoever waits for one holds up who asks later.
@@ -62,7 +63,7 @@ struct PostgreSQLObstacle {
         WHERE namespace.nspname = current_schema() AND relation.relkind = 'r'
             AND relation.relname IN (\(tables.map { "'\($0)'" }.joined(separator: ", ")))
             AND lock.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-            AND lock.pid <> pg_catalog.pg_backend_pid()
+            AND lock.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
             AND lock.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
         ORDER BY lock.granted DESC, 1, 2
         LIMIT 1
