@@ -129,6 +129,8 @@ import Testing
         ("DATABASE_URL", "postgresql://u:1234/hunter2@h/x", "written %40 and %2F"),
         ("DATABASE_URL", "postgresql://u:p?@hunter2@h/x", "written %40 and %2F"),
         ("DATABASE_URL", "postgresql://u:p?a@b/hunter2@h/x", "written %40 and %2F"),
+        ("DATABASE_URL", "postgresql://u:p@hunter2?application_name=x@h/x", "written %40 and %2F"),
+        ("DATABASE_URL", "postgresql://u:p?@hunter2%40h/x", "written %40 and %2F"),
         ("DATABASE_URL", "postgresql://h/x?password=abc&hunter2", "not known or has no value"),
         ("DATABASE_URL", "postgresql://u:hunter2@h/x?sslmode", "has no value: sslmode"),
         ("DATABASE_URL", "postgresql://u:hunter2@h:5999999/x", "no number from 1 to 65535"),

@@ -26,14 +26,14 @@ struct PostgreSQLURL {
         if let flaw = flawOfPorts ?? flawOfWords ?? flawOfNumbers { throw .invalid(flaw) }
     }
 
-    /// Whether libpq would take a part of a password for a host or a database, and tell it to everybody. For libpq a user ends
-    /// with the first @, unless a / comes before it; the parameters begin with the first ? behind that.
+    /// Whether libpq would take a part of a password for a host, a database or a parameter, and tell it to everybody. For
+    /// libpq a user ends with the first @, unless a / comes before it; there is to be no other one.
     private static func hasStrayAt(_ url: String) -> Bool {
         var place = url.drop { $0 != "/" }.dropFirst(2)
         if let end = place.firstIndex(where: { $0 == "@" || $0 == "/" }), place[end] == "@" {
             place = place[place.index(after: end)...]
         }
-        return place.prefix { $0 != "?" }.contains("@")
+        return place.contains("@") || place.prefix { $0 != "/" }.contains("%40")
     }
 
     /// A list of hosts or ports; an empty one is libpq's default.
