@@ -32,7 +32,7 @@ def _as_owner(program: str, *arguments: str) -> None:
 
 
 def _start(data: Path, port: int) -> None:
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''"
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_prepared_transactions=2"
     _as_owner("pg_ctl", "-D", str(data), "-l", str(data.parent / "server.log"), "-w", "-o", options, "start")
 
 
