@@ -288,7 +288,7 @@ def test_operate_a_database_that_is_away_at_the_start(
 def test_operate_a_lock_at_the_start(
     table: str, server: PostgresServer, make_deployment: Callable[..., Deployment]
 ) -> None:
-    """Partitions cannot be claimed: neither Kafka nor the group is to blame. A second replica says it too."""
+    """Partitions cannot be claimed: neither Kafka nor the group is to blame."""
     database = server.new_database()
     deployment = make_deployment(database=database)
     service = deployment.service().start().wait_ready()

@@ -286,6 +286,8 @@ final class HandProducer: RecordProducer {
     }
 
     func close(timeout: Duration) -> [DeliveryReport] { poll(timeout: timeout) }
+
+    func hasSent(to topic: String) -> Bool { false }
 }
 
 /// A store whose connection can be said to be another one.

@@ -34,6 +34,8 @@ import Testing
         }
 
         func close(timeout: Duration) -> [DeliveryReport] { [] }
+
+        func hasSent(to topic: String) -> Bool { false }
     }
 
     /// A publisher whose producers are scripted, with a clock of its own.

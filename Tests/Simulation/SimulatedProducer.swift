@@ -62,6 +62,8 @@ final class SimulatedProducer: RecordProducer {
         return []
     }
 
+    func hasSent(to topic: String) -> Bool { false }
+
     /// The process is gone.
     func die() { end() }
 

@@ -126,8 +126,8 @@ public final class KafkaConsumer: RecordConsumer {
     /// a broker that is away), as of the last `poll`.
     ///
     /// An error of a partition ends with a record that comes behind it, or when it is not repeated within ten seconds of
-    /// being fetched anew; one of a topic with an assignment or a record of that topic, or when the group has given us nothing at all; any other
-    /// with an assignment, a record, or after ten seconds without repetition.
+    /// being fetched anew. One of a topic ends with an assignment or a record of that topic, or when the group has given
+    /// us nothing at all. Any other ends with an assignment, a record, or after ten seconds without repetition.
     public var lastError: KafkaError? { rebalancer.errors.current }
 
     /// What ``lastError`` says, in words for people.

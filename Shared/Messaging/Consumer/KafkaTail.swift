@@ -4,9 +4,9 @@ internal import CLibrdkafka
 public import Contracts
 public import Logging
 
-/// Reads topics, or some of their partitions, without being in a group: for people who look on, and for waiting for a reply. Commits nothing
-/// and disturbs nobody. Where its position is no longer in the log (retention, a log that came back shorter), it goes on
-/// at the oldest message by itself. Confined to one thread.
+/// Reads topics, or some of their partitions, without being in a group: for people who look on, and for waiting for a
+/// reply. Commits nothing and disturbs nobody. Where its position is no longer in the log (retention, a log that came back
+/// shorter), it goes on at the oldest message by itself. Confined to one thread.
 public final class KafkaTail {
     /// Where reading starts.
     public enum Start: Sendable, Hashable {
@@ -112,6 +112,12 @@ public final class KafkaTail {
     private func reviewErrors() {
         let (_, unread) = errors.turn(now: .now)
         PartitionList.fetchAnew(unread, of: handle.pointer)
+    }
+
+    /// Reads no more of the partition, and drops what was fetched of it.
+    package func leave(_ partition: TopicPartition) {
+        guard let list = PartitionList([(partition, KafkaOffset.committed)]) else { return }
+        rd_kafka_pause_partitions(handle.pointer, list.pointer)
     }
 
     public func close() {

@@ -12,10 +12,10 @@ package enum RecordTimes {
     ) -> [TopicPartition: Int64] {
         guard !offsets.isEmpty else { return [:] }
         var configuration = configuration
-        // One record of each is wanted.
+        // One record of each is wanted, and a broker sends at least a whole batch: so a few partitions' at a time.
         for (key, value) in [
-            ("fetch.message.max.bytes", "4096"), ("queued.min.messages", "1"), ("queued.max.messages.kbytes", "64"),
-            ("statistics.interval.ms", "0"),
+            ("fetch.max.bytes", "1048576"), ("message.max.bytes", "1048576"), ("queued.min.messages", "1"),
+            ("queued.max.messages.kbytes", "64"), ("statistics.interval.ms", "0"),
         ] {
             configuration.consumer[key] = value
         }
@@ -26,9 +26,10 @@ package enum RecordTimes {
         var times: [TopicPartition: Int64] = [:]
         let deadline = Deadline(after: timeout)
         while times.count < offsets.count, !deadline.isOver {
-            for record in tail.poll(maxRecords: 1000, timeout: min(deadline.remaining, .milliseconds(100)))
-            where times[record.topicPartition] == nil && record.timestampMs >= 0 {
+            for record in tail.poll(maxRecords: 1, timeout: min(deadline.remaining, .milliseconds(100)))
+            where record.timestampMs >= 0 {
                 times[record.topicPartition] = record.timestampMs
+                tail.leave(record.topicPartition)
             }
         }
         return times

@@ -12,11 +12,8 @@ public protocol RecordProducer: AnyObject {
     func poll(timeout: Duration) -> [DeliveryReport]
     @discardableResult
     func close(timeout: Duration) -> [DeliveryReport]
+    /// Whether something was sent to the topic, and not so many topics of others since that it is forgotten.
     func hasSent(to topic: String) -> Bool
-}
-
-extension RecordProducer {
-    public func hasSent(to topic: String) -> Bool { false }
 }
 
 /// An idempotent producer.
@@ -35,7 +32,6 @@ extension RecordProducer {
 /// Waiting for that never ends by itself. After the loss of an acknowledgement a real broker recognises the repeated
 /// message and drops it; the embedded broker does not.
 public final class KafkaProducer: RecordProducer {
-    /// Whether something was sent to the topic, and not so many topics of others since that it is forgotten.
     public func hasSent(to topic: String) -> Bool { topics.knows(topic) }
 
     /// Messages sent whose report the caller has not been given yet.

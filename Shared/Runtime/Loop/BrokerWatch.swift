@@ -7,9 +7,9 @@ package import Messaging
 import Synchronization
 
 /// Looks every two seconds whether the brokers answer and the service's topics are all there, now and then whether it may
-/// write to them, and says so in ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness does not rest on what they
-/// happened to say. Also asks where logs begin and end, for the loop, which does not wait: over a consumer's connection
-/// the answer would come behind its long fetch.
+/// write to them, and says so in ``LoopHealth``. Clients tell of errors once, and of their end not at all, so readiness
+/// does not rest on what they happened to say. Also asks where logs begin and end, for the loop, which does not wait: over
+/// a consumer's connection the answer would come behind its long fetch.
 ///
 /// Runs on a thread of its own, because looking blocks; the other members may be called from any thread.
 package final class BrokerWatch: Sendable {

@@ -54,10 +54,11 @@ package final class Consumers {
     /// Leaves the groups, one after the other. What is owned is told as revoked, inside.
     /// - Parameters:
     ///   - timeout: of each.
-    ///   - left: is told after each.
-    func leave(timeout: Duration, left: () -> Void) -> Bool {
+    ///   - turned: is told before the first and after each.
+    func leave(timeout: Duration, turned: () -> Void) -> Bool {
+        turned()
         let isClosed = consumers.values.map { consumer in
-            defer { left() }
+            defer { turned() }
             return consumer.close(timeout: timeout)
         }
         consumers = [:]

@@ -237,7 +237,7 @@ extension ServiceLoop {
             return
         }
         switch error.kind {
-        case .conflict: if error.isLockTimeout { heldUp(error) }
+        case .conflict: heldUp(error)
         case .fenced: rejoin(because: error)
         case .unavailable: health.writes(error)
         case .invalid:

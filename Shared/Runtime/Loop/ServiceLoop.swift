@@ -137,8 +137,7 @@ package final class ServiceLoop<Service: CommandService> {
             consumers.commit(partitions.uncommitted, wait: true)
             partitions.committed()
         }
-        health.turned()
-        if !consumers.leave(timeout: .seconds(10), left: health.turned) {
+        if !consumers.leave(timeout: .seconds(10), turned: health.turned) {
             logger.notice("a consumer did not close in time", metadata: ["event": "group.close-slow"])
         }
         forget(Array(partitions.all.keys))
@@ -209,9 +208,10 @@ package final class ServiceLoop<Service: CommandService> {
                 if error.isLockTimeout {
                     store.heldUp()
                     heldUp(error)
+                } else {
+                    // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
+                    conflicts += 1
                 }
-                // Waiting for a lock that somebody keeps says nothing about the records, however often it is done.
-                if !error.isLockTimeout { conflicts += 1 }
                 if conflicts == 3, mine.count > 1 { return halve(mine) }
                 sleep(milliseconds: 0...(1 << min(conflicts, 6)))
             } catch let error as StorageError where error.kind == .unavailable {
@@ -316,7 +316,7 @@ package final class ServiceLoop<Service: CommandService> {
             do {
                 return try work()
             } catch let error as StorageError where error.kind == .conflict {
-                if error.isLockTimeout { heldUp(error) }
+                heldUp(error)
                 sleep(milliseconds: 1...20)
             } catch let error as StorageError where error.isFenced {
                 rejoin(because: error)
@@ -346,8 +346,9 @@ package final class ServiceLoop<Service: CommandService> {
 }
 
 extension ServiceLoop {
-    /// Somebody keeps a lock that is needed: a look may find who, and on what.
+    /// When somebody keeps a lock that is needed: a look may find who, and on what.
     func heldUp(_ error: StorageError) {
+        guard error.isLockTimeout else { return }
         store.waitedInVain(error, now: clock.now())
         try? lookForObstacles()
         health.writes(store.obstacle)
