@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Apps
 import Contracts
 import Runtime
 import Storage
@@ -125,6 +126,13 @@ struct SagaService: CommandService {
             ]
             let begun = forwards.map { State.Change.begun($0.id.text, context.command) }
             return Decision(.pending(nil), changes: begun, forwards: forwards)
+        case .begin("remind me"):
+            var decision = Decision<State.Change>(.succeeded(Secret(secret: "own")))
+            decision.due = [
+                DueCommand(
+                    app: context.app.id, id: context.forwardID(-1), dueAt: context.now, command: Remind(id: "nobody"))
+            ]
+            return decision
         case .begin(let question):
             let id = context.forwardID(0)
             return Decision(

@@ -293,6 +293,26 @@ import WireJSON
         #expect(entries[1].messages.isEmpty)
     }
 
+    /// With a decision, signed like what is due, and without an answer. A dry run tells the service nothing.
+    @Test func whatAServiceTellsItselfAtOnce() throws {
+        let entry = try #require(try decide([begin("remind me")]).first)
+        #expect(entry.messages.map(\.role) == [.command, .confidentialReply])
+        let told = entry.messages[0]
+        let command = try EnvelopeReader.read(value: told.value, headers: told.headers)
+        #expect(told.topic == topics.commands("saga") && command.attributes.replyTo == nil)
+        #expect(try store.count("forward") == 0)
+        let records = [5, 6].map { offset in
+            KafkaRecord(
+                topicPartition: TopicPartition(topic: told.topic, partition: 0), offset: offset, timestampMs: 1,
+                key: told.key, value: told.value, headers: told.headers)
+        }
+        let entries = try decide(records)
+        #expect(entries.map(\.outcome.rawValue) == ["noted", "repeated"])
+        #expect(entries.allSatisfy { $0.messages.isEmpty })
+        let tried = try #require(try decide([begin("remind me", id: "c2", offset: 1) { $0.dryRun = "true" }]).first)
+        #expect(tried.messages.map(\.role) == [.reply])
+    }
+
     /// A forward stands in its table from the decision that sent it to the final reply; an interim one does not count.
     @Test func aForwardIsAskedAgainUntilItIsAnswered() throws {
         let due = { (milliseconds: Int64) in

@@ -169,6 +169,8 @@ extension Decision where Change: Hashable {
             && forwards.map(\.id) == other.forwards.map(\.id)
             && forwards.map(\.expiry) == other.forwards.map(\.expiry)
             && forwards.map { AnyHashable($0.command) } == other.forwards.map { AnyHashable($0.command) }
+            && due.map(\.id) == other.due.map(\.id)
+            && due.map { AnyHashable($0.command) } == other.due.map { AnyHashable($0.command) }
             && settlements.elementsEqual(other.settlements) {
                 $0.command == $1.command && $0.outcome.isSame(as: $1.outcome)
             }

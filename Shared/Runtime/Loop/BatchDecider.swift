@@ -198,6 +198,7 @@ struct BatchDecider<Service: CommandService> {
             replies.forward(forward.id, of: command.key.app, message)
             messages.append(message)
         }
+        for due in decision.due { messages.append(try writer.due(due)) }
         for settlement in decision.settlements {
             guard let saga = replies.unsettledSaga(settlement.command) else { continue }
             let reply = try writer.settlement(settlement.outcome, of: saga, now: now)

@@ -119,7 +119,7 @@ struct MessageWriter {
         return try self.command(forward.command, app: command.key.app, attributes)
     }
 
-    /// A command to the service itself that nobody sent: it is due.
+    /// A command to the service itself that nobody else sent: it is due.
     func due(_ due: DueCommand) throws -> OutboxRecord {
         var attributes = EventAttributes(id: due.id.text, source: source, type: "", appID: due.app.text)
         attributes.time = text(due.dueAt)

@@ -78,7 +78,8 @@ extension CommandService {
     }
 }
 
-/// A command that a service sends to itself because its time has come, see ``CommandService/due(now:limit:in:)``.
+/// A command that a service sends to itself because its time has come: see ``CommandService/due(now:limit:in:)``, and
+/// ``Decision/due``.
 public struct DueCommand: Sendable {
     public var app: AppID
     /// The same each time the same thing is due: the inbox then decides it once.
@@ -208,12 +209,14 @@ extension CommandService {
 }
 
 /// What a decider answers: the outcome, the changes to the service's state, and what to tell others.
-/// Published in this order: `events`, `forwards`, `settlements`, the reply.
+/// Published in this order: `events`, `forwards`, `due`, `settlements`, the reply.
 public struct Decision<Change: Sendable>: Sendable {
     public var outcome: Outcome
     public var changes: [Change]
     public var events: [any EventMessage]
     public var forwards: [Forward]
+    /// What the service tells itself at once, without an answer. A dry run tells itself nothing.
+    public var due: [DueCommand] = []
     public var settlements: [Settlement]
 
     public init(
@@ -230,7 +233,7 @@ public struct Decision<Change: Sendable>: Sendable {
     /// Nothing is changed and nobody told.
     var isEmpty: Bool {
         guard case .noted = outcome else { return false }
-        return changes.isEmpty && events.isEmpty && forwards.isEmpty && settlements.isEmpty
+        return changes.isEmpty && events.isEmpty && forwards.isEmpty && due.isEmpty && settlements.isEmpty
     }
 
     public static func rejected(

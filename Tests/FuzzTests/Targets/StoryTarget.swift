@@ -122,6 +122,7 @@ private struct ServiceListener<Service: CommandService>: Listener {
                 try writer.event(event, of: command, incarnation: 0, index: messages.count, now: now))
         }
         for forward in decision.forwards { messages.append(try writer.forward(forward, of: command, now: now)) }
+        for due in decision.due { messages.append(try writer.due(due)) }
         for settlement in decision.settlements {
             guard let saga = sagas[settlement.command] else { continue }
             messages.append(try writer.settlement(settlement.outcome, of: saga, now: now))
