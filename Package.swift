@@ -203,7 +203,7 @@ let package = Package(
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])
         + service("Link", ["Storage", logging, metrics])
         + service("User", ["Storage", crypto])
-        + service("Sync", ["Storage", metrics])
+        + service("Sync", ["Storage", "WireJSON", metrics])
         + service("Verification", ["Storage", "WireJSON", crypto, metrics])
         + service(
             "Gateway",

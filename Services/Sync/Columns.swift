@@ -15,9 +15,9 @@ extension Profile: SQLKeyedRecord {
         try columns.identities("identities", &identities)
         try columns.column("first_seen", &firstSeen)
         try columns.column("last_seen", &lastSeen)
-        try columns.numbers("named_at", &namedAt)
-        guard !columns.areRead || namedAt.count == identities.count(where: { $0.type == .customerID }) else {
-            throw StorageError(kind: .invalid, message: "column named_at holds not one moment for each customer id")
+        try columns.numbers("given_at", &namedAt)
+        guard !columns.areRead || namedAt.count == identities.count else {
+            throw StorageError(kind: .invalid, message: "column given_at holds not one moment for each identity")
         }
         try columns.column("is_orphaned", &isOrphaned)
         try columns.column("name", &name)
@@ -72,9 +72,15 @@ extension IdentityEntry: SQLKeyedRecord {
 }
 
 extension FoldedIdentity: SQLBindable {
-    public static var types: [SQLType] { [.text, .bytes] }
+    public static var types: [SQLType] { IdentityDigest.types }
 
-    public func bind(to binder: any SQLBinder) throws(StorageError) {
+    public func bind(to binder: any SQLBinder) throws(StorageError) { try key.bind(to: binder) }
+}
+
+extension IdentityDigest: SQLBindable {
+    static var types: [SQLType] { [.text, .bytes] }
+
+    func bind(to binder: any SQLBinder) throws(StorageError) {
         try binder.bind(type.rawValue)
         try digest.bind(to: binder)
     }

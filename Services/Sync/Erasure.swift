@@ -114,7 +114,7 @@ extension SyncDecider {
 
     /// The same command came before, and the others have not done their part: they were asked, and whatever they answer
     /// ends both (S69).
-    private var stillWaiting: Decision? {
+    var stillWaiting: Decision? {
         let running = state.erasures.values.first { erasure in
             !erasure.isStuck && (erasure.command == context.command || erasure.also.contains(context.command))
         }
@@ -141,7 +141,7 @@ extension SyncDecider {
 
     /// S54, S55.
     /// - Parameter persons: those whom the link service is to forget.
-    private func begin(
+    func begin(
         _ named: ErasedProfiles, _ cause: SyncCause, persons: [ForgetPerson]
     ) throws(Rejection) -> Decision {
         let wiped = try wipe(named, cause)
@@ -197,6 +197,7 @@ extension SyncDecider {
         try moveLaterLinks(from: named, gone, &draft)
         var decision = draft.decision(.noted)
         decision.changes += aliases.map { .aliasDone($0.key) }
+        decision.due = try keeping(gone, as: named, draft)
         let counts = ErasureCertificate.Counts.Sync(
             profiles: gone.count, identities: gone.map(\.identities.count).reduce(0, +), devices: devices,
             aliases: aliases.count)
@@ -282,7 +283,9 @@ extension SyncDecider {
         } else {
             erasure.hasFailed = true
         }
-        var decision = try eraseLeft(of: answer.part?.subject.userIds ?? [], &erasure)
+        let users = answer.part?.subject.userIds ?? []
+        var decision = try eraseLeft(of: users, &erasure)
+        decision.due += keeping(users, goneWith: erasure, decision.due.count)
         guard erasure.waiting.isEmpty else {
             decision.changes += [.erasure(erasure)] + kept(erasure.certificate)
             return decision

@@ -16,8 +16,8 @@ public struct Profile: Sendable, Hashable {
     /// Milliseconds since 1970, as all times here.
     public var firstSeen: Int64
     public var lastSeen: Int64
-    /// For each customer id, in their order, the moment of the command that gave it (``Moment``), which may be decided
-    /// later (S100).
+    /// For each identity, in their order, the moment of the command that gave it (``Moment``), which may be decided later
+    /// (S100).
     public var namedAt: [Int64] = []
     /// Lost its last identity: never returned again, and its identities stay as they are (none).
     public var isOrphaned = false
@@ -54,20 +54,19 @@ public struct Profile: Sendable, Hashable {
 
     func values(of type: IdentityType) -> [Identity] { identities.filter { $0.type == type } }
 
-    /// Since when it has the customer id, as its moment says; `nil` when it has not.
-    func namedAt(_ customerID: Identity, _ settings: SyncSettings) -> Int64? {
-        let value = settings.folded(customerID)
-        return values(of: .customerID).firstIndex { settings.folded($0) == value }.map { namedAt[$0] }
+    /// Since when it has the identity, as its moment says; `nil` when it has not.
+    func namedAt(_ identity: Identity, _ settings: SyncSettings) -> Int64? {
+        let value = settings.folded(identity)
+        return identities.firstIndex { $0.type == identity.type && settings.folded($0) == value }.map { namedAt[$0] }
     }
 
     mutating func add(_ identity: Identity, at moment: Int64) {
         identities.append(identity)
-        if identity.type == .customerID { namedAt.append(moment) }
+        namedAt.append(moment)
     }
 
     mutating func remove(_ gone: [Identity]) {
-        let moments = zip(values(of: .customerID), namedAt).filter { !gone.contains($0.0) }
-        namedAt = moments.map(\.1)
+        namedAt = zip(identities, namedAt).filter { !gone.contains($0.0) }.map(\.1)
         identities.removeAll { gone.contains($0) }
     }
 

@@ -35,6 +35,7 @@ public struct FoldedIdentity: Sendable, Hashable, Comparable {
     }
 
     var digest: TextDigest { TextDigest(of: value.text) }
+    var key: IdentityDigest { IdentityDigest(type: type, digest: digest) }
 }
 
 extension Scoped<FoldedIdentity> {

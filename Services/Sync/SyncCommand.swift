@@ -27,6 +27,7 @@ public enum SyncCommand: Sendable, Hashable {
     case getUsers(GetDeviceUsers)
     case erase(EraseProfile)
     case forget(ForgetProfiles)
+    case keepErased(KeepErased)
     case getErasure(GetProfileErasure)
     case getProfile(GetProfile)
     /// An event of the link service.
@@ -42,7 +43,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .move(_, let request), .search(let request): request.deviceId
         case .modify(let command): command.deviceId
         case .getUsers(let command): command.deviceId
-        case .alias, .applyAlias, .erase, .forget, .getErasure, .getProfile, .linked, .renamed, .unlinked, .answered:
+        case .alias, .applyAlias, .erase, .forget, .keepErased, .getErasure, .getProfile, .linked, .renamed, .unlinked,
+            .answered:
             nil
         }
     }
@@ -68,7 +70,8 @@ public enum SyncCommand: Sendable, Hashable {
         case .erase(let command): command.named
         case .forget(let command):
             command.names.map { Identity(.customerID, IdentityValue($0.text)) }
-        case .alias, .applyAlias, .getUsers, .getErasure, .answered: []
+        // By digests, see ``Wanted``.
+        case .alias, .applyAlias, .keepErased, .getUsers, .getErasure, .answered: []
         }
     }
 
@@ -81,7 +84,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .erase(let command): command.mpid.map { [$0] } ?? []
         case .getErasure(let query): [query.mpid]
         case .getProfile(let query): query.mpid.map { [$0] } ?? []
-        case .move, .search, .getUsers, .forget, .linked, .renamed, .unlinked, .answered: []
+        case .move, .search, .getUsers, .forget, .keepErased, .linked, .renamed, .unlinked, .answered: []
         }
     }
 
@@ -96,7 +99,7 @@ public enum SyncCommand: Sendable, Hashable {
     /// Whether it erases whoever it is about. An answer may name users of whom nothing was known here (S116).
     var isErasure: Bool {
         switch self {
-        case .erase, .forget: true
+        case .erase, .forget, .keepErased: true
         case .answered: !users.isEmpty
         default: false
         }
@@ -167,6 +170,7 @@ public enum SyncCommand: Sendable, Hashable {
         case .renamed(let event): [event.userId]
         case .unlinked(let event): [event.userId]
         case .forget(let command): command.userId.map { [$0] } ?? []
+        case .keepErased(let command): command.userIds ?? []
         case .answered(let answer): answer.part?.subject.userIds ?? []
         case .move, .search, .modify, .alias, .applyAlias, .getUsers, .erase, .getErasure, .getProfile: []
         }

@@ -31,6 +31,7 @@ public struct SyncDecider {
             case .getUsers(let command): try users(command)
             case .erase(let command): try erase(command)
             case .forget(let command): try forget(command)
+            case .keepErased(let command): try keepErased(command)
             case .getErasure(let query): try erasure(query)
             case .getProfile(let query): try profile(query)
             case .linked(let event): try linked(event)

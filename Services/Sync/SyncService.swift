@@ -21,6 +21,7 @@ public struct SyncService: CommandService {
         .command(GetDeviceUsers.self, SyncCommand.getUsers),
         .command(EraseProfile.self, SyncCommand.erase),
         .command(ForgetProfiles.self, SyncCommand.forget),
+        .command(KeepErased.self, SyncCommand.keepErased),
         .command(GetProfileErasure.self, SyncCommand.getErasure),
         .command(GetProfile.self, SyncCommand.getProfile),
         .event(Linked.self, of: "link", SyncCommand.linked),
@@ -61,6 +62,7 @@ public struct SyncService: CommandService {
         state.load(try store.floors(Set(unused.map(\.app)).union(wanted.erasing.keys)))
         let identities = wanted.identities.union(remembered(commands, state))
         state.load(try store.identities(identities), of: identities)
+        state.load(try store.identities(wanted.digests), of: [])
         try loadErasures(wanted, &state, store)
         state.load(try store.linkedUsers(wanted.users), among: wanted.users)
         state.load(try store.profiles(reached(from: commands, wanted, state)))
@@ -68,6 +70,7 @@ public struct SyncService: CommandService {
         state.load(try store.profiles(formerly: wanted.formerNames))
         if wanted.hasErasure { try loadAliasSources(&state, store) }
         if !wanted.moving.isEmpty { try loadMarked(wanted.moving, &state, store) }
+        if wanted.hasErasure { try loadShared(wanted.erasing, &state, store) }
         if wanted.hasErasure || !wanted.linked.isEmpty {
             // Since when others have their names (S122).
             let others = Set(state.profiles.values.compactMap(\.linkedUser)).subtracting(wanted.users)
@@ -186,6 +189,18 @@ public struct SyncService: CommandService {
         state.load(try store.profiles(Set(holders).subtracting(state.profiles.keys)))
     }
 
+    /// Who else has the login identities of profiles that may go, where several may have one (S125).
+    private func loadShared(_ erasing: [AppID: SyncSettings], _ state: inout SyncState, _ store: SyncStore) throws {
+        let keys = state.profiles.values.flatMap { profile in
+            erasing[profile.app].map { settings in
+                settings.logins(profile.identities).filter { !settings.uniqueIdentities.contains($0.type) }
+                    .map { IdentityEntry.Key(app: profile.app, $0, settings) }
+            } ?? []
+        }
+        let missing = Set(keys.filter { state.identities[$0] == nil })
+        if !missing.isEmpty { state.load(try store.identities(missing), of: missing) }
+    }
+
     /// Whoever was aliased into a profile that may go, and into these.
     private func loadAliasSources(_ state: inout SyncState, _ store: SyncStore) throws {
         while true {
@@ -203,6 +218,8 @@ public struct SyncService: CommandService {
         var aliases: Set<AliasRecord.Key> = []
         var devices: Set<DeviceRecord.Key> = []
         var identities: Set<IdentityEntry.Key> = []
+        /// Of values of those who were erased.
+        var digests: Set<Scoped<IdentityDigest>> = []
         var profiles: Set<Profile.Key> = []
         var newMPIDs: [CommandKey: MPID] = [:]
         /// Of the link service.
@@ -241,6 +258,7 @@ public struct SyncService: CommandService {
                     let named = answer.part?.subject.mpids ?? []
                     certificates.formUnion(named.map { .init(app: app.id, id: $0) })
                 }
+                if case .keepErased(let kept) = command { want(kept.traces(context) ?? [], of: app) }
                 if let device = command.deviceID { devices.insert(.init(app: app.id, id: device)) }
                 for identity in command.identities { identities.insert(.init(app: app.id, identity, app.sync)) }
                 for mpid in command.mpids { profiles.insert(.init(app: app.id, id: mpid)) }
@@ -264,6 +282,11 @@ public struct SyncService: CommandService {
                     erasures.insert(context.command)
                 }
             }
+        }
+
+        private mutating func want(_ traces: [ErasedTrace], of app: AppSettings) {
+            digests.formUnion(traces.flatMap(\.logins).map { .init(app: app.id, id: $0.key(app.sync)) })
+            devices.formUnion(traces.flatMap(\.devices).map { .init(app: app.id, id: $0) })
         }
     }
 

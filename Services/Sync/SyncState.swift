@@ -154,7 +154,7 @@ public struct SyncStore {
                 """
                 CREATE TABLE profiles (
                   app TEXT NOT NULL, mpid BIGINT NOT NULL, identities TEXT NOT NULL, first_seen BIGINT NOT NULL,
-                  last_seen BIGINT NOT NULL, named_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
+                  last_seen BIGINT NOT NULL, given_at TEXT NOT NULL, is_orphaned BIGINT NOT NULL,
                   is_erased BIGINT NOT NULL, name TEXT, user_id TEXT, link_external_id TEXT, linked_at BIGINT,
                   link_mpid BIGINT, former_name TEXT, former_since BIGINT, former_until BIGINT, aliased_since BIGINT,
                   alias_windows TEXT NOT NULL, alias_sources BIGINT NOT NULL, aliased_from TEXT NOT NULL,
@@ -236,6 +236,11 @@ public struct SyncStore {
 
     func identities(_ keys: Set<IdentityEntry.Key>) throws -> [IdentityEntry] {
         try IdentityEntry.table.find(keys, in: transaction)
+    }
+
+    /// By what the rows of values are found by.
+    func identities(_ digests: Set<Scoped<IdentityDigest>>) throws -> [IdentityEntry] {
+        try IdentityEntry.table.find("app = $1 AND type = $2 AND value_key = $3", digests, in: transaction)
     }
 
     func devices(_ keys: Set<DeviceRecord.Key>) throws -> [DeviceRecord] {

@@ -165,6 +165,27 @@ public struct DerivedSecrets: Sendable {
     /// 64 bytes, HMAC-SHA512 of the purpose and the parts under the salt.
     public func bytes(_ purpose: String, _ parts: [String]) -> [UInt8] { Self.code([purpose] + parts, salt) }
 
+    /// Encrypts what only who has the salt is to read (AES-GCM). The same bytes give the same text: the number that is used
+    /// once follows from them.
+    /// - Returns: `nil` when the cipher refuses, which it does for no bytes.
+    public func closed(_ bytes: [UInt8], _ purpose: String, _ parts: [String]) -> [UInt8]? {
+        let secret = self.bytes(purpose, parts)
+        let once = HMAC<SHA256>.authenticationCode(for: bytes, using: SymmetricKey(data: Array(secret[32...])))
+        guard let nonce = try? AES.GCM.Nonce(data: Array(once).prefix(12)),
+            let box = try? AES.GCM.seal(bytes, using: SymmetricKey(data: Array(secret[..<32])), nonce: nonce).combined
+        else { return nil }
+        return Array(box)
+    }
+
+    /// - Returns: `nil` when it was closed with another salt or for something else, or is damaged.
+    public func opened(_ bytes: [UInt8], _ purpose: String, _ parts: [String]) -> [UInt8]? {
+        let key = SymmetricKey(data: Array(self.bytes(purpose, parts)[..<32]))
+        guard let box = try? AES.GCM.SealedBox(combined: bytes), let plain = try? AES.GCM.open(box, using: key) else {
+            return nil
+        }
+        return Array(plain)
+    }
+
     /// The key that an app's user tokens are signed with.
     public func tokenKey(of app: AppID) -> SymmetricKey {
         known.key(of: app) { Self.tokenKey(of: app, tokenKey) }

@@ -22,6 +22,12 @@ extension GoldenTests {
             ForgetProfiles(
                 userId: "u1", externalId: "anna", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message(
+            "command-sync-keep-erased",
+            KeepErased(mpid: mpid(-7), erasedAt: Timestamp(milliseconds: 1_795_000_000_000), whom: "00ff")),
+        message(
+            "command-sync-keep-erased-users",
+            KeepErased(mpid: mpid(-7), erasedAt: Timestamp(milliseconds: 1_795_000_000_000), userIds: ["u1"])),
+        message(
             "command-link-forget",
             ForgetPerson(userId: "u1", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message(
@@ -79,6 +85,9 @@ extension ValidationTests {
         Place(name: "eraseProfile.identities", isIdentityValue: true) { EraseProfile(identities: ["email": $0]) },
         Place(name: "syncForget.userId") { ForgetProfiles(userId: UserID($0)) },
         Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: ExternalID($0)) },
+        Place(name: "keepErased.userIds") {
+            KeepErased(mpid: mpid(1), erasedAt: Timestamp(milliseconds: 0), userIds: [UserID($0)])
+        },
         Place(name: "linkForget.userId") { ForgetPerson(userId: UserID($0)) },
         Place(name: "linkForget.externalId", isIdentityValue: true) { ForgetPerson(externalId: ExternalID($0)) },
         Place(name: "userForget.userId") { ForgetUser(userId: UserID($0)) },

@@ -143,6 +143,9 @@ extension ValidationTests {
             Entry(type: "identity.sync.get-users.v1", scope: .identitySync, data: ["deviceId": "d"], subject: "d"),
             Entry(type: "identity.sync.erase-profile.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(type: "identity.sync.forget.v1", scope: .internal, data: ["externalId": "x"], subject: "x"),
+            Entry(
+                type: "identity.sync.keep-erased.v1", scope: .internal,
+                data: ["mpid": "-5", "erasedAt": "2026-11-21T10:24:04.123Z", "whom": "00"], subject: "-5"),
             Entry(type: "identity.sync.get-erasure.v1", scope: .userDelete, data: ["mpid": "-5"], subject: "-5"),
             Entry(
                 type: "identity.sync.get-profile.v1", scope: .support,

@@ -78,7 +78,7 @@ import WireJSON
 
     /// An id that nobody sees is a slip, and would be one for many.
     @Test(arguments: places) func invisibleIds(_ place: Place) {
-        let ids = ["installId", "installIds", "deviceId", "userId", "aliasId"]
+        let ids = ["installId", "installIds", "deviceId", "userId", "userIds", "aliasId"]
         let isId = ids.contains { place.name.hasSuffix(".\($0)") }
         for text in [" ", "\u{200B}", "\u{FFFC}", "\u{301}", "\u{E0FFF}"] {
             #expect(isValid(place.make(text)) == !isId, "\(text.debugDescription)")

@@ -37,7 +37,7 @@ import WireJSON
         #"[{"value":"a","type":"email"}]"#, #" [{"type":"email","value":"a"}]"#, #"[,{"type":"email","value":"a"}]"#,
     ]) func otherTextIsLeftToTheJSONReader(_ text: String) { #expect(IdentityList.read(text) == nil) }
 
-    @Test(arguments: ["", "5,6", "five"]) func everyCustomerIDHasItsMoment(_ moments: String) throws {
+    @Test(arguments: ["", "5,6", "five"]) func everyIdentityHasItsMoment(_ moments: String) throws {
         let store = try SyncTestStore(.sqlite)
         var profile = Profile(app: "app", mpid: .max, seen: 1)
         profile.add(Identity(.customerID, "anna"), at: 5)
@@ -45,7 +45,7 @@ import WireJSON
         let error = #expect(throws: StorageError.self) {
             try store.database.transaction { transaction in
                 try Profile.table.insert([saved], in: transaction)
-                try transaction.execute("UPDATE profiles SET named_at = $1", [.text(moments)])
+                try transaction.execute("UPDATE profiles SET given_at = $1", [.text(moments)])
                 return try Profile.table.find([saved.key], in: transaction)
             }
         }

@@ -193,6 +193,7 @@ import WireJSON
                 let (profiles, aliases) = try store.known()
                 let step = commands.next(profiles: profiles, aliases: aliases)
                 let decision = try store.run([step])[0]
+                commands.note(decision)
                 if step.command.isErasure, case .pending = decision.outcome { erased += 1 }
                 let live = Set(try store.liveTexts().map { $0.lowercased() })
                 let texts = try store.rows().flatMap { row in

@@ -213,7 +213,7 @@ extension NaiveSyncModel {
                 return false
             }
             let isKnownSo = person.ids.contains { id in
-                same(id, Identity(.customerID, IdentityValue(name))) && person.named[id.value.text] ?? .max <= at
+                same(id, Identity(.customerID, IdentityValue(name))) && person.named[id] ?? .max <= at
             }
             return isKnownSo || person.past.map { $0.name == name && $0.from <= at && $0.to > at } == true
         }
@@ -222,7 +222,7 @@ extension NaiveSyncModel {
     /// What somebody else may have been called here, before the user was.
     private mutating func recall(_ ids: [Identity], of person: Person, before end: Int64) {
         let older = ids.map {
-            NaiveSyncModel.Past(name: $0.value.text, from: person.named[$0.value.text] ?? end, to: end)
+            NaiveSyncModel.Past(name: $0.value.text, from: person.named[$0] ?? end, to: end)
         }
         change(person.mpid) {
             if let to = $0.past?.to, to > end { $0.past?.to = end }
@@ -248,7 +248,7 @@ extension NaiveSyncModel {
         let new = Identity(.customerID, IdentityValue(name.text))
         if !isLost, !mine.ids.contains(where: { same($0, new) }) {
             give(new, to: mine.mpid, .replaced)
-            change(mine.mpid) { $0.named[name.text] = at }
+            change(mine.mpid) { $0.named[new] = at }
         }
         let past = [event.previousExternalId, mine.customer].compactMap { $0 }.map {
             Identity(.customerID, IdentityValue($0.text))
@@ -292,7 +292,7 @@ extension NaiveSyncModel {
             give(id, to: newMPID, .attached)
             // The customer of a link is one since the link.
             let renamed = renamings[user] ?? .min
-            if let since { change(newMPID) { $0.named[customer.text] = max(since, renamed) } }
+            if let since { change(newMPID) { $0.named[id] = max(since, renamed) } }
         }
         let past = owners.first.map(sinceWhen) ?? .min
         change(owners.first?.mpid ?? newMPID) {

@@ -69,7 +69,7 @@ extension NaiveSyncModel {
         return nil
     }
 
-    private func isUnderWay(_ command: CommandKey) -> Bool {
+    func isUnderWay(_ command: CommandKey) -> Bool {
         erasing.contains { !$0.value.open.isEmpty && ($0.key == command || $0.value.also.contains(command)) }
     }
 
@@ -92,7 +92,7 @@ extension NaiveSyncModel {
     /// Whether the person was somebody else, or nobody, at that time: the customer's name came later.
     private func isNamed(_ person: Person, after end: Int64) -> Bool {
         guard let customer = person.customer else { return false }
-        return person.named[customer.text].map { $0 > end } == true
+        return person.named[Identity(.customerID, IdentityValue(customer.text))].map { $0 > end } == true
     }
 
     /// S90: whom all identities find that find anybody; and where there is no such person, whoever is found by one.
@@ -129,7 +129,7 @@ extension NaiveSyncModel {
             // A name of before leads to whoever had it then and is nobody's, or of whoever came by it when it was free.
             let calls = past.filter { name in
                 let id = Identity(.customerID, IdentityValue(name.externalId.text))
-                let since = person.ids.filter { same($0, id) }.compactMap { person.named[$0.value.text] }.min()
+                let since = person.ids.filter { same($0, id) }.compactMap { person.named[$0] }.min()
                 return since.map { $0 <= end && $0 <= name.until.milliseconds } == true
             }
             let isSinceThen = person.linked.map { $0 > end } == true
@@ -139,7 +139,7 @@ extension NaiveSyncModel {
             let isCustomer = person.ids.contains { id in customer.map { same(id, $0) } == true }
             // Since before it was free; who is marked as another customer is nobody's heir.
             let isOld = person.ids.contains { id in
-                customer.map { same(id, $0) } == true && person.named[id.value.text].map { $0 <= end } == true
+                customer.map { same(id, $0) } == true && person.named[id].map { $0 <= end } == true
             }
             return isCustomer && (person.customer ?? command.externalId) == command.externalId && isOld
         }
@@ -190,7 +190,7 @@ extension NaiveSyncModel {
         }
     }
 
-    private mutating func erase(
+    mutating func erase(
         _ found: [Person], named ids: [Identity], users: [UserID], meant: [UserID], isWhole: Bool, end: Int64,
         newMPID: MPID, _ context: DecisionContext
     ) {
@@ -270,11 +270,14 @@ extension NaiveSyncModel {
             }
             mark(user, customer, since: person.linked, own: person.own, newMPID: newMPID, now: now)
         }
+        for person in persons.filter({ !$0.isErased }).sorted(by: { $0.mpid < $1.mpid }) {
+            if let memory = memory(of: person, devicesBefore, end) { deeds.told.append(memory) }
+        }
         return (mpids.sorted(), counts)
     }
 
     /// S55, S93: the link service has persons by their user ids and external ids, the verification service sessions.
-    private mutating func askOthers(
+    mutating func askOthers(
         _ named: [Person], _ which: EraseProfile.Persons, _ users: [UserID]
     ) {
         let now = Timestamp(milliseconds: given)
@@ -319,6 +322,7 @@ extension NaiveSyncModel {
             }
             gone.formUnion(users)
             forgetMarks(users)
+            if !erasing.gone.mpids.isEmpty { deeds.toldUsers = users }
         } else {
             erasing.hasFailed = true
         }

@@ -26,6 +26,10 @@ extension NaiveSyncModel {
         var dropped: [AliasDropped] = []
         /// What the other services are asked to erase.
         var asked: [AnyHashable] = []
+        /// By what those who were erased are known again.
+        var told: [Memory] = []
+        /// And who of the link service's users went.
+        var toldUsers: [UserID] = []
         /// Who stays another user's without the name.
         var kept: Set<MPID> = []
         /// Erasures that ended.
@@ -121,7 +125,7 @@ extension SyncCommand {
         case .move(.login, _): .login
         case .move(.logout, _): .logout
         case .modify: .modify
-        case .erase, .answered: .erase
+        case .erase, .keepErased, .answered: .erase
         case .forget: .forget
         case .linked, .renamed, .unlinked: .link
         case .search, .alias, .applyAlias, .getUsers, .getErasure, .getProfile: nil

@@ -24,8 +24,8 @@ struct NaiveSyncModel {
         var linked: Int64?
         /// Whom the link would have made.
         var own: MPID?
-        /// Since when it has which customer id.
-        var named: [String: Int64] = [:]
+        /// Since when it has what.
+        var named: [Identity: Int64] = [:]
         /// As which customer somebody else may have been known here.
         var past: Past?
         var since: Int64?
@@ -88,6 +88,8 @@ struct NaiveSyncModel {
     var ends: [MPID: Int64] = [:]
     /// What is kept of each erased profile.
     var certificates: [MPID: Gone] = [:]
+    /// Of whom the service told itself that they are erased, by what it told.
+    var memories: [KeepErased: [Memory]] = [:]
     /// Users of the link service that were erased.
     var gone: Set<UserID> = []
     /// When support gave the link service's users other names, or took them.
@@ -158,7 +160,7 @@ struct NaiveSyncModel {
         guard !ids.isEmpty else { return }
         change(mpid) { person in
             person.ids.removeAll { ids.contains($0) }
-            for id in ids where id.type == .customerID { person.named[id.value.text] = nil }
+            for id in ids { person.named[id] = nil }
         }
         deeds.note(mpid, reason, removed: ids)
         if person(mpid)?.ids.isEmpty == true { deeds.emptied.append((mpid, heir)) }
@@ -168,7 +170,7 @@ struct NaiveSyncModel {
         let since = given
         change(mpid) {
             $0.ids.append(id)
-            if id.type == .customerID { $0.named[id.value.text] = since }
+            $0.named[id] = since
         }
         deeds.note(mpid, reason, added: [id])
         // S62: at half of what may be, and at two at the least.

@@ -73,6 +73,9 @@ struct RandomCommands: RandomSource {
     var random: SplitMix64
     /// How late commands are decided, drawn apart: sequences of which a seed is kept stay as they were.
     private var delays: SplitMix64
+    /// What the service told itself, and when it comes (again): drawn apart too.
+    private var told: [KeepErased] = []
+    private var again: SplitMix64
     private(set) var settings: SyncSettings
     let mode: VerificationSettings.Mode
     /// Mostly logins, and what the link service tells and asks, more of it late.
@@ -86,6 +89,7 @@ struct RandomCommands: RandomSource {
         self.isOfPeople = isOfPeople
         random = SplitMix64(seed: seed)
         delays = SplitMix64(seed: ~seed)
+        again = SplitMix64(seed: seed ^ 0xA5A5)
         settings = Self.settings[Int(seed % UInt64(Self.settings.count))]
         let round = seed / UInt64(Self.settings.count)
         // Best match has nobody who could be verified, and the loader refuses it.
@@ -116,6 +120,9 @@ struct RandomCommands: RandomSource {
             principal: Principal(kind: isService ? .service : .apiKey("k"), scopes: scopes),
             now: Timestamp(milliseconds: now),
             moment: Moment(milliseconds: now - delay()))
+        if !told.isEmpty, Int.random(in: 0..<8, using: &again) == 0 {
+            return Step(command: .keepErased(told[Int.random(in: told.indices, using: &again)]), context: context)
+        }
         if !forwards.isEmpty, chance(15) {
             let answer = ForwardAnswer(
                 forwardID: pick(forwards + ["none"]), isPending: chance(20),
@@ -127,6 +134,11 @@ struct RandomCommands: RandomSource {
             return Step(command: .answered(answer), context: context)
         }
         return Step(command: command(profiles, aliases), context: context)
+    }
+
+    /// What a decision tells the service itself comes later, or again.
+    mutating func note(_ decision: SyncDecider.Decision) {
+        told += decision.due.compactMap { $0.command as? KeepErased }
     }
 
     private mutating func command(_ profiles: [MPID], _ aliases: [AliasID: [MPID]]) -> SyncCommand {

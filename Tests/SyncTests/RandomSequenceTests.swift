@@ -105,12 +105,14 @@ import Testing
             let decision = SyncDecider(state, step.context, aliasDelay: 1000).decide(step.command)
             let before = state
             decision.changes.forEach { state.apply($0) }
+            commands.note(decision)
             let was = model
             let expected = run(step, &model)
             let answer = Answer(decision.outcome)
             try #require(answer == expected, "\(trace): \(answer) instead of \(expected)")
             let rule: SyncRule? = if case .sync(let result) = expected { result.rule } else { nil }
             try compare(decision, model, step.context, trace)
+            try remember(decision, &model, step.context, trace)
             try compare(state, model, trace)
             try invariants(state, model, answer, step, before, &given, trace)
             for settled in model.deeds.settled { reached.ends.insert(settled.answer == .rejected(.serverError)) }
@@ -183,6 +185,8 @@ import Testing
             case .forget(let command):
                 model.forget(command, newMPID: newMPID, context)
                 return .pending
+            case .keepErased(let command):
+                return model.keepErased(command, newMPID: newMPID, context) ? .pending : .noted
             case .getErasure(let query):
                 guard let gone = model.certificates[query.mpid] else { return .rejected(.notFoundError) }
                 return .certificate(gone)
@@ -212,6 +216,23 @@ import Testing
         try #require(settled == model.deeds.settled, trace)
     }
 
+    /// What the service tells itself is what the model remembers.
+    private func remember(
+        _ decision: SyncDecider.Decision, _ model: inout NaiveSyncModel, _ context: DecisionContext, _ trace: Comment
+    ) throws {
+        let all = decision.due.compactMap { $0.command as? KeepErased }
+        try #require(all.count == decision.due.count, trace)
+        try #require(all.compactMap(\.userIds) == [model.deeds.toldUsers].filter { !$0.isEmpty }, trace)
+        let kept = all.filter { $0.whom != nil }
+        let told = kept.flatMap { $0.traces(context) ?? [] }
+        try #require(kept.count == (model.deeds.told.isEmpty ? 0 : 1), trace)
+        try #require(told.map { Set($0.devices) } == model.deeds.told.map(\.devices), trace)
+        try #require(
+            told.map { Set($0.logins.map(\.exact)) }
+                == model.deeds.told.map { Set($0.names.map { TextDigest(of: $0.value.text) }) }, trace)
+        for command in kept { model.memories[command] = model.deeds.told }
+    }
+
     private func compare(_ state: SyncState, _ model: NaiveSyncModel, _ trace: Comment) throws {
         let people = state.profiles.values.map { profile in
             NaiveSyncModel.Person(
@@ -219,8 +240,7 @@ import Testing
                 isOrphan: profile.isOrphaned, isErased: profile.isErased, name: profile.name,
                 user: profile.mark?.userID, customer: profile.mark?.externalID,
                 linked: profile.mark?.linkedAt, own: profile.mark?.ownMPID,
-                named: Dictionary(
-                    uniqueKeysWithValues: zip(profile.values(of: .customerID).map(\.value.text), profile.namedAt)),
+                named: Dictionary(uniqueKeysWithValues: zip(profile.identities, profile.namedAt)),
                 past: profile.former.map { .init(name: $0.externalID.text, from: $0.since, to: $0.until) },
                 since: profile.aliasedSince,
                 windows: profile.aliasWindows.map { [$0.lowerBound, $0.upperBound] }, sources: profile.aliasSources)

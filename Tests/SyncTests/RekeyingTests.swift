@@ -25,7 +25,7 @@ import Testing
         var profiles: [MPID: Profile] = [:]
         for (mpid, email) in emails {
             let identity = Identity(.email, IdentityValue(email))
-            profiles[mpid, default: Profile(app: app.id, mpid: mpid, seen: 1)].identities.append(identity)
+            profiles[mpid, default: Profile(app: app.id, mpid: mpid, seen: 1)].add(identity, at: 1)
             let key = IdentityEntry.Key(app: app.id, identity, app.sync)
             entries[key, default: IdentityEntry(key: key, bucket: TokenBucket(thousandths: 7, at: 8), isTold: true)]
                 .holders.append(mpid)

@@ -75,6 +75,7 @@ import WireJSON
             let step = source.next(profiles: profiles, aliases: aliases)
             steps.append(step)
             decisions += try store.run([step])
+            decisions.last.map { source.note($0) }
         }
         return (steps, decisions)
     }
@@ -177,6 +178,7 @@ import WireJSON
             "identity.sync.modify.v1": .identitySync, "identity.sync.alias.v1": .identitySync,
             "identity.sync.apply-alias.v1": .internal, "identity.sync.get-users.v1": .identitySync,
             "identity.sync.erase-profile.v1": .userDelete, "identity.sync.forget.v1": .internal,
+            "identity.sync.keep-erased.v1": .internal,
             "identity.sync.get-erasure.v1": .userDelete, "identity.sync.get-profile.v1": .support,
         ]
         #expect(SyncService.inputs.scopes() == scopes)

@@ -32,6 +32,7 @@ import Testing
                 let step = commands.next(profiles: profiles, aliases: aliases)
                 let decision = service.decide(step.command, state, step.context)
                 decision.changes.forEach { state.apply($0) }
+                commands.note(decision)
                 forwards += decision.forwards.map(\.id)
             }
         }

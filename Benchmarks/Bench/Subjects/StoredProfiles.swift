@@ -62,13 +62,14 @@ enum StoredProfiles {
         let profiles = try numbers.map { (number: $0, mpid: try mpid($0), identities: identities($0)) }
         try transaction.executeEach(
             """
-            INSERT INTO profiles (app, mpid, identities, first_seen, last_seen, named_at, is_orphaned, is_erased,
+            INSERT INTO profiles (app, mpid, identities, first_seen, last_seen, given_at, is_orphaned, is_erased,
             alias_windows, alias_sources, aliased_from, aliased_into)
             VALUES ($1, $2, $3, $4, $4, $5, 0, 0, '', 0, '', '')
             """,
             try profiles.sorted { $0.mpid < $1.mpid }.map { profile in
                 let text = String(decoding: try WireJSONEncoder().encode(profile.identities), as: UTF8.self)
-                return [app, .integer(profile.mpid.value), .text(text), .integer(seen), .text("\(seen)")]
+                let moments = profile.identities.map { _ in "\(seen)" }.joined(separator: ",")
+                return [app, .integer(profile.mpid.value), .text(text), .integer(seen), .text(moments)]
             })
         let values = profiles.flatMap { profile in
             profile.identities.map { identity in

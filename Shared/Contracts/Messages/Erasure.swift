@@ -119,6 +119,34 @@ public struct FormerExternalID: Codable, Sendable, Hashable {
     }
 }
 
+/// The sync service to itself: whom it erased goes in a replay too, where the profile has another MPID by then (S125).
+public struct KeepErased: CommandMessage {
+    public static let type = "identity.sync.keep-erased.v1"
+    public static let scope = Scope.internal
+    /// The smallest MPID that was erased.
+    public var mpid: MPID
+    /// The moment (``Moment``) of the erasure: who came later is somebody else.
+    public var erasedAt: Timestamp
+    /// By what those who were erased are found again, in hex: closed with the salt of the service's store. Absent: they are
+    /// not looked for.
+    public var whom: String?
+    /// Of whom the link service has said that they are gone. Absent: nothing.
+    public var userIds: [UserID]?
+
+    public init(mpid: MPID, erasedAt: Timestamp, whom: String? = nil, userIds: [UserID]? = nil) {
+        self.mpid = mpid
+        self.erasedAt = erasedAt
+        self.whom = whom
+        self.userIds = userIds
+    }
+
+    public var partitionSubject: String { mpid.description }
+
+    public func validate() throws(Rejection) {
+        for (index, id) in (userIds ?? []).enumerated() { try Validation.id(id, "userIds[\(index)]") }
+    }
+}
+
 /// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:
 /// ``ErasureCertificate``.
 public struct ForgetPerson: CommandMessage {

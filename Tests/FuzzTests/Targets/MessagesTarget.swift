@@ -30,7 +30,8 @@ enum MessagesTarget {
         command(ExpireLinker.self), command(ForgetUser.self), command(IdentifyUser.self), command(LogInUser.self),
         command(LogOutUser.self), command(SearchUser.self), command(ModifyIdentities.self), command(AliasUsers.self),
         command(ApplyAlias.self), command(GetDeviceUsers.self), command(EraseProfile.self),
-        command(ForgetProfiles.self), command(VerificationLogin.self), command(VerificationLoginIdentity.self),
+        command(ForgetProfiles.self), command(KeepErased.self), command(VerificationLogin.self),
+        command(VerificationLoginIdentity.self),
         command(VerificationLogout.self), command(VerificationCheck.self), command(VerificationUsage.self),
         command(GetSession.self), command(ReviewSession.self), command(ForgetSessions.self),
     ]
