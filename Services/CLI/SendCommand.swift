@@ -74,13 +74,14 @@ struct SendCommand: ParsableCommand {
         if types { return listTypes() }
         let order = try order()
         let interruption = Interruption()
-        let record = try record(order)
+        _ = try record(order, to: deployment.topics.commands(order.service))
         let kafka = try deployment.kafka()
         // Longer than services wait for each other before they tell what they know.
         let wait = wait ?? (dryRun ? 40 : nil)
         let patience = wait.map { min(KafkaAccess.patience, max(.seconds(3), .seconds($0))) } ?? KafkaAccess.patience
         let reached = try kafka.reach(within: patience) { interruption.isRequested }
         defer { reached.admin.close(timeout: .seconds(1)) }
+        let record = try record(order, to: commandsTopic(order, among: Set(reached.topics.keys)))
         let replies = try deployment.replyTopic(app: order.app, keyID: order.keyID)
         let topics = try partitions(of: [record.topic] + (wait == nil ? [] : [replies]), reached, kafka)
         let tail = try wait.map { _ in
@@ -181,7 +182,15 @@ struct SendCommand: ParsableCommand {
 
     // MARK: Sending
 
-    private func record(_ order: Order) throws -> Record {
+    /// The app's own topic, where the service has made it; otherwise everybody's.
+    private func commandsTopic(_ order: Order, among existing: Set<String>) -> String {
+        let topics = deployment.topics
+        let own = topics.commands(order.service, of: order.app)
+        let isOwner = (try? deployment.appDirectory())?[order.app]?.ownCommandsTopics ?? false
+        return isOwner && existing.contains(own) ? own : topics.commands(order.service)
+    }
+
+    private func record(_ order: Order, to topic: String) throws -> Record {
         let known = Self.known.first { $0.name == order.type }
         let key = partitionKey(app: order.app, subject: known?.partitionSubject(of: order.data) ?? order.id.text)
         var attributes = EventAttributes(id: order.id.text, source: source, type: order.type, appID: order.app.text)
@@ -191,7 +200,7 @@ struct SendCommand: ParsableCommand {
         if dryRun { attributes.dryRun = "true" }
         let seal = Seal(order.keyID.text, try deployment.secret(app: order.app, keyID: order.keyID))
         let record = try seal.record(
-            to: deployment.topics.commands(order.service), key: Array(key.utf8), attributes, order.data)
+            to: topic, key: Array(key.utf8), attributes, order.data)
         do throws(EnvelopeError) {
             _ = try EnvelopeReader.read(value: record.value, headers: record.headers)
         } catch {

@@ -15,11 +15,15 @@ public final class AppSettings: Sendable {
     /// The reply topic of the app's own API keys, without `TOPIC_PREFIX`: the default, and the only one. `nil`: the
     /// common one, or any that no app has.
     public let replies: String?
+    /// Whether the app has commands topics of its own, one of each service (`Topics.commands(_:of:)`), so that its backlog
+    /// waits behind nobody else's, and nobody else behind its.
+    public let ownCommandsTopics: Bool
 
     public init(
         id: AppID, keys: [KeyID: APIKey] = [:], linking: Linking = Linking(), sdk: SDKSettings = SDKSettings(),
         sync: SyncSettings = SyncSettings(), verification: VerificationSettings = VerificationSettings(),
-        gateway: GatewaySettings = GatewaySettings(), replies: String? = nil
+        gateway: GatewaySettings = GatewaySettings(), replies: String? = nil,
+        ownCommandsTopics: Bool = false
     ) {
         self.id = id
         self.keys = keys
@@ -29,6 +33,7 @@ public final class AppSettings: Sendable {
         self.verification = verification
         self.gateway = gateway
         self.replies = replies
+        self.ownCommandsTopics = ownCommandsTopics
     }
 }
 
@@ -92,6 +97,9 @@ public struct AppDirectory: Sendable {
         Dictionary(
             apps.values.compactMap { app in app.replies.map { ($0, app.id) } }, uniquingKeysWith: { first, _ in first })
     }
+
+    /// The apps that have commands topics of their own.
+    public var ownersOfCommandsTopics: [AppID] { apps.values.filter(\.ownCommandsTopics).map(\.id).sorted() }
 
     public var ids: [AppID] { apps.keys.sorted() }
 

@@ -46,7 +46,6 @@ public enum AppsFile {
         var apps: [AppSettings] = []
         var appIDs: Set<AppID> = []
         var keyOwners: [KeyID: AppID] = [:]
-        var replyOwners: [String: AppID] = [:]
         for app in file.apps {
             guard canBeName(app.id.text), !app.id.text.contains("/") else {
                 throw Problem("has an app whose id is empty, is over 255 bytes or has a slash or a control character")
@@ -60,12 +59,6 @@ public enum AppsFile {
                 keys[key.id] = try apiKey(key, app: app.id, secrets)
             }
             let place = "app \(app.id)"
-            if let replies = app.replies {
-                try check(replies: replies, place)
-                if let owner = replyOwners.updateValue(app.id, forKey: replies) {
-                    throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
-                }
-            }
             let linking = try linking(app.linking, app.id)
             var sync = try SyncSettings.read(app.sync, "\(place), sync", secrets)
             var verification =
@@ -79,8 +72,10 @@ public enum AppsFile {
                 AppSettings(
                     id: app.id, keys: keys, linking: linking, sdk: try SDKSettings.read(app.sdk, app.id, secrets),
                     sync: sync, verification: verification,
-                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies))
+                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies,
+                    ownCommandsTopics: app.ownCommandsTopics ?? false))
         }
+        try checkTopics(of: apps)
         try SecretUse.check(secrets.uses)
         return AppDirectory(apps, warnings: try warnings(secrets.uses, apps, weakSecrets))
     }
@@ -98,6 +93,9 @@ public enum AppsFile {
         let ids = demo.map(\.text).sorted().joined(separator: ", ")
         return ["demo apps (\(ids)): their secrets are public, anybody can act as them"] + weaknesses
     }
+
+    /// How many apps may have commands topics of their own (docs/operations.md says what each costs).
+    static let mostOwnersOfCommandsTopics = 16
 
     /// How many values a file may have when its aliases are written out.
     private static let largest = 1_000_000
@@ -117,6 +115,30 @@ public enum AppsFile {
     /// Whether it can stand in messages: as `appid`, as `authid`, in a signature.
     private static func canBeName(_ id: String) -> Bool {
         !id.isEmpty && EnvelopeReader.canBeAttribute(id)
+    }
+
+    /// The topics that apps have for themselves.
+    private static func checkTopics(of apps: [AppSettings]) throws(Problem) {
+        var replyOwners: [String: AppID] = [:]
+        for app in apps {
+            if let replies = app.replies {
+                try check(replies: replies, "app \(app.id)")
+                if let owner = replyOwners.updateValue(app.id, forKey: replies) {
+                    throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
+                }
+            }
+            guard !app.ownCommandsTopics || Topics.canOwnCommandsTopics(app.id) else {
+                throw Problem(
+                    "app \(app.id), ownCommandsTopics: the id stands in the names of the topics, so it may have at most "
+                        + "100 characters of A-Z a-z 0-9 _ -")
+            }
+        }
+        let owners = apps.count(where: \.ownCommandsTopics)
+        guard owners <= mostOwnersOfCommandsTopics else {
+            throw Problem(
+                "has \(owners) apps with ownCommandsTopics; there may be \(mostOwnersOfCommandsTopics), because each is one "
+                    + "more consumer in every service. Give apps deployments of their own")
+        }
     }
 
     private static func check(replies: String, _ place: String) throws(Problem) {
@@ -243,9 +265,10 @@ private struct App: Mapping {
     var verification: Strict<VerificationSettings.Section>?
     var gateway: Strict<GatewaySettings.Section>?
     var replies: String?
+    var ownCommandsTopics: Bool?
 
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case id, name, keys, linking, sdk, sync, verification, gateway, replies
+        case id, name, keys, linking, sdk, sync, verification, gateway, replies, ownCommandsTopics
     }
 }
 

@@ -39,6 +39,29 @@ import Testing
         #expect(problem?.description.contains("apps a and b") == true)
     }
 
+    @Test func anAppMayHaveCommandsTopicsOfItsOwn() throws {
+        let apps = try parse(
+            "apps: [{ id: b, ownCommandsTopics: true }, { id: a_1-x, ownCommandsTopics: true }, { id: c }]")
+        #expect(apps.ownersOfCommandsTopics == ["a_1-x", "b"])
+        #expect(apps["b"]?.ownCommandsTopics == true && apps["c"]?.ownCommandsTopics == false)
+        #expect(try parse("apps: [{ id: my.shop, ownCommandsTopics: false }]").ownersOfCommandsTopics == [])
+    }
+
+    static let badOwners = [
+        ("{ id: my.shop, ownCommandsTopics: true }", "app my.shop, ownCommandsTopics: the id stands in the names"),
+        ("{ id: Käse, ownCommandsTopics: true }", "app Käse, ownCommandsTopics: the id stands in the names"),
+        ("{ id: a, ownCommandsTopics: perhaps }", "apps[0].ownCommandsTopics: has a value of another kind"),
+        (
+            (0...16).map { "{ id: a\($0), ownCommandsTopics: true }" }.joined(separator: ", "),
+            "has 17 apps with ownCommandsTopics; there may be 16"
+        ),
+    ]
+
+    @Test(arguments: badOwners) func whoCannotHaveCommandsTopics(_ apps: String, _ expected: String) throws {
+        let problem = #expect(throws: AppsFile.Problem.self) { try parse("apps: [\(apps)]") }
+        #expect(problem?.description.hasPrefix(expected) == true, "\(problem?.description ?? "")")
+    }
+
     /// Less than a day would let somebody else have an external id before every service has heard that it was changed.
     @Test(arguments: [1, 3650]) func anExternalIDIsHeldForADayAtLeast(_ days: Int64) throws {
         let apps = try parse("apps: [{id: demo, linking: {holdDays: \(days)}}]")

@@ -16,6 +16,32 @@ import Testing
         #expect(topics.group("link") == "\(prefix)identity.link")
     }
 
+    @Test(arguments: ["", "run1."]) func whatAnAppHasForItsCommands(_ prefix: String) {
+        let topics = Topics(prefix: prefix)
+        #expect(topics.commands("link", of: "shop") == "\(prefix)identity.link.commands.v1.shop")
+        #expect(topics.group("link", of: "shop") == "\(prefix)identity.link.commands.shop")
+        #expect(
+            Topics.isOfCommands(topics.commands("link")) && Topics.isOfCommands(topics.commands("link", of: "shop")))
+        for other in [
+            topics.events("link"), topics.replies, topics.replies(to: "link"), topics.deadLetters("link"), "",
+        ] {
+            #expect(!Topics.isOfCommands(other), "\(other)")
+        }
+    }
+
+    @Test func whichAppsCanHaveTopicsOfTheirOwn() {
+        for id in ["shop", "My_shop-2", String(repeating: "x", count: 100)] {
+            #expect(Topics.canOwnCommandsTopics(AppID(id)), "\(id)")
+        }
+        // Kafka takes `a.b` and `a_b` for the same in its metrics, and refuses to have both.
+        for id in ["", "my.shop", "my shop", "Käse", "a:b", String(repeating: "x", count: 101)] {
+            #expect(!Topics.canOwnCommandsTopics(AppID(id)), "\(id)")
+        }
+        let prefix = String(repeating: "p", count: 100)
+        let longest = Topics(prefix: prefix).commands("verification", of: AppID(String(repeating: "x", count: 100)))
+        #expect(longest.utf8.count <= 249)
+    }
+
     @Test(arguments: ["", "run1."]) func nobodyElseMayNameWhereServicesAreAnswered(_ prefix: String) {
         let topics = Topics(prefix: prefix)
         for name in services.map({ $0.name }) + ["gateway", "a-service-of-tomorrow"] {

@@ -48,6 +48,23 @@ import WireJSON
         #expect(envelope["source"] == "identitybus/gateway" && envelope["id"] == "c-1")
     }
 
+    /// Where the service has made it; before, nobody would read there.
+    @Test func anAppsOwnCommandsTopic() throws {
+        let writer = CommandWriter(topics: Topics(prefix: "p."), keys: DeploymentKeys(internalKeys: [internalKey]))
+        func topic(isOwner: Bool, existing: Set<String>) throws -> String {
+            let app = AppSettings(id: "demo", ownCommandsTopics: isOwner)
+            let command = OutgoingCommand(
+                id: "c-1", type: CommandType(LinkRequest.self), data: ["installId": "i", "externalId": "ada"],
+                caller: Caller(app: app, principal: Principal(kind: .apiKey("k"), scopes: [])),
+                trace: TraceContext(parent: nil, state: nil))
+            return try writer.record(command, ownKey: "own", appTopics: existing, now: Timestamp(milliseconds: 0)).topic
+        }
+        let (shared, own) = ("p.identity.link.commands.v1", "p.identity.link.commands.v1.demo")
+        #expect(try topic(isOwner: true, existing: [own]) == own)
+        #expect(try topic(isOwner: true, existing: ["p.identity.user.commands.v1.demo"]) == shared)
+        #expect(try topic(isOwner: false, existing: [own]) == shared)
+    }
+
     /// A replica reads the replies to what came without an Idempotency-Key alone; all read those to what came with one.
     @Test func whichRepliesOtherReplicasSee() throws {
         let data: JSONValue = ["installId": "i", "externalId": "ada"]

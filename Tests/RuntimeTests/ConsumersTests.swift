@@ -50,6 +50,21 @@ import Testing
         #expect(counts == ["replies": 20, "commands": 490, "events": 490])
     }
 
+    /// An app's own topic is one of the topics: its backlog takes an equal share, and so does the others'.
+    @Test(arguments: [("commands", 990, 10), ("commands.demo", 10, 990)])
+    func aTopicThatIsJoinedLaterHasItsShare(_ backlog: String, _ shared: Int, _ own: Int) throws {
+        let left = ["commands": 10, "commands.demo": 10].merging([backlog: 100_000]) { $1 }
+        let consumers = Consumers(
+            [Consumers.Source(topic: "commands", group: "commands")], make: { Member($0.topic, left[$0.topic] ?? 0) },
+            wait: { _ in })
+        try consumers.join()
+        try consumers.join([Consumers.Source(topic: "commands.demo", group: "commands.demo")])
+        let records = try consumers.poll(limit: 1000, timeout: .zero)
+        let counts = Dictionary(grouping: records, by: \.topicPartition.topic).mapValues(\.count)
+        #expect(counts == ["commands": shared, "commands.demo": own])
+        #expect(consumers.all.map(\.group) == ["commands", "commands.demo"])
+    }
+
     @Test func whatTheGroupsGaveAndCannotBeReadIsNamed() throws {
         let member = Member("commands", 0)
         let consumers = Consumers(

@@ -7,6 +7,7 @@ import Storage
 import Synchronization
 import TestKit
 import Testing
+import WireJSON
 
 @testable import Runtime
 
@@ -27,6 +28,37 @@ import Testing
         #expect(try problem()?.hasSuffix(": the disk is full") == true)
         loop.database.obstacleMet = nil
         #expect(try problem() == nil)
+    }
+
+    /// As soon as the apps file says so and the topic is there, without a new start. A command that stands there too is decided
+    /// once. When the file says so no more, what still comes is decided all the same.
+    @Test func anAppsOwnCommandsTopicIsRead() throws {
+        let service = FakeService()
+        let loop = try ManualLoop(service)
+        let own = "\(Fixture.topic).demo"
+        try loop.log(["v0"])
+        try loop.turn(8)
+        try loop.write(
+            apps: TestLoop.apps.replacing("id: demo,", with: "id: demo, ownCommandsTopics: true,", maxReplacements: 1))
+        try loop.turn(60)
+        #expect(loop.joins == 1 && loop.replies == 1)
+        func record(_ id: String, _ offset: Int64) throws -> KafkaRecord {
+            try Fixture.record(
+                Fixture.attributes(id: id),
+                ["key": .string(id.replacing("of-", with: "")), "value": .string(id.replacing("of-", with: ""))],
+                offset: offset, topic: own)
+        }
+        loop.assign(own, [try record("of-v0", 0), try record("of-v1", 1)])
+        loop.watch.tell(cluster: nil, partitions: [own: 1])
+        try loop.turn(8)
+        #expect(loop.joins == 2)
+        #expect(decided(service) == ["v0", "v1"])
+        #expect(loop.replies == 3, "what is sent twice is answered twice")
+        try loop.write(apps: TestLoop.apps)
+        try loop.turn(60)
+        loop.assign(own, [try record("of-v2", 2)])
+        try loop.turn(60)
+        #expect(decided(service) == ["v0", "v1", "v2"])
     }
 
     /// Two stores would keep two truths: the newcomer leaves, and leaves what it was given as it is.

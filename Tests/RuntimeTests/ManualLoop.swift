@@ -63,7 +63,7 @@ final class ManualLoop {
             sleep: { [unowned self] in now += $0 }, pause: { [unowned self] in now += $0 },
             random: SplitMix64(seed: testSeed))
         let seams = LoopSeams(
-            makeConsumer: { [group] _, handler in group.join(handler) },
+            makeConsumer: { [group] source, handler in group.join(source.topic, handler) },
             waitForRecords: { [unowned self] in now += $0 }, makeProducer: { [producer] _ in producer },
             clock: clock)
         loop = try ServiceLoop(
@@ -103,6 +103,16 @@ final class ManualLoop {
         for _ in 0..<count { _ = try loop?.step() }
     }
 
+    /// The apps file changes.
+    func write(apps text: String) throws { try Data(text.utf8).write(to: folder.appending(path: "apps.yaml")) }
+
+    /// The group of this topic gives this replica its only partition, in whose log these records stand beside what stands in
+    /// the others.
+    func assign(_ topic: String, _ records: [KafkaRecord]) {
+        group.assigned.append(TopicPartition(topic: topic, partition: 0))
+        group.log += records
+    }
+
     /// What stands in the log, from offset 0.
     func log(_ values: [String]) throws { try log([values]) }
 
@@ -136,7 +146,7 @@ final class ManualLoop {
         assign(0)
     }
 
-    /// How often the group was joined.
+    /// How often a group was joined.
     var joins: Int { group.members.count }
     /// Where the loop had partitions read from, in order.
     var starts: [Int64] { group.members.flatMap(\.starts) }
@@ -148,7 +158,7 @@ final class ManualLoop {
     var isDatabaseWell: Bool { health.report.ready.contains { $0.name == "database" && $0.ok } }
 }
 
-/// Gives whoever is a member partitions of the commands topic, and takes away those that are not its any more.
+/// Gives whoever is a member partitions of the topic that it reads, and takes away those that are not its any more.
 final class HandGroup {
     var assigned: [TopicPartition]
     var log: [KafkaRecord] = []
@@ -162,8 +172,8 @@ final class HandGroup {
         (0..<Int32(count)).map { TopicPartition(topic: Fixture.topic, partition: $0) }
     }
 
-    func join(_ handler: any RebalanceHandler) -> HandConsumer {
-        let member = HandConsumer(self, handler)
+    func join(_ topic: String, _ handler: any RebalanceHandler) -> HandConsumer {
+        let member = HandConsumer(self, topic, handler)
         members.append(member)
         return member
     }
@@ -171,6 +181,7 @@ final class HandGroup {
 
 final class HandConsumer: RecordConsumer {
     private unowned let group: HandGroup
+    private let topic: String
     private weak var handler: (any RebalanceHandler)?
     private var positions: [TopicPartition: Int64] = [:]
     private var paused: Set<TopicPartition> = []
@@ -179,7 +190,9 @@ final class HandConsumer: RecordConsumer {
     private(set) var assignment: Set<TopicPartition> = []
     private(set) var isJoined = false
 
-    init(_ group: HandGroup, _ handler: any RebalanceHandler) { (self.group, self.handler) = (group, handler) }
+    init(_ group: HandGroup, _ topic: String, _ handler: any RebalanceHandler) {
+        (self.group, self.topic, self.handler) = (group, topic, handler)
+    }
 
     func poll(maxRecords: Int, timeout: Duration) throws(KafkaError) -> [KafkaRecord] {
         rebalance()
@@ -188,7 +201,8 @@ final class HandConsumer: RecordConsumer {
 
     private func rebalance() {
         isJoined = true
-        let removed = assignment.subtracting(group.assigned)
+        let assigned = group.assigned.filter { $0.topic == topic }
+        let removed = assignment.subtracting(assigned)
         if !removed.isEmpty {
             if group.isSessionOver {
                 handler?.partitionsLost(removed.sorted())
@@ -198,7 +212,7 @@ final class HandConsumer: RecordConsumer {
             for place in removed { positions[place] = nil }
             assignment.subtract(removed)
         }
-        let added = group.assigned.filter { !assignment.contains($0) }
+        let added = assigned.filter { !assignment.contains($0) }
         if !added.isEmpty { read(handler?.partitionsAssigned(added) ?? [:]) }
         assignment.formUnion(added)
     }

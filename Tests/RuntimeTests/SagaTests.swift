@@ -330,6 +330,21 @@ import WireJSON
         #expect(try due(9 * later).isEmpty)
     }
 
+    /// A backlog of sagas holds up the service that they ask no more than the one that they began at. And what was to be said
+    /// on a topic that the app has no more is said where somebody reads.
+    @Test func whatIsForwardedGoesToTheAppsOwnTopic() throws {
+        let forward = try #require(try decide([begin()]).first?.messages.first { $0.role == .command })
+        #expect(forward.topic == "identity.peer.commands.v1")
+        var owner = MessageWriter(service: "saga", topics: topics, keys: Fixture.keys)
+        owner.know(AppDirectory([AppSettings(id: "demo", ownCommandsTopics: true)]))
+        let own = owner.signedAgain(forward)
+        #expect(own.topic == "identity.peer.commands.v1.demo" && own.value == forward.value && own.key == forward.key)
+        let due = DueCommand(app: "demo", id: "due", dueAt: Fixture.now, command: SagaService.Ask(question: "why"))
+        #expect(try owner.due(due).topic == "identity.peer.commands.v1.demo")
+        owner.know(AppDirectory([AppSettings(id: "demo"), AppSettings(id: "other", ownCommandsTopics: true)]))
+        #expect(owner.signedAgain(own).topic == "identity.peer.commands.v1")
+    }
+
     /// The internal key of a row may be an earlier one; what is published again carries the signature of now.
     @Test func whatIsPublishedAgainIsSignedAgain() throws {
         let new = SymmetricKey(data: Array("another-internal-key-of-the-tests".utf8))

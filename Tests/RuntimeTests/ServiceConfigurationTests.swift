@@ -264,4 +264,24 @@ import Testing
             ])
         #expect(specs.allSatisfy { $0.partitions == 3 && $0.replicationFactor == -1 })
     }
+
+    /// The service reads its own, and writes to those of the services that it asks.
+    @Test func topicsOfApps() throws {
+        let apps = AppDirectory([
+            AppSettings(id: "b", ownCommandsTopics: true), AppSettings(id: "a", replies: "identity.replies.a"),
+            AppSettings(id: "c", ownCommandsTopics: true),
+        ])
+        let configuration = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."])
+        let topics = configuration.appTopics(
+            apps, for: "fake", reading: [.commands, .events(of: "x"), .replies(from: ["peer"])])
+        let asked = ["p.identity.replies.a", "p.identity.peer.commands.v1.b", "p.identity.peer.commands.v1.c"]
+        #expect(topics.specs.map(\.name) == asked + ["p.identity.fake.commands.v1.b", "p.identity.fake.commands.v1.c"])
+        #expect(topics.written == Set(asked))
+        let shared = configuration.topicSpecs(for: "fake")[0]
+        #expect(
+            topics.specs.last
+                == TopicSpec(
+                    name: "p.identity.fake.commands.v1.c", partitions: 3, replicationFactor: -1, config: shared.config))
+        #expect(configuration.appTopics(AppDirectory([]), for: "fake", reading: []) == AppTopics())
+    }
 }

@@ -50,7 +50,7 @@ package struct RecordFacts {
                 reply.reason.map { "\($0): \(reply.message ?? "")" } ?? (reply.result == nil ? reply.message : nil)
             data = reply.result
         } else {
-            let isCommand = record.topicPartition.topic.hasSuffix(".commands.v1")
+            let isCommand = Topics.isOfCommands(record.topicPartition.topic)
             kind = isCommand ? .command : .event
             type = attributes.type
             commandID = isCommand ? attributes.id : attributes.correlationID ?? attributes.id

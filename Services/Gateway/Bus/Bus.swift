@@ -21,6 +21,8 @@ final class Bus: CommandBus, Service, Sendable {
     private let queue = SendQueue()
     private let waiters: Waiters
     private let currentApps: Mutex<AppDirectory>
+    /// The commands topics that apps have for themselves, and that are there.
+    private let appTopics = Mutex<Set<String>>([])
     /// When a service's silence was last said.
     private let silent = Mutex<[String: ContinuousClock.Instant]>([:])
     private let logger: Logger
@@ -49,7 +51,8 @@ final class Bus: CommandBus, Service, Sendable {
     /// - Throws: `CommandTooLarge`, `UnknownCommand`.
     func ask(_ command: OutgoingCommand, acceptsPending: Bool) async throws -> Answer {
         guard let address = health.askable else { return .unavailable }
-        let record = try writer.record(command, ownKey: address.ownKey, now: .now)
+        let record = try writer.record(
+            command, ownKey: address.ownKey, appTopics: appTopics.withLock { $0 }, now: .now)
         let service = CommandType.service(of: command.type.name) ?? ""
         let question = Waiters.Question(
             id: command.id,
@@ -89,7 +92,8 @@ final class Bus: CommandBus, Service, Sendable {
                 async let sender: Void = onThread("gateway-send") { [self] in
                     try SendThread(
                         configuration: configuration.service, queue: queue, waiters: waiters, health: health,
-                        logger: logger, publishApps: { apps in self.currentApps.withLock { $0 = apps } }
+                        logger: logger, publishApps: { apps in self.currentApps.withLock { $0 = apps } },
+                        publishTopics: { topics in self.appTopics.withLock { $0 = topics } }
                     ).run()
                 }
                 async let tail: Void = onThread("gateway-replies") { [self] in

@@ -37,14 +37,20 @@ struct CommandWriter: Sendable {
 
     var replyTopic: String { topics.gatewayReplies }
 
-    /// - Parameter ownKey: the key of the replies that only this replica reads.
+    /// - Parameters:
+    ///   - ownKey: the key of the replies that only this replica reads.
+    ///   - appTopics: the commands topics that apps have for themselves, as far as services have made them.
     /// - Throws: `CommandTooLarge` when the envelope is larger than services read, `UnknownCommand` when the type names
     ///   no service.
-    func record(_ command: OutgoingCommand, ownKey: String, now: Timestamp) throws -> Record {
+    func record(
+        _ command: OutgoingCommand, ownKey: String, appTopics: Set<String> = [], now: Timestamp
+    ) throws -> Record {
         guard let service = CommandType.service(of: command.type.name) else {
             throw UnknownCommand(type: command.type.name)
         }
-        let topic = topics.commands(service)
+        let app = command.caller.app
+        let own = app.ownCommandsTopics ? topics.commands(service, of: app.id) : nil
+        let topic = own.flatMap { appTopics.contains($0) ? $0 : nil } ?? topics.commands(service)
         let subject = Self.subject(of: command) ?? command.id.text
         let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(

@@ -17,6 +17,7 @@ final class SendThread {
     private let waiters: Waiters
     private let health: BusHealth
     private let publishApps: (AppDirectory) -> Void
+    private let publishTopics: (Set<String>) -> Void
     private let logger: Logger
     private let apps: AppsSource
     private var producer: KafkaProducer
@@ -39,7 +40,7 @@ final class SendThread {
 
     init(
         configuration: ServiceConfiguration, queue: SendQueue, waiters: Waiters, health: BusHealth, logger: Logger,
-        publishApps: @escaping (AppDirectory) -> Void
+        publishApps: @escaping (AppDirectory) -> Void, publishTopics: @escaping (Set<String>) -> Void
     ) throws {
         self.configuration = configuration
         self.queue = queue
@@ -47,6 +48,7 @@ final class SendThread {
         self.health = health
         self.logger = logger
         self.publishApps = publishApps
+        self.publishTopics = publishTopics
         apps = try AppsSource(
             path: configuration.appsPath, reading: .gateway, weakSecrets: configuration.weakSecrets, logger: logger)
         producer = try Self.makeProducer(configuration, logger)
@@ -135,15 +137,22 @@ final class SendThread {
             let topics = try admin.existingTopics(timeout: .seconds(2))
             health.broker(nil)
             health.replyTopic(has: topics[configuration.topics.gatewayReplies] ?? 0)
+            publishTopics(appTopics.intersection(topics.keys))
             try lookAtRights(Set(topics.keys))
         } catch {
             health.broker(error.words, took: started.duration(to: .now))
         }
     }
 
+    /// The commands topics that apps have for themselves, whether services have made them or not.
+    private var appTopics: Set<String> {
+        let owners = apps.apps.ownersOfCommandsTopics
+        return Set(Topics.services.flatMap { service in owners.map { configuration.topics.commands(service, of: $0) } })
+    }
+
     /// Whether commands may be written.
     private func lookAtRights(_ existing: Set<String>) throws(KafkaError) {
-        let topics = Set(Topics.services.map(configuration.topics.commands))
+        let topics = Set(Topics.services.map { configuration.topics.commands($0) }).union(appTopics)
         let hidden = try hidden(topics.subtracting(existing))
         try admin.watch(topics: topics.intersection(existing))
         try rights.look(at: topics.intersection(existing), admin, timeout: .seconds(2))

@@ -148,6 +148,26 @@ public struct Topics: Sendable, Hashable {
     }
 
     public func commands(_ service: String) -> String { "\(prefix)identity.\(service).commands.v1" }
+
+    /// The commands topic of a service that an app has for itself (`ownCommandsTopics` in the apps file).
+    public func commands(_ service: String, of app: AppID) -> String { "\(commands(service)).\(app)" }
+
+    /// Whether an app of this id can have commands topics of its own. Without a dot the names stay apart from all others,
+    /// also where Kafka takes a dot and an underscore for the same.
+    public static func canOwnCommandsTopics(_ app: AppID) -> Bool {
+        let legal = app.text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || byte == 0x2D || byte == 0x5F
+        }
+        return legal && (1...100).contains(app.text.utf8.count)
+    }
+
+    /// Whether a topic holds commands, of whichever deployment and whichever app. The form tells.
+    public static func isOfCommands(_ topic: String) -> Bool {
+        let withoutLast = topic[..<(topic.lastIndex(of: ".") ?? topic.endIndex)]
+        return [topic[...], withoutLast].contains { $0.hasSuffix(".commands.v1") }
+    }
+
     public func events(_ service: String) -> String { "\(prefix)identity.\(service).events.v1" }
     public func deadLetters(_ service: String) -> String { "\(prefix)identity.\(service).dlq.v1" }
 
@@ -171,6 +191,9 @@ public struct Topics: Sendable, Hashable {
 
     /// The consumer group of a service. The prefix applies, so that runs do not share offsets either.
     public func group(_ service: String) -> String { "\(prefix)identity.\(service)" }
+
+    /// The consumer group of a service that reads an app's own commands topic.
+    public func group(_ service: String, of app: AppID) -> String { "\(group(service)).commands.\(app)" }
 
     /// The topic that a `replyto` names: `identity.replies.<anything>`, with or without the prefix. Anything else is
     /// refused, so that a command cannot make a service write into a topic that is not for replies.

@@ -112,7 +112,7 @@ public struct ServiceConfiguration: Sendable {
     /// - Parameter sources: what it reads.
     public func topicSpecs(for service: String, reading sources: [InputSource] = []) -> [TopicSpec] {
         let own = [
-            commands(service), input(topics.events(service)), spec(topics.replies),
+            commands(topics.commands(service)), input(topics.events(service)), spec(topics.replies),
             spec(topics.deadLetters(service), ["max.message.bytes": "3000000"]),
         ]
         return own
@@ -121,7 +121,8 @@ public struct ServiceConfiguration: Sendable {
                 case .commands: []
                 case .events: [input(source.topic(topics, of: service))]
                 case .replies(let services):
-                    [input(source.topic(topics, of: service))] + services.sorted().map(commands)
+                    [input(source.topic(topics, of: service))]
+                        + services.sorted().map { commands(topics.commands($0)) }
                 }
             }
     }
@@ -129,21 +130,30 @@ public struct ServiceConfiguration: Sendable {
     /// The topics that a service writes to, but for the apps' own.
     /// - Parameter sources: what it reads.
     func writtenTopics(by service: String, reading sources: [InputSource]) -> Set<String> {
-        let asked = sources.flatMap { source -> [String] in
-            if case .replies(let services) = source { Array(services) } else { [] }
+        Set(
+            [topics.events(service), topics.replies, topics.deadLetters(service)]
+                + asked(by: sources).map { topics.commands($0) })
+    }
+
+    /// The topics that apps have for themselves: for their replies, and for their commands to this service and to those that
+    /// it asks.
+    /// - Parameter sources: what it reads.
+    func appTopics(_ apps: AppDirectory, for service: String, reading sources: [InputSource]) -> AppTopics {
+        let replies = apps.replyTopics.keys.sorted().map { spec(topics.prefix + $0) }
+        let owners = apps.ownersOfCommandsTopics
+        func own(_ service: String) -> [TopicSpec] { owners.map { commands(topics.commands(service, of: $0)) } }
+        let written = replies + asked(by: sources).flatMap(own)
+        return AppTopics(specs: written + own(service), written: Set(written.map(\.name)))
+    }
+
+    /// The services that a service with these sources sends commands to.
+    private func asked(by sources: [InputSource]) -> [String] {
+        sources.flatMap { source in
+            if case .replies(let services) = source { services.sorted() } else { [] as [String] }
         }
-        return Set(
-            [topics.events(service), topics.replies, topics.deadLetters(service)] + asked.map { topics.commands($0) })
     }
 
-    /// The reply topics that apps have for themselves.
-    public func replyTopicSpecs(of apps: AppDirectory) -> [TopicSpec] {
-        apps.replyTopics.keys.sorted().map { spec(topics.prefix + $0) }
-    }
-
-    private func commands(_ service: String) -> TopicSpec {
-        input(topics.commands(service), ["max.message.bytes": "2000000"])
-    }
+    private func commands(_ topic: String) -> TopicSpec { input(topic, ["max.message.bytes": "2000000"]) }
 
     /// A topic that a service reads keeps its records for as long as the inbox remembers them, so that a service may
     /// be away for that long; and it is the broker that says when a record was written, since the inbox forgets by
@@ -221,6 +231,14 @@ public struct ServiceConfiguration: Sendable {
         if let flaw = PostgreSQLDatabase.flaw(of: url) { throw ConfigurationProblem("DATABASE_URL", flaw) }
         return .postgresql(url: url, schemas: try schemas(settings))
     }
+}
+
+/// The topics that apps have for themselves, as far as a service has to do with them.
+package struct AppTopics: Equatable, Sendable {
+    /// All of them: they are made where they are missing, and watched.
+    var specs: [TopicSpec] = []
+    /// The ones that the service writes to.
+    var written: Set<String> = []
 }
 
 /// Where a service keeps its state: one SQLite file per service, or a PostgreSQL schema per service.

@@ -3,7 +3,7 @@
 package import Contracts
 import Foundation
 import Logging
-package import Messaging
+import Messaging
 import Synchronization
 
 /// Looks every two seconds whether the brokers answer and the service's topics are all there, now and then whether it may
@@ -34,8 +34,8 @@ package final class BrokerWatch: Sendable {
         var partitions: [String: Int] = [:]
         var asked: Set<TopicPartition> = []
         var bounds: [TopicPartition: Bounds] = [:]
-        /// The reply topics of the apps, and whether they are still to be made.
-        var appTopics: [TopicSpec] = []
+        /// The topics of the apps, and whether they are still to be made.
+        var appTopics = AppTopics()
         var areNew = false
         /// A topic of somebody else to which answers were written, and whether it is there.
         var answered: (topic: String, exists: Bool)?
@@ -47,7 +47,7 @@ package final class BrokerWatch: Sendable {
     /// - Parameters:
     ///   - partitions: of each topic, as far as they are known.
     ///   - appTopics: those that are made already and watched.
-    package init(cluster: String, partitions: [String: Int], appTopics: [TopicSpec] = []) {
+    package init(cluster: String, partitions: [String: Int], appTopics: AppTopics = AppTopics()) {
         state = Mutex(State(cluster: cluster, partitions: partitions, appTopics: appTopics))
     }
 
@@ -68,11 +68,11 @@ package final class BrokerWatch: Sendable {
         }
     }
 
-    /// The apps file names these reply topics: they are made where they are missing, and watched from here on.
-    func want(appTopics specs: [TopicSpec]) {
+    /// The apps have these topics: they are made where they are missing, and watched from here on.
+    func want(_ appTopics: AppTopics) {
         state.withLock { state in
-            state.areNew = state.areNew || specs != state.appTopics
-            state.appTopics = specs
+            state.areNew = state.areNew || appTopics != state.appTopics
+            state.appTopics = appTopics
         }
     }
 
@@ -179,7 +179,7 @@ package final class BrokerWatch: Sendable {
         let started = ContinuousClock.now
         do {
             let (appTopics, answered, areNew) = state.withLock { ($0.appTopics, $0.answered?.topic, $0.areNew) }
-            let topics = topics + appTopics.map(\.name)
+            let topics = topics + appTopics.specs.map(\.name)
             if areNew { try make(appTopics, watching: topics + [answered].compactMap { $0 }, admin) }
             let states = try admin.topicStates(timeout: Self.timeout)
             let cluster = try admin.clusterID(timeout: Self.timeout)
@@ -205,15 +205,15 @@ package final class BrokerWatch: Sendable {
     ) {
         let others = state.withLock { state in
             let answered = state.answered.flatMap { $0.exists ? $0.topic : nil }
-            return state.appTopics.map(\.name) + [answered].compactMap { $0 }
+            return state.appTopics.written + [answered].compactMap { $0 }
         }
         let all = topics.union(others)
         guard (try? rights.look(at: all, admin, timeout: Self.timeout)) != nil else { return }
         health.unwritable(rights.problem)
     }
 
-    private func make(_ appTopics: [TopicSpec], watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {
-        try admin.make(appTopics, watching: topics)
+    private func make(_ appTopics: AppTopics, watching topics: [String], _ admin: KafkaAdmin) throws(KafkaError) {
+        try admin.make(appTopics.specs, watching: topics)
         state.withLock { state in
             // Not when the apps file was read again meanwhile.
             if state.appTopics == appTopics { state.areNew = false }
@@ -222,7 +222,7 @@ package final class BrokerWatch: Sendable {
 }
 
 extension KafkaAdmin {
-    /// Makes the apps' reply topics where they are missing. The embedded broker makes what is asked for.
+    /// Makes the apps' topics where they are missing. The embedded broker makes what is asked for.
     func make(_ appTopics: [TopicSpec], watching topics: [String]) throws(KafkaError) {
         try watch(topics: topics)
         if appTopics.isEmpty { return }

@@ -16,7 +16,7 @@ package final class Consumers {
         package var mayGather = false
     }
 
-    let all: [Source]
+    private(set) var all: [Source]
     private let make: (Source) throws -> any RecordConsumer
     private let wait: (Duration) -> Void
     private let now: () -> ContinuousClock.Instant
@@ -49,6 +49,12 @@ package final class Consumers {
     /// Joins the groups.
     func join() throws {
         for input in all where consumers[input.topic] == nil { consumers[input.topic] = try make(input) }
+    }
+
+    /// Reads these topics too, from now on.
+    func join(_ more: [Source]) throws {
+        all += more
+        try join()
     }
 
     /// Leaves the groups, one after the other. What is owned is told as revoked, inside.

@@ -119,13 +119,13 @@ package struct LoopStart {
         let admin = try KafkaAdmin(configuration: configuration.kafka, logger: logger)
         let specs = configuration.topicSpecs(for: Service.name, reading: Service.sources)
         let topics = Set(specs.map(\.name)).sorted()
-        let appTopics = configuration.replyTopicSpecs(of: apps)
+        let appTopics = configuration.appTopics(apps, for: Service.name, reading: Service.sources)
         var backoff = Backoff(from: .milliseconds(100), upTo: .seconds(3))
         while !signals.isStopping {
             health.turned()
             let answer: Result<Found, KafkaError>
             do throws(KafkaError) {
-                answer = .success(try meet(admin, specs, appTopics, health))
+                answer = .success(try meet(admin, specs, appTopics.specs, health))
             } catch {
                 answer = .failure(error)
             }

@@ -33,6 +33,8 @@ struct MessageWriter {
     private let toGateway: Seal
     /// The reply topics that apps have for themselves, with prefix. They are the deployment's, so they are waited for.
     var appReplyTopics: Set<String> = []
+    /// The apps that have commands topics of their own.
+    private var commandsOwners: Set<AppID> = []
     private let encoder = WireJSONEncoder()
     /// The instant of the batch that is written now, and its text.
     private var instant: (time: Timestamp, text: String)?
@@ -59,6 +61,12 @@ struct MessageWriter {
         commands = Seal(Signature.internalKeyID, keys.signing(.commands))
         events = Seal(Signature.eventsKeyID, keys.signing(.events))
         toGateway = Seal(Signature.gatewayKeyID, keys.signing(.gateway))
+    }
+
+    /// What the apps have for themselves from now on.
+    mutating func know(_ apps: AppDirectory) {
+        appReplyTopics = Set(apps.replyTopics.keys.map { topics.prefix + $0 })
+        commandsOwners = Set(apps.ownersOfCommandsTopics)
     }
 
     // MARK: Of an authenticated command
@@ -321,9 +329,21 @@ struct MessageWriter {
             attributes.type = Command.type
             attributes.subject = command.partitionSubject
             attributes.partitionKey = partitionKey(app: app, subject: command.partitionSubject)
-            return try message(.command, topic: topics.commands(service), attributes, command)
+            return try message(.command, topic: commandsTopic(of: service, app), attributes, command)
         }
         return try write(command)
+    }
+
+    private func commandsTopic(of service: String, _ app: AppID) -> String {
+        commandsOwners.contains(app) ? topics.commands(service, of: app) : topics.commands(service)
+    }
+
+    /// Where a command that was written before goes now.
+    private func commandsTopic(of message: OutboxRecord) -> String {
+        guard let event = try? EnvelopeReader.open(value: message.value, headers: message.headers),
+            let service = CommandType.service(of: event.attributes.type), let app = event.attributes.appID
+        else { return message.topic }
+        return commandsTopic(of: service, AppID(app))
     }
 
     /// The same reply, for where a repetition of its command asks for it. A dry run is told what the reply says, and
@@ -360,12 +380,14 @@ struct MessageWriter {
         return JSONValue.object(envelope).serialized()
     }
 
-    /// The same message, signed with the key of now: the one it was signed with may have gone.
+    /// The same message, signed with the key of now: the one it was signed with may have gone, and so may its app's own
+    /// commands topics.
     func signedAgain(_ message: OutboxRecord) -> OutboxRecord {
         guard message.role != .deadLetter, message.headers.contains(where: { $0.name == HeaderName.signature }) else {
             return message
         }
         var message = message
+        if message.role == .command { message.record.topic = commandsTopic(of: message) }
         message.record = seal(message.role, message.topic).signed(message.record)
         return message
     }

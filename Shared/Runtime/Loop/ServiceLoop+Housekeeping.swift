@@ -23,6 +23,7 @@ extension ServiceLoop {
         health.lag.tell(partitions.places(of: consumers))
         saveProgress()
         lookAtCluster()
+        try readNewAppTopics(consumers)
         if housekeeping.commit.ticks(now) {
             consumers.commit(partitions.uncommitted, wait: false)
             partitions.committed()
@@ -65,11 +66,24 @@ extension ServiceLoop {
             return false
         }
         reader = InboundReader(authenticator: configuration.authenticator(for: apps.apps), topics: topics)
-        let appTopics = configuration.replyTopicSpecs(of: apps.apps)
-        writer.appReplyTopics = Set(appTopics.map(\.name))
-        watch.want(appTopics: appTopics)
+        writer.know(apps.apps)
+        watch.want(configuration.appTopics(apps.apps, for: Service.name, reading: Service.sources))
         store.decider = 0
         return true
+    }
+
+    /// Reads the commands topics that apps have for themselves since the apps file changed, as soon as they are there. What
+    /// it takes away is read until the end of the process: nobody writes there any more, and something may still stand there.
+    private func readNewAppTopics(_ consumers: Consumers) throws {
+        // A replay waits for those that it began with.
+        if consumers.isReplaying { return }
+        let known = Set(consumers.all.map(\.topic))
+        let new = appSources.filter { !known.contains($0.topic) && watch.partitions(of: $0.topic) != nil }
+        if new.isEmpty { return }
+        logger.info(
+            "reading topics that apps have for themselves now",
+            metadata: ["event": "apps.own-topics", "topics": "\(new.map(\.topic).joined(separator: ", "))"])
+        try consumers.join(new)
     }
 
     /// How the apps file is doing, and which keys are over.

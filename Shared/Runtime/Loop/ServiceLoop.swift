@@ -57,7 +57,7 @@ package final class ServiceLoop<Service: CommandService> {
         housekeeping = Housekeeping(start.configuration, now: start.seams.clock.now())
         cluster = start.watch.cluster ?? ""
         var writer = MessageWriter(service: Service.name, topics: topics, keys: configuration.keys)
-        writer.appReplyTopics = Set(configuration.replyTopicSpecs(of: start.apps.apps).map(\.name))
+        writer.know(start.apps.apps)
         self.writer = writer
         vault = OutboxVault(configuration.keys)
         store = StoreConnection(secrets: DerivedSecrets(configuration.keys))
@@ -126,6 +126,14 @@ package final class ServiceLoop<Service: CommandService> {
             Consumers.Source(
                 topic: source.topic(topics, of: Service.name), group: source.group(topics, of: Service.name),
                 mayGather: Service.eventsCommute && source.isOfEvents)
+        } + appSources
+    }
+
+    /// The commands topics that apps have for themselves.
+    var appSources: [Consumers.Source] {
+        apps.apps.ownersOfCommandsTopics.map { app in
+            Consumers.Source(
+                topic: topics.commands(Service.name, of: app), group: topics.group(Service.name, of: app))
         }
     }
 

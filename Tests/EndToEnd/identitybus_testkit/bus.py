@@ -165,6 +165,10 @@ class Bus:
     def topic(self, service: str, kind: str = "commands") -> str:
         return f"{self.prefix}identity.{service}.{kind}.v1"
 
+    def topic_of(self, command: Command) -> str:
+        shared = self.topic(command.service)
+        return f"{shared}.{command.app}" if command.to_own_topic else shared
+
     def close(self) -> None:
         """Ends the threads, and checks what can only be checked in the end."""
         if self._collector is None:
@@ -197,11 +201,11 @@ class Bus:
 
     def signed(self, command: Command, mode: str = "structured") -> tuple[bytes, Headers]:
         value, headers = command.structured() if mode == "structured" else command.binary()
-        topic = self.topic(command.service)
+        topic = self.topic_of(command)
         return value, [*headers, ("signature", signature(command.signer, topic, headers, value))]
 
     def send(self, command: Command, mode: str = "structured", partition: int = -1) -> tuple[int, int]:
-        topic = self.topic(command.service)
+        topic = self.topic_of(command)
         return self.put(*self.signed(command, mode), key=command.key, partition=partition, topic=topic)
 
     def produce(
@@ -241,7 +245,7 @@ class Bus:
         for command in commands:
             value, headers = self.signed(command)
             self._producer.produce(
-                self.topic(command.service), value, command.key, headers=headers, on_delivery=delivered)
+                self.topic_of(command), value, command.key, headers=headers, on_delivery=delivered)
             self._producer.poll(0)
         assert self._producer.flush(60) == 0
 

@@ -15,7 +15,8 @@ OTHER = {"kind": "other", "platform": "linux"}
 
 @dataclass(frozen=True)
 class Command:
-    """A command and the key that signs it. `attributes` adds to the envelope's, or replaces them."""
+    """A command and the key that signs it. `attributes` adds to the envelope's, or replaces them; `to_own_topic`: it is sent
+    to the commands topic that its app has for itself."""
 
     type: str
     data: Any
@@ -25,6 +26,7 @@ class Command:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     source: str = "e2e"
     attributes: dict[str, Any] = field(default_factory=dict)
+    to_own_topic: bool = False
 
     @property
     def full_type(self) -> str:
