@@ -163,6 +163,7 @@ extension LinkDecider {
         try erasure.add(.init(context.command, .erased))
         erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
+        decision.due = try keeping(person, goneAt: moment)
         decision.remove(person, state, moment)
         decision.tellUser(&erasure, context.forwardID(0))
         decision.tellSync(&erasure, context.forwardID(1))
@@ -182,6 +183,7 @@ extension LinkDecider {
             var erasure = entry.erasure
             let other = erasures.map(\.person.userID).first { $0 != entry.person.userID }
             try erasure.add(.init(context.command, .forgotten(also: other)))
+            decision.due += try keeping(entry.person, goneAt: moment, number)
             decision.remove(entry.person, state, moment)
             decision.tellUser(&erasure, context.forwardID(number))
             decision.changes.append(.erasure(erasure))
@@ -228,7 +230,7 @@ extension LinkDecider {
     }
 
     /// What is to be done about the person, begun already or not.
-    private func erasure(of person: Person, at moment: Timestamp) -> Erasure {
+    func erasure(of person: Person, at moment: Timestamp) -> Erasure {
         if let begun = state.erasure(of: person.userID) { return begun }
         let installIDs = state.installs(of: person.userID).map(\.id)
         var certificate = emptyCertificate
@@ -300,6 +302,20 @@ extension LinkDecider {
 }
 
 extension LinkDecider.Decision {
+    /// Begins an erasure that nobody waits for.
+    mutating func eraseUnasked(
+        _ person: Person, _ begun: Erasure, _ state: LinkState, _ moment: Timestamp, _ toUser: CommandID,
+        _ toSync: CommandID
+    ) {
+        var erasure = begun
+        erasure.certificate.erasedAt = moment
+        erasure.certificate.done.answerForAll()
+        remove(person, state, moment)
+        tellUser(&erasure, toUser)
+        tellSync(&erasure, toSync)
+        changes.append(.erasure(erasure))
+    }
+
     /// Takes the person away, and leaves tombstones.
     fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
         changes.append(.person(person.tombstone))

@@ -22,6 +22,7 @@ public struct LinkService: CommandService {
         .command(SetInstallStatus.self, LinkCommand.setInstallStatus),
         .command(EraseUser.self, LinkCommand.eraseUser),
         .command(ForgetPerson.self, LinkCommand.forget),
+        .command(KeepErasedPerson.self, LinkCommand.keepErased),
         .command(GetUserErasure.self, LinkCommand.getErasure),
         .command(GetLinkedUser.self, LinkCommand.getUser),
         .command(MakeInstallActive.self, LinkCommand.makeActive),
@@ -49,7 +50,7 @@ public struct LinkService: CommandService {
             try store.persons(
                 Set(
                     commands.flatMap { command, context in
-                        command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
+                        command.externalIDs(context).map { Scoped(app: context.app.id, id: $0) }
                     })))
         try loadHolds(commands, store, &state)
         try loadErasures(commands, store, &state)
@@ -90,13 +91,15 @@ public struct LinkService: CommandService {
     ) throws {
         let unowned = commands.flatMap { command, context in
             command.mayBeHeld
-                ? command.externalIDs.filter { state.person(app: context.app.id, externalID: $0) == nil }
+                ? command.externalIDs(context).filter { state.person(app: context.app.id, externalID: $0) == nil }
                     .map { Hold.key(context.app.id, $0) } : []
         }
         state.load(try store.holds(Set(unowned)))
         guard commands.contains(where: { $0.0.erases }) else { return }
         let erased = commands.flatMap { command, context in
-            let named = command.externalIDs.compactMap { state.person(app: context.app.id, externalID: $0)?.userID }
+            let named = command.externalIDs(context).compactMap {
+                state.person(app: context.app.id, externalID: $0)?.userID
+            }
             return command.erases ? named + (command.userID.map { [$0] } ?? []) : []
         }
         state.load(try store.holds(of: Set(erased)))
@@ -184,6 +187,7 @@ public enum LinkCommand: Sendable, Hashable {
     case setInstallStatus(SetInstallStatus)
     case eraseUser(EraseUser)
     case forget(ForgetPerson)
+    case keepErased(KeepErasedPerson)
     case getErasure(GetUserErasure)
     case getUser(GetLinkedUser)
     case makeActive(MakeInstallActive)
@@ -203,7 +207,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
-        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered: nil
+        case .eraseUser, .forget, .keepErased, .getErasure, .unlink, .changeExternalID, .answered: nil
         }
     }
 
@@ -215,16 +219,19 @@ public enum LinkCommand: Sendable, Hashable {
         case .forget(let command): command.externalId
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
-            .answered:
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .keepErased, .getErasure,
+            .makeActive, .unlink, .answered:
             nil
         }
     }
 
     /// All that it names.
-    var externalIDs: [ExternalID] {
-        guard case .changeExternalID(let command) = self else { return externalID.map { [$0] } ?? [] }
-        return [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
+    func externalIDs(_ context: DecisionContext) -> [ExternalID] {
+        switch self {
+        case .changeExternalID(let command): [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
+        case .keepErased(let command): (command.names(context) ?? []).map(\.externalId)
+        default: externalID.map { [$0] } ?? []
+        }
     }
 
     var changesExternalID: Bool { if case .changeExternalID = self { true } else { false } }
@@ -261,7 +268,7 @@ public enum LinkCommand: Sendable, Hashable {
     /// Whether the command erases whom it names.
     var erases: Bool {
         switch self {
-        case .eraseUser, .forget: true
+        case .eraseUser, .forget, .keepErased: true
         default: false
         }
     }
