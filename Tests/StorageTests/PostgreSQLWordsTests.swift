@@ -65,4 +65,17 @@ import Testing
     func textsOfLibpq(_ text: String, _ cause: String) {
         #expect(PostgreSQLWords.cause(of: text) == cause)
     }
+
+    /// The server repeats names: a URL whose question mark is another letter has the password in one.
+    @Test(arguments: [
+        ("database \"x&password=hunter2\" does not exist", "database \"x&password=***\" does not exist"),
+        ("database \"x password=hunter2&a=b\" does not exist", "database \"x password=***&a=b\" does not exist"),
+        ("database \"x\" does not exist", "database \"x\" does not exist"),
+    ])
+    func noPasswordIsRepeated(said: String, told: String) throws {
+        let settings = try PostgreSQLSettings(
+            url: "postgresql://u@h/x", schema: "s", statementTimeout: .seconds(1), idleTransactionTimeout: .seconds(1),
+            isOfService: true)
+        #expect(settings.withoutPassword(said) == told)
+    }
 }

@@ -102,7 +102,9 @@ public final class LoopHealth: Sendable {
     func migrates() {
         state.withLock {
             if $0.hasStarted { return }
-            $0.reading = .notYet("its tables are being migrated, or another session keeps a lock that this waits for")
+            // What waits for others has no end of its own by which a server that has fallen silent would be told.
+            $0.reading = .notYet(
+                "its tables are being migrated, a lock that this waits for is not free, or it has stopped answering")
         }
     }
     /// What came of looking into the store.

@@ -37,6 +37,8 @@ struct StoreConnection {
 
     /// It was looked for what keeps the store from taking writes.
     mutating func looked(_ obstacle: StorageError?, now: ContinuousClock.Instant) {
+        // What was waited for in vain was the table that has become free. If a row of it is not, that is met again.
+        if seen != nil, obstacle == nil { inVain = nil }
         seen = obstacle
         if let at = inVain?.at, at.duration(to: now) >= .seconds(10) { inVain = nil }
     }

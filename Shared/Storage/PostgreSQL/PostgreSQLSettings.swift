@@ -72,7 +72,9 @@ struct PostgreSQLSettings {
         Int64(bitPattern: Fingerprint.of(["identitybus.storage", schema]))
     }
 
+    /// Of what the server says. It repeats names, and a URL with a mistake may have the password in one of them.
     func withoutPassword(_ message: String) -> String {
+        let message = message.replacing(/password=[^\s"&]*/, with: "password=***")
         guard let password, !password.isEmpty else { return message }
         return message.split(separator: password, omittingEmptySubsequences: false).joined(separator: "***")
     }

@@ -112,7 +112,7 @@ extension StorageError {
     /// What to look at, where the server's words do not say it.
     private static let advice = [
         "3F000": "the role lacks USAGE or CREATE on the service's schema, or somebody has dropped it",
-        "55P03": "another session keeps it: pg_locks and pg_stat_activity show which",
+        "55P03": "another session or a prepared transaction keeps it: pg_locks shows which",
     ]
 
     private static func kind(sqlState: String) -> Kind {
