@@ -307,13 +307,13 @@ extension LinkDecider.Decision {
         _ person: Person, _ begun: Erasure, _ state: LinkState, _ moment: Timestamp, _ toUser: CommandID,
         _ toSync: CommandID
     ) {
-        var erasure = begun
-        erasure.certificate.erasedAt = moment
-        erasure.certificate.done.answerForAll()
+        var told = begun
+        told.certificate.erasedAt = moment
+        told.certificate.done.answerForAll()
         remove(person, state, moment)
-        tellUser(&erasure, toUser)
-        tellSync(&erasure, toSync)
-        changes.append(.erasure(erasure))
+        tellUser(&told, toUser)
+        tellSync(&told, toSync)
+        changes.append(.erasure(told))
     }
 
     /// Takes the person away, and leaves tombstones.

@@ -317,6 +317,18 @@ def test_operate_a_database_that_is_silent_at_the_start(make_deployment: Callabl
     broker.close()
 
 
+def test_operate_a_stop_beside_a_database_that_is_frozen(
+    server: PostgresServer, make_deployment: Callable[..., Deployment]
+) -> None:
+    """Whoever gives a stop its thirty seconds need not kill."""
+    service = make_deployment(database=server.new_database()).service(DRAIN_TIMEOUT_SECONDS="0").start().wait_ready()
+    with server.frozen():
+        until(lambda: "database" in failing(service), TOLD, lambda: f"{failing(service)}")
+        assert service.stop(25) == 1
+    [line] = events(service, "service.stop-cut")
+    assert "18 s" in line["message"], line
+
+
 @pytest.mark.parametrize("rest, words", [
     ("127.0.0.1/x?nosuch=1", "a parameter that is not known: nosuch"), ("127.0.0.1:5999999/x", "port"),
     ("127.0.0.1/x?sslmode=nonsense", "sslmode"), ("127.0.0.1/%zz", "%")])

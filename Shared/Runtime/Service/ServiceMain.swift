@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
+import Contracts
 import Foundation
 import Glibc
 public import Logging
@@ -99,9 +100,10 @@ public enum ServiceMain {
             services: [
                 .init(service: healthServer), .init(service: health),
                 .init(service: LoopRunners(all: loops), successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: StopLimit(limit: configuration.drainTimeout + .seconds(18), logger: logger)),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        group.maximumGracefulShutdownDuration = configuration.drainTimeout + .seconds(20)
+        group.maximumGracefulShutdownDuration = configuration.drainTimeout + .seconds(14)
         try await ServiceGroup(configuration: group).run()
     }
 
@@ -161,6 +163,26 @@ extension HealthServer {
                 return registry.exposition()
             }, logger: logger,
             onBound: { ServiceMain.healthIsBound(configuration, port: $0, logger: logger) })
+    }
+}
+
+/// Ends the process when it has not ended for so long after it was asked to stop. A database that does not answer keeps
+/// a loop's thread, and nothing can be asked of that. What was decided is stored, and the next owner publishes it.
+private struct StopLimit: Service {
+    let limit: Duration
+    let logger: Logger
+
+    func run() async throws {
+        // Also when the others are ended because one of them has failed.
+        try? await gracefulShutdown()
+        let (limit, logger) = (limit, logger)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(Int(limit.inMilliseconds))) {
+            logger.error(
+                "the stop has lasted for \(limit.inWords): what it waits for does not answer, so the process ends without it",
+                metadata: ["event": "service.stop-cut"])
+            LineWriter.standardError.flush()
+            _exit(1)
+        }
     }
 }
 

@@ -9,7 +9,8 @@ import socket
 import sqlite3
 import subprocess
 import uuid
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, Sequence
 from urllib.parse import urlsplit, urlunsplit
@@ -128,6 +129,19 @@ class PostgresServer:
         pid = int(pid_file.read_text().split()[0])
         os.kill(pid, signal.SIGQUIT)
         until(lambda: not Path(f"/proc/{pid}").exists() or not pid_file.exists(), 20, "PostgreSQL's end")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Every process of the server stands still; connections stay."""
+        server = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        for number in [server, *map(int, children)]:
+            os.kill(number, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for number in [*map(int, children), server]:
+                os.kill(number, signal.SIGCONT)
 
     def start_again(self) -> None:
         _start(self._data, urlsplit(self.url).port or 5432)
