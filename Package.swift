@@ -109,6 +109,7 @@ let package = Package(
     targets: [
         system("CLibrdkafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
         system("CLibpq", pkgConfig: "libpq", apt: "libpq-dev"),
+        .systemLibrary(name: "CMalloc", path: "Shared/CMalloc"),
         system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
         system("CZstd", pkgConfig: "libzstd", apt: "libzstd-dev"),
 
@@ -122,7 +123,7 @@ let package = Package(
         shared(
             "Runtime",
             [
-                "Apps", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
+                "Apps", "CMalloc", "CZstd", "Contracts", "Messaging", "Observability", "Storage", "WireJSON",
                 crypto, logging, metrics, serviceLifecycle, unixSignals,
             ], optimized),
 

@@ -52,7 +52,7 @@ public enum GatewayProcess {
         // Stopped in reverse: the API answers what is in progress while the bus still brings replies.
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: health), .init(service: watch), .init(service: bus),
+                .init(service: health), .init(service: watch), .init(service: FreedMemory()), .init(service: bus),
                 .init(service: APIServer(configuration: configuration, api: api, logger: logger)),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

@@ -98,7 +98,7 @@ public enum ServiceMain {
         let healthServer = HealthServer(configuration, health, registry, logger)
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: healthServer), .init(service: health),
+                .init(service: healthServer), .init(service: health), .init(service: FreedMemory()),
                 .init(service: LoopRunners(all: loops), successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(service: StopLimit(limit: configuration.drainTimeout + .seconds(18), logger: logger)),
             ],
