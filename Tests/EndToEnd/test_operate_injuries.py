@@ -317,6 +317,22 @@ def test_operate_a_database_that_is_silent_at_the_start(make_deployment: Callabl
     broker.close()
 
 
+def test_operate_a_stop_while_a_start_waits_for_a_lock(
+    server: PostgresServer, make_deployment: Callable[..., Deployment]
+) -> None:
+    """What has not been up does not say that it is."""
+    database = server.new_database()
+    service = make_deployment(database=database).service().start().wait_ready()
+    service.stop()
+    with lock("migrations", database):
+        service.start()
+        until(lambda: "database" in failing(service), TOLD, lambda: f"{failing(service)}")
+        service.process.terminate()
+        time.sleep(1)
+    assert service.wait(25) == 0
+    assert len(events(service, "service.up")) == 1, service.tail()
+
+
 def test_operate_a_stop_beside_a_database_that_is_frozen(
     server: PostgresServer, make_deployment: Callable[..., Deployment]
 ) -> None:

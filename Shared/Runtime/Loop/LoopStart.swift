@@ -71,6 +71,10 @@ package struct LoopStart {
             }
         }
         guard let watch else { return nil }
+        if signals.isStopping {
+            watch.watch.stop()
+            return nil
+        }
         tell(Service.self, configuration, database, watch, logger)
         return LoopStart(
             configuration: configuration, health: health, signals: signals, logger: logger, database: database,
