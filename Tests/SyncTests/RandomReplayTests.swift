@@ -12,16 +12,16 @@ import Testing
 /// S125: what a few people and the link service say is decided in any order, as a service that lags on some partitions
 /// does; some of them are erased. A replay in the log's order has nobody who was erased, and all who were not.
 @Suite struct RandomReplayTests: ErasingTests {
-    @Test(arguments: [SyncStrategy.conversion, .link, .isolation, .userIDThenEmail], [false, true])
-    func nobodyIsBroughtBack(_ strategy: SyncStrategy, areAnonymous: Bool) throws {
+    @Test(arguments: [SyncStrategy.conversion, .link, .isolation, .userIDThenEmail])
+    func nobodyIsBroughtBack(_ strategy: SyncStrategy) throws {
         var (renumbered, kept) = (0, 0)
         try runSequences(20, until: { renumbered > 10 && kept > 10 }) { seed in
-            var story = Lagging(seed: seed, live: people(strategy), areAnonymous)
+            var story = Lagging(seed: seed, live: people(strategy))
             try story.run()
             let replay = people(strategy)
             story.log.replay(in: replay)
             let there = Lagging.names(in: replay)
-            let trace = "\(strategy.name), \(areAnonymous ? "anonymous, " : "")seed \(seed)"
+            let trace = "\(strategy.name), seed \(seed)"
             for name in story.gone where there.contains(name) { Issue.record("\(name) is there again: \(trace)") }
             for name in story.left where !there.contains(name) { Issue.record("\(name) is gone: \(trace)") }
             renumbered += story.erased.count { replay.profile($0) == nil }
@@ -59,12 +59,8 @@ private struct Lagging: RandomSource, ErasingTests {
     private var past: [String: Int] = [:]
     /// What is logged and not decided, by partition.
     private var waiting: [String: [ReplayLog.Record]] = [:]
-    /// Nobody logs in: two devices are one visitor's.
-    private let areAnonymous: Bool
 
-    init(seed: UInt64, live: World, _ areAnonymous: Bool) {
-        (random, self.live, self.areAnonymous) = (SplitMix64(seed: seed), live, areAnonymous)
-    }
+    init(seed: UInt64, live: World) { (random, self.live) = (SplitMix64(seed: seed), live) }
 
     /// But for what only devices are called.
     private static func names(of profile: Profile) -> [Identity] {
@@ -91,11 +87,7 @@ private struct Lagging: RandomSource, ErasingTests {
     mutating func run() throws {
         for _ in 0..<40 {
             for _ in 0..<Int.random(in: 0...3, using: &random) { tell(command()) }
-            if chance(30) {
-                tellByMPID()
-                // A visitor who came between would be on a device that the erasure does not know (S125).
-                while areAnonymous, !waiting.isEmpty { try decideSomething() }
-            }
+            if chance(30) { tellByMPID() }
             for _ in 0..<Int.random(in: 0...4, using: &random) { try decideSomething() }
         }
         while !waiting.isEmpty { try decideSomething() }
@@ -155,7 +147,7 @@ private struct Lagging: RandomSource, ErasingTests {
         let profile = pick(named)
         let name = Self.names(of: profile)[0]
         switch Int.random(in: 0..<10, using: &random) {
-        case 0...2 where !areAnonymous:
+        case 0...2:
             let change = ModifyIdentities.Change(identityType: "other", newValue: "\(name.value.text)@late")
             tell(.modify(ModifyIdentities(mpid: profile.mpid, changes: [change])))
             given["\(name.value.text)@late"] = nil
@@ -175,7 +167,6 @@ private struct Lagging: RandomSource, ErasingTests {
                 deviceId: DeviceID(device), knownIdentities: identities.merging(stamp) { $1 }.mapValues(Optional.some))
             return .move(operation, request)
         }
-        if areAnonymous { return move(.identify, ["ios_idfv": device < "d3" ? "p" : "q"]) }
         switch Int.random(in: 0..<10, using: &random) {
         case 0...2:
             return link(
