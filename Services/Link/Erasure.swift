@@ -163,7 +163,6 @@ extension LinkDecider {
         try erasure.add(.init(context.command, .erased))
         erasure.certificate.done.answerForAll()
         var decision = Decision(.pending(nil))
-        decision.due = try keeping(person, goneAt: moment)
         decision.remove(person, state, moment)
         decision.tellUser(&erasure, context.forwardID(0))
         decision.tellSync(&erasure, context.forwardID(1))
@@ -183,7 +182,6 @@ extension LinkDecider {
             var erasure = entry.erasure
             let other = erasures.map(\.person.userID).first { $0 != entry.person.userID }
             try erasure.add(.init(context.command, .forgotten(also: other)))
-            decision.due += try keeping(entry.person, goneAt: moment, number)
             decision.remove(entry.person, state, moment)
             decision.tellUser(&erasure, context.forwardID(number))
             decision.changes.append(.erasure(erasure))
@@ -230,7 +228,7 @@ extension LinkDecider {
     }
 
     /// What is to be done about the person, begun already or not.
-    func erasure(of person: Person, at moment: Timestamp) -> Erasure {
+    private func erasure(of person: Person, at moment: Timestamp) -> Erasure {
         if let begun = state.erasure(of: person.userID) { return begun }
         let installIDs = state.installs(of: person.userID).map(\.id)
         var certificate = emptyCertificate
@@ -302,20 +300,6 @@ extension LinkDecider {
 }
 
 extension LinkDecider.Decision {
-    /// Begins an erasure that nobody waits for.
-    mutating func eraseUnasked(
-        _ person: Person, _ begun: Erasure, _ state: LinkState, _ moment: Timestamp, _ toUser: CommandID,
-        _ toSync: CommandID
-    ) {
-        var told = begun
-        told.certificate.erasedAt = moment
-        told.certificate.done.answerForAll()
-        remove(person, state, moment)
-        tellUser(&told, toUser)
-        tellSync(&told, toSync)
-        changes.append(.erasure(told))
-    }
-
     /// Takes the person away, and leaves tombstones.
     fileprivate mutating func remove(_ person: Person, _ state: LinkState, _ moment: Timestamp) {
         changes.append(.person(person.tombstone))

@@ -40,7 +40,6 @@ public struct LinkDecider {
         case .setInstallStatus(let command): try setStatus(command)
         case .eraseUser(let command): try erase(command)
         case .forget(let command): try forget(command)
-        case .keepErased(let command): try keepErased(command)
         case .getErasure(let query): try erasure(query)
         case .getUser(let query): try user(query)
         case .makeActive(let command): try makeActive(command)

@@ -22,7 +22,6 @@ public struct LinkService: CommandService {
         .command(SetInstallStatus.self, LinkCommand.setInstallStatus),
         .command(EraseUser.self, LinkCommand.eraseUser),
         .command(ForgetPerson.self, LinkCommand.forget),
-        .command(KeepErasedPerson.self, LinkCommand.keepErased),
         .command(GetUserErasure.self, LinkCommand.getErasure),
         .command(GetLinkedUser.self, LinkCommand.getUser),
         .command(MakeInstallActive.self, LinkCommand.makeActive),
@@ -50,7 +49,7 @@ public struct LinkService: CommandService {
             try store.persons(
                 Set(
                     commands.flatMap { command, context in
-                        command.externalIDs(context).map { Scoped(app: context.app.id, id: $0) }
+                        command.externalIDs.map { Scoped(app: context.app.id, id: $0) }
                     })))
         try loadHolds(commands, store, &state)
         try loadErasures(commands, store, &state)
@@ -91,15 +90,13 @@ public struct LinkService: CommandService {
     ) throws {
         let unowned = commands.flatMap { command, context in
             command.mayBeHeld
-                ? command.externalIDs(context).filter { state.person(app: context.app.id, externalID: $0) == nil }
+                ? command.externalIDs.filter { state.person(app: context.app.id, externalID: $0) == nil }
                     .map { Hold.key(context.app.id, $0) } : []
         }
         state.load(try store.holds(Set(unowned)))
         guard commands.contains(where: { $0.0.erases }) else { return }
         let erased = commands.flatMap { command, context in
-            let named = command.externalIDs(context).compactMap {
-                state.person(app: context.app.id, externalID: $0)?.userID
-            }
+            let named = command.externalIDs.compactMap { state.person(app: context.app.id, externalID: $0)?.userID }
             return command.erases ? named + (command.userID.map { [$0] } ?? []) : []
         }
         state.load(try store.holds(of: Set(erased)))
@@ -187,7 +184,6 @@ public enum LinkCommand: Sendable, Hashable {
     case setInstallStatus(SetInstallStatus)
     case eraseUser(EraseUser)
     case forget(ForgetPerson)
-    case keepErased(KeepErasedPerson)
     case getErasure(GetUserErasure)
     case getUser(GetLinkedUser)
     case makeActive(MakeInstallActive)
@@ -207,7 +203,7 @@ public enum LinkCommand: Sendable, Hashable {
         case .setInstallStatus(let command): command.installId
         case .getUser(let query): query.installId
         case .makeActive(let command): command.installId
-        case .eraseUser, .forget, .keepErased, .getErasure, .unlink, .changeExternalID, .answered: nil
+        case .eraseUser, .forget, .getErasure, .unlink, .changeExternalID, .answered: nil
         }
     }
 
@@ -219,19 +215,16 @@ public enum LinkCommand: Sendable, Hashable {
         case .forget(let command): command.externalId
         case .getUser(let query): query.externalId
         case .changeExternalID(let command): command.newExternalId
-        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .keepErased, .getErasure,
-            .makeActive, .unlink, .answered:
+        case .registerInstall, .query, .detachInstall, .setInstallStatus, .eraseUser, .getErasure, .makeActive, .unlink,
+            .answered:
             nil
         }
     }
 
     /// All that it names.
-    func externalIDs(_ context: DecisionContext) -> [ExternalID] {
-        switch self {
-        case .changeExternalID(let command): [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
-        case .keepErased(let command): (command.names(context) ?? []).map(\.externalId)
-        default: externalID.map { [$0] } ?? []
-        }
+    var externalIDs: [ExternalID] {
+        guard case .changeExternalID(let command) = self else { return externalID.map { [$0] } ?? [] }
+        return [command.newExternalId] + (command.externalId.map { [$0] } ?? [])
     }
 
     var changesExternalID: Bool { if case .changeExternalID = self { true } else { false } }
@@ -268,7 +261,7 @@ public enum LinkCommand: Sendable, Hashable {
     /// Whether the command erases whom it names.
     var erases: Bool {
         switch self {
-        case .eraseUser, .forget, .keepErased: true
+        case .eraseUser, .forget: true
         default: false
         }
     }

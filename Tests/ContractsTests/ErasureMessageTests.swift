@@ -22,9 +22,6 @@ extension GoldenTests {
             ForgetProfiles(
                 userId: "u1", externalId: "anna", erasedAt: Timestamp(milliseconds: 1_795_000_000_000))),
         message(
-            "command-link-keep-erased",
-            KeepErasedPerson(userId: "u1", erasedAt: Timestamp(milliseconds: 1_795_000_000_000), whom: "00ff")),
-        message(
             "command-sync-keep-erased",
             KeepErased(mpid: mpid(-7), erasedAt: Timestamp(milliseconds: 1_795_000_000_000), whom: "00ff")),
         message(
@@ -88,9 +85,6 @@ extension ValidationTests {
         Place(name: "eraseProfile.identities", isIdentityValue: true) { EraseProfile(identities: ["email": $0]) },
         Place(name: "syncForget.userId") { ForgetProfiles(userId: UserID($0)) },
         Place(name: "syncForget.externalId", isIdentityValue: true) { ForgetProfiles(externalId: ExternalID($0)) },
-        Place(name: "linkKeepErased.userId") {
-            KeepErasedPerson(userId: UserID($0), erasedAt: Timestamp(milliseconds: 0), whom: "")
-        },
         Place(name: "keepErased.userIds") {
             KeepErased(mpid: mpid(1), erasedAt: Timestamp(milliseconds: 0), userIds: [UserID($0)])
         },

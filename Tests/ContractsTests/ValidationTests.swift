@@ -128,9 +128,6 @@ import WireJSON
             Entry(
                 type: "identity.link.forget.v1", scope: .internal, data: ["userId": "u", "externalId": "x"],
                 subject: "x"),
-            Entry(
-                type: "identity.link.keep-erased.v1", scope: .internal,
-                data: ["userId": "u", "erasedAt": "2026-11-21T10:24:04.123Z", "whom": "00"], subject: "u"),
             Entry(type: "identity.link.get-erasure.v1", scope: .userDelete, data: ["userId": "u"], subject: "u"),
             Entry(type: "identity.link.get-user.v1", scope: .support, data: ["externalId": "x"], subject: "x"),
             Entry(

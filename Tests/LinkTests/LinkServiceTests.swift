@@ -250,8 +250,7 @@ import WireJSON
             "identity.link.establish.v1": .internal, "identity.link.query.v1": .internal,
             "identity.link.detach-install.v1": .internal, "identity.link.set-install-status.v1": .admin,
             "identity.link.erase-user.v1": .userDelete, "identity.link.forget.v1": .internal,
-            "identity.link.keep-erased.v1": .internal, "identity.link.get-erasure.v1": .userDelete,
-            "identity.link.get-user.v1": .support,
+            "identity.link.get-erasure.v1": .userDelete, "identity.link.get-user.v1": .support,
             "identity.link.make-active.v1": .support, "identity.link.unlink-user.v1": .support,
             "identity.link.change-external-id.v1": .support,
         ]

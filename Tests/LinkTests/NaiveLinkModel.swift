@@ -141,7 +141,6 @@ struct NaiveLinkModel {
         case .makeActive(let command): return makeActive(command)
         case .unlink(let command): return unlink(command)
         case .changeExternalID(let command): return rename(command, linkingIsOn: linkingIsOn)
-        case .keepErased: preconditionFailure("\(KeptErasedTests.self) has it")
         case .answered(let answer):
             take(answer, app: app)
             return (.noted, [])

@@ -147,28 +147,6 @@ public struct KeepErased: CommandMessage {
     }
 }
 
-/// The link service to itself: whom it erased goes in a replay too, where the person has another user id by then (L80).
-public struct KeepErasedPerson: CommandMessage {
-    public static let type = "identity.link.keep-erased.v1"
-    public static let scope = Scope.internal
-    /// Who was erased.
-    public var userId: UserID
-    /// The moment (``Moment``) of the erasure.
-    public var erasedAt: Timestamp
-    /// Its external ids, in hex: closed with the salt of the service's store.
-    public var whom: String
-
-    public init(userId: UserID, erasedAt: Timestamp, whom: String) {
-        self.userId = userId
-        self.erasedAt = erasedAt
-        self.whom = whom
-    }
-
-    public var partitionSubject: String { userId.text }
-
-    public func validate() throws(Rejection) { try Validation.id(userId, "userId") }
-}
-
 /// The sync service erased a profile: the person linked with it goes as with ``EraseUser``. Result:
 /// ``ErasureCertificate``.
 public struct ForgetPerson: CommandMessage {
