@@ -74,6 +74,7 @@ struct SendCommand: ParsableCommand {
         if types { return listTypes() }
         let order = try order()
         let interruption = Interruption()
+        // What is wrong with it is told before Kafka is asked where it goes.
         _ = try record(order, to: deployment.topics.commands(order.service))
         let kafka = try deployment.kafka()
         // Longer than services wait for each other before they tell what they know.
@@ -182,12 +183,9 @@ struct SendCommand: ParsableCommand {
 
     // MARK: Sending
 
-    /// The app's own topic, where the service has made it; otherwise everybody's.
     private func commandsTopic(_ order: Order, among existing: Set<String>) -> String {
-        let topics = deployment.topics
-        let own = topics.commands(order.service, of: order.app)
-        let isOwner = (try? deployment.appDirectory())?[order.app]?.ownCommandsTopics ?? false
-        return isOwner && existing.contains(own) ? own : topics.commands(order.service)
+        (try? deployment.appDirectory())?[order.app]?.commandsTopic(
+            of: order.service, deployment.topics, among: existing) ?? deployment.topics.commands(order.service)
     }
 
     private func record(_ order: Order, to topic: String) throws -> Record {

@@ -35,6 +35,13 @@ public final class AppSettings: Sendable {
         self.replies = replies
         self.ownCommandsTopics = ownCommandsTopics
     }
+
+    /// Where a producer writes the app's commands to a service: the app's own topic, once the service has made it.
+    /// - Parameter existing: topics that are there.
+    public func commandsTopic(of service: String, _ topics: Topics, among existing: Set<String>) -> String {
+        let own = topics.commands(service, of: id)
+        return ownCommandsTopics && existing.contains(own) ? own : topics.commands(service)
+    }
 }
 
 /// A credential of an app (F6). Its description never shows the secret.

@@ -48,9 +48,7 @@ struct CommandWriter: Sendable {
         guard let service = CommandType.service(of: command.type.name) else {
             throw UnknownCommand(type: command.type.name)
         }
-        let app = command.caller.app
-        let own = app.ownCommandsTopics ? topics.commands(service, of: app.id) : nil
-        let topic = own.flatMap { appTopics.contains($0) ? $0 : nil } ?? topics.commands(service)
+        let topic = command.caller.app.commandsTopic(of: service, topics, among: appTopics)
         let subject = Self.subject(of: command) ?? command.id.text
         let recordKey = partitionKey(app: command.caller.app.id, subject: subject)
         var attributes = EventAttributes(
