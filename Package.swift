@@ -182,7 +182,7 @@ let package = Package(
         tests(
             "Messaging",
             ["CLibrdkafka", "Contracts", "EmbeddedBroker", "MessagingTestKit", logging, metrics, metricsTestKit]),
-        tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit"]),
+        tests("EmbeddedBroker", ["Contracts", "Messaging", "MessagingTestKit", "TestKit"]),
         tests("Storage", ["Contracts", "TestKit", grdb, logging]),
         tests("Observability", ["Contracts", "TestKit", logging, metrics, serviceLifecycle]),
         tests("Apps", ["Contracts", "WireJSON", crypto, logging]),

@@ -114,6 +114,7 @@ package final class EmbeddedBroker {
     /// they come; then all is normal again. ``KafkaError/Code/transport`` breaks the connection instead. Nothing of a
     /// failed request is done, but what comes behind a failed `produce` is appended.
     package func failNext(_ request: Request, with codes: [Int32]) {
+        relay.showFaults()
         guard let cluster else { return }
         let codes = codes.map { rd_kafka_resp_err_t(rawValue: $0) }
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, codes.count, codes)
@@ -126,6 +127,7 @@ package final class EmbeddedBroker {
 
     /// Takes a broker off the network or brings it back. Its messages stay.
     package func setBroker(_ id: Int32 = 1, up: Bool) {
+        relay.showFaults()
         guard let cluster else { return }
         _ = up ? rd_kafka_mock_broker_set_up(cluster, id) : rd_kafka_mock_broker_set_down(cluster, id)
         if !up { relay.disconnect(Int(id) - 1) }
@@ -133,12 +135,14 @@ package final class EmbeddedBroker {
 
     /// Delays every answer of a broker.
     package func setRoundTrip(_ time: Duration, broker id: Int32 = 1) {
+        relay.showFaults()
         if let cluster { _ = rd_kafka_mock_broker_set_rtt(cluster, id, time.kafkaMilliseconds) }
     }
 
     /// Moves a partition to another leader, or takes its leader away with `nil`: nothing is written to it or read from
     /// it until it has one, and clients wait for that. A new leader has all that the old one had.
     package func setLeader(_ partition: TopicPartition, broker id: Int32?) {
+        relay.showFaults()
         guard let cluster else { return }
         _ = rd_kafka_mock_partition_set_leader(cluster, partition.topic, partition.partition, id ?? -1)
     }
@@ -147,6 +151,7 @@ package final class EmbeddedBroker {
     /// already goes on until it asks again (`topic.metadata.refresh.interval.ms`). A producer takes any error but
     /// `UNKNOWN_TOPIC_OR_PART` and `TOPIC_EXCEPTION` for the loss of the leaders, and waits.
     package func setTopicError(_ topic: String, code: Int32) {
+        relay.showFaults()
         if let cluster { rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: code)) }
     }
 

@@ -8,7 +8,8 @@ import Synchronization
 
 /// Stands between clients and librdkafka's test brokers, because these answer a fetch that finds nothing only when its wait
 /// is over, whatever is produced meanwhile. Here it is answered as soon as one of its topics has something new, as Kafka
-/// does. So clients can wait for long, and neither pay for asking nor for waiting.
+/// does. So clients can wait for long, and neither pay for asking nor for waiting. What was appended last is answered without
+/// the broker (``LogTails``).
 ///
 /// Each connection has a thread, which takes one request at a time, as a broker does. May be used from any thread.
 final class FetchRelay: Sendable {
@@ -31,6 +32,7 @@ final class FetchRelay: Sendable {
         var connections: [Int: Connection] = [:]
         var next = 0
         var denied: Set<Right> = []
+        var isFaulty = false
     }
 
     /// What somebody may do with a topic.
@@ -43,7 +45,7 @@ final class FetchRelay: Sendable {
     private let redirections: [UInt16: UInt16]
     private let listeners: [Socket]
     private let state = Mutex(State())
-    private let news = LogNews()
+    private let tails = LogTails()
 
     /// - Parameter brokers: their ports, on the loopback interface.
     /// - Throws: `Socket.Failure` when no port can be had.
@@ -68,13 +70,16 @@ final class FetchRelay: Sendable {
         state.withLock { $0.isClosed = true }
         for listener in listeners { listener.shutDown() }
         for broker in brokers.indices { disconnect(broker) }
-        news.endAllWaits()
+        tails.endAllWaits()
     }
 
     /// Nobody may do this any more, or again.
     func set(_ right: Right, isDenied: Bool) {
         state.withLock { if isDenied { $0.denied.insert(right) } else { $0.denied.remove(right) } }
     }
+
+    /// The broker is given faults: from now on it is asked for everything, so that clients see them.
+    func showFaults() { state.withLock { $0.isFaulty = true } }
 
     private func isDenied(_ api: KafkaRequest.API, _ topics: [String]) -> Bool {
         state.withLock { state in topics.contains { state.denied.contains(Right(api: api, topic: $0)) } }
@@ -119,22 +124,23 @@ final class FetchRelay: Sendable {
         switch request.api {
         case .fetch:
             guard let fetch = request.takeFetch() else { return exchange(bytes, server) }
-            if isDenied(.fetch, fetch.topics) {
+            if isDenied(.fetch, fetch.topics.map(\.name)) {
                 return KafkaResponse.refusal(of: fetch, to: request, code: Self.authorizationFailed)
             }
             return answer(fetch, request, server)
         case .produce:
             guard let produce = request.produce() else { return exchange(bytes, server) }
             // In Kafka's order.
-            if isDenied(.produce, produce.topics) {
+            if isDenied(.produce, produce.topics.map(\.name)) {
                 return KafkaResponse.refusal(of: produce, to: request, code: Self.authorizationFailed)
             }
             if !(-1...1).contains(produce.acknowledgements) {
                 return KafkaResponse.refusal(of: produce, to: request, code: Self.invalidAcknowledgements)
             }
-            guard let response = exchange(bytes, server) else { return nil }
-            news.tell(produce.topics)
-            return produce.isAnswered ? response : []
+            tails.begin(produce)
+            let response = exchange(bytes, server)
+            tails.end(produce, at: response.flatMap { KafkaResponse.appended($0, version: request.version) })
+            return produce.isAnswered ? response : response.map { _ in [] }
         case .metadata, .findCoordinator:
             guard var response = exchange(bytes, server) else { return nil }
             KafkaResponse.redirect(&response, host: Self.host, ports: redirections)
@@ -151,55 +157,30 @@ final class FetchRelay: Sendable {
         let deadline = DispatchTime.now() + .milliseconds(Int(fetch.wait.kafkaMilliseconds))
         while true {
             // Before it is asked: what comes right behind its look must not be missed.
-            let wait = news.expect(fetch.topics)
-            defer { news.forget(wait) }
-            guard let response = exchange(request.bytes, server) else { return nil }
-            guard KafkaResponse.isEmptyFetch(response, version: request.version),
-                wait.news.wait(timeout: deadline) == .success, !state.withLock(\.isClosed)
-            else { return response }
+            let wait = tails.expect(fetch.topics.map(\.name))
+            defer { tails.forget(wait) }
+            var reading = state.withLock(\.isFaulty) ? LogTails.Reading() : tails.read(fetch, version: request.version)
+            var isRestAsked = false
+            let question = request.bytes(of: fetch) { topic, partition in
+                let isAsked = reading.found[topic]?[partition.number] == nil
+                if isAsked { isRestAsked = true }
+                return isAsked
+            }
+            if isRestAsked {
+                guard let response = exchange(question, server) else { return nil }
+                guard let rest = KafkaResponse.fetched(response, version: request.version) else { return response }
+                tails.learn(rest, after: reading)
+                for (topic, partitions) in rest { reading.found[topic, default: [:]].merge(partitions) { $1 } }
+            }
+            let isEmpty = reading.found.values.allSatisfy { $0.values.allSatisfy(\.isEmpty) }
+            guard isEmpty, wait.news.wait(timeout: deadline) == .success, !state.withLock(\.isClosed) else {
+                return KafkaResponse.response(to: request, fetch, reading.found)
+            }
         }
     }
 
     private func exchange(_ request: [UInt8], _ server: Socket) -> [UInt8]? {
         guard server.writeFrame(request) else { return nil }
         return server.readFrame(atMost: Self.maxFrame)
-    }
-}
-
-/// Who waits for something new in which topics.
-private final class LogNews: Sendable {
-    final class Wait: Sendable {
-        let topics: [String]
-        let news = DispatchSemaphore(value: 0)
-
-        init(_ topics: [String]) { self.topics = topics }
-    }
-
-    private let waits = Mutex<[String: [ObjectIdentifier: Wait]]>([:])
-
-    func expect(_ topics: [String]) -> Wait {
-        let wait = Wait(topics)
-        waits.withLock { waits in
-            for topic in topics { waits[topic, default: [:]][ObjectIdentifier(wait)] = wait }
-        }
-        return wait
-    }
-
-    func forget(_ wait: Wait) {
-        waits.withLock { waits in
-            for topic in wait.topics { waits[topic]?[ObjectIdentifier(wait)] = nil }
-        }
-    }
-
-    func tell(_ topics: [String]) {
-        let told = waits.withLock { waits in
-            topics.flatMap { topic in waits[topic].map { Array($0.values) } ?? [] }
-        }
-        for wait in told { wait.news.signal() }
-    }
-
-    func endAllWaits() {
-        let all = waits.withLock { waits in waits.values.flatMap { Array($0.values) } }
-        for wait in all { wait.news.signal() }
     }
 }

@@ -16,7 +16,7 @@ struct KafkaRequest {
     static let latestVersions: [API: Int16] = [.produce: 8, .fetch: 11]
 
     /// Partitions by topic, in the order of the request.
-    typealias Partitions = [(topic: String, numbers: [Int32])]
+    typealias Partitions = [(topic: String, partitions: [Int32])]
 
     private(set) var bytes: [UInt8]
     /// `nil`: one that the relay passes on unread.
@@ -38,10 +38,22 @@ struct KafkaRequest {
 
     /// What a fetch asks for, and how long it may wait.
     struct Fetch {
-        var partitions: Partitions = []
-        var wait: Duration
+        struct Partition {
+            var number: Int32
+            var offset: Int64
+            var maxBytes: Int
+            /// Where it stands in the request.
+            var place: Range<Int>
+        }
 
-        var topics: [String] { partitions.map(\.topic) }
+        var topics: [(name: String, partitions: [Partition])] = []
+        var wait: Duration
+        /// Of all partitions together.
+        var maxBytes: Int
+        /// Where the topics stand in the request, their number included.
+        var place: Range<Int>
+
+        var partitions: Partitions { topics.map { ($0.name, $0.partitions.map(\.number)) } }
     }
 
     /// Makes a fetch one that does not wait.
@@ -51,25 +63,58 @@ struct KafkaRequest {
         var reader = FrameReader(bytes, at: body)
         reader.skip(4)
         let placeOfWait = reader.place
-        guard let wait = reader.int32() else { return nil }
-        reader.skip(4 + (version >= 3 ? 4 : 0) + (version >= 4 ? 1 : 0) + (version >= 7 ? 8 : 0))
-        // Number, epoch, offset, where the log begins, bytes.
-        let partition = 4 + (version >= 9 ? 4 : 0) + 8 + (version >= 5 ? 8 : 0) + 4
-        var fetch = Fetch(wait: .milliseconds(max(0, wait)))
+        guard let wait = reader.int32(), reader.skip(4), let maxBytes = version >= 3 ? reader.int32() : .max else {
+            return nil
+        }
+        reader.skip((version >= 4 ? 1 : 0) + (version >= 7 ? 8 : 0))
+        var fetch = Fetch(
+            wait: .milliseconds(max(0, wait)), maxBytes: Int(maxBytes), place: reader.place..<reader.place)
+        let version = version
         let isWhole = reader.forEach { reader in
-            reader.partitions(into: &fetch.partitions) { $0.skip(partition - 4) }
+            guard let name = reader.string() else { return false }
+            var partitions: [Fetch.Partition] = []
+            let isWhole = reader.forEach { reader in
+                let place = reader.place
+                // The leader's epoch, the offset, where the log begins, and how many bytes at most.
+                guard let number = reader.int32(), reader.skip(version >= 9 ? 4 : 0), let offset = reader.int64(),
+                    reader.skip(version >= 5 ? 8 : 0), let maxBytes = reader.int32()
+                else { return false }
+                partitions.append(
+                    .init(number: number, offset: offset, maxBytes: Int(maxBytes), place: place..<reader.place))
+                return true
+            }
+            fetch.topics.append((name, partitions))
+            return isWhole
         }
         guard isWhole else { return nil }
+        fetch.place = fetch.place.lowerBound..<reader.place
         for place in placeOfWait..<placeOfWait + 4 { bytes[place] = 0 }
         return fetch
     }
 
+    /// - Returns: the request, of some of its partitions.
+    func bytes(of fetch: Fetch, where isAsked: (_ topic: String, Fetch.Partition) -> Bool) -> [UInt8] {
+        var writer = FrameWriter(bytes[..<fetch.place.lowerBound])
+        let topics = fetch.topics.map { topic in
+            (topic: topic.name, partitions: topic.partitions.filter { isAsked(topic.name, $0) })
+        }
+        writer.put(topics.filter { !$0.partitions.isEmpty }) { writer, partition in writer.put(bytes[partition.place]) }
+        writer.put(bytes[fetch.place.upperBound...])
+        return writer.bytes
+    }
+
     struct Produce {
-        var partitions: Partitions = []
+        struct Partition {
+            var number: Int32
+            /// A batch of records.
+            var records: ArraySlice<UInt8>
+        }
+
+        var topics: [(name: String, partitions: [Partition])] = []
         /// How many copies are to be written before the answer; -1 for all that are in sync.
         var acknowledgements: Int16
 
-        var topics: [String] { partitions.map(\.topic) }
+        var partitions: Partitions { topics.map { ($0.name, $0.partitions.map(\.number)) } }
         /// A producer that asks for no acknowledgement gets none. The test broker would send it one.
         var isAnswered: Bool { acknowledgements != 0 }
     }
@@ -83,10 +128,18 @@ struct KafkaRequest {
         reader.skip(4)
         var produce = Produce(acknowledgements: acknowledgements)
         let isWhole = reader.forEach { reader in
-            reader.partitions(into: &produce.partitions) { partition in
-                guard let length = partition.int32() else { return false }
-                return partition.skip(Int(max(0, length)))
+            guard let name = reader.string() else { return false }
+            var partitions: [Produce.Partition] = []
+            let isWhole = reader.forEach { reader in
+                guard let number = reader.int32(), let length = reader.int32(), reader.skip(Int(max(0, length))) else {
+                    return false
+                }
+                let records = bytes[reader.place - Int(max(0, length))..<reader.place]
+                partitions.append(.init(number: number, records: records))
+                return true
             }
+            produce.topics.append((name, partitions))
+            return isWhole
         }
         return isWhole ? produce : nil
     }
@@ -97,13 +150,9 @@ enum KafkaResponse {
     /// Refuses every partition of a fetch.
     static func refusal(of fetch: KafkaRequest.Fetch, to request: KafkaRequest, code: Int16) -> [UInt8] {
         let version = request.version
-        var writer = FrameWriter(answering: request)
-        if version >= 1 { writer.put(Int32(0)) }
-        if version >= 7 {
-            writer.put(Int16(0))
-            writer.put(Int32(0))
-        }
-        writer.put(fetch.partitions) { writer in
+        var writer = FrameWriter(answeringFetch: request)
+        writer.put(fetch.partitions) { writer, number in
+            writer.put(number)
             writer.put(code)
             writer.put(Int64(-1))
             if version >= 4 { writer.put(Int64(-1)) }
@@ -119,7 +168,8 @@ enum KafkaResponse {
     static func refusal(of produce: KafkaRequest.Produce, to request: KafkaRequest, code: Int16) -> [UInt8] {
         let version = request.version
         var writer = FrameWriter(answering: request)
-        writer.put(produce.partitions) { writer in
+        writer.put(produce.partitions) { writer, number in
+            writer.put(number)
             writer.put(code)
             writer.put(Int64(-1))
             if version >= 2 { writer.put(Int64(-1)) }
@@ -133,29 +183,96 @@ enum KafkaResponse {
         return writer.bytes
     }
 
-    /// Whether a fetch has brought nothing, and no error either.
-    static func isEmptyFetch(_ bytes: [UInt8], version: Int16) -> Bool {
+    /// At which offsets a produce was appended, by topic and partition, without those that failed.
+    /// - Returns: `nil` when it cannot be read.
+    static func appended(_ bytes: [UInt8], version: Int16) -> [String: [Int32: Int64]]? {
+        var reader = FrameReader(bytes)
+        reader.skip(4)
+        var topics: [String: [Int32: Int64]] = [:]
+        let isWhole = reader.forEach { reader in
+            guard let topic = reader.string() else { return false }
+            return reader.forEach { reader in
+                guard let number = reader.int32(), let error = reader.int16(), let offset = reader.int64(),
+                    reader.skip((version >= 2 ? 8 : 0) + (version >= 5 ? 8 : 0))
+                else { return false }
+                if version >= 8 {
+                    guard reader.forEach({ $0.skip(4) && $0.skipString() }), reader.skipString() else { return false }
+                }
+                if error == 0 { topics[topic, default: [:]][number] = offset }
+                return true
+            }
+        }
+        return isWhole ? topics : nil
+    }
+
+    /// What a fetch brings of one partition.
+    struct Fetched {
+        /// As it stands in the response, its number first.
+        var bytes: ArraySlice<UInt8>
+        /// The offset behind the last record of the partition; `nil` of an error.
+        var end: Int64?
+        var hasRecords: Bool
+
+        /// Neither records nor an error.
+        var isEmpty: Bool { end != nil && !hasRecords }
+
+        init(bytes: ArraySlice<UInt8>, end: Int64?, hasRecords: Bool) {
+            self.bytes = bytes
+            self.end = end
+            self.hasRecords = hasRecords
+        }
+
+        /// - Parameter batches: of records, one behind the other.
+        init(_ number: Int32, end: Int64, batches: [[UInt8]], version: Int16) {
+            var writer = FrameWriter([])
+            writer.put(number)
+            writer.put(Int16(0))
+            writer.put(end)
+            if version >= 4 { writer.put(end) }
+            // Where the log begins is not known here.
+            if version >= 5 { writer.put(Int64(-1)) }
+            if version >= 4 { writer.put(Int32(0)) }
+            if version >= 11 { writer.put(Int32(-1)) }
+            writer.put(Int32(batches.reduce(0) { $0 + $1.count }))
+            for batch in batches { writer.put(batch[...]) }
+            self.init(bytes: writer.bytes[...], end: end, hasRecords: !batches.isEmpty)
+        }
+    }
+
+    /// - Returns: what a fetch has brought, by topic and partition; `nil` when it failed as a whole or cannot be read.
+    static func fetched(_ bytes: [UInt8], version: Int16) -> [String: [Int32: Fetched]]? {
         var reader = FrameReader(bytes)
         reader.skip(4 + (version >= 1 ? 4 : 0))
         if version >= 7 {
-            guard reader.int16() == 0 else { return false }
+            guard reader.int16() == 0 else { return nil }
             reader.skip(4)
         }
-        return reader.forEach { reader in
-            guard reader.skipString() else { return false }
-            return reader.forEach { partition in
-                partition.skip(4)
-                guard partition.int16() == 0 else { return false }
-                partition.skip(8 + (version >= 4 ? 8 : 0) + (version >= 5 ? 8 : 0))
-                if version >= 4 {
-                    guard let aborted = partition.int32(), partition.skip(16 * Int(max(0, aborted))) else {
-                        return false
-                    }
+        var topics: [String: [Int32: Fetched]] = [:]
+        let isWhole = reader.forEach { reader in
+            guard let topic = reader.string() else { return false }
+            return reader.forEach { reader in
+                let place = reader.place
+                guard let number = reader.int32(), let (end, hasRecords) = reader.skipFetched(version) else {
+                    return false
                 }
-                if version >= 11 { partition.skip(4) }
-                return partition.int32().map { $0 <= 0 } ?? false
+                topics[topic, default: [:]][number] = Fetched(
+                    bytes: bytes[place..<reader.place], end: end, hasRecords: hasRecords)
+                return true
             }
         }
+        return isWhole ? topics : nil
+    }
+
+    /// The response to a fetch.
+    static func response(
+        to request: KafkaRequest, _ fetch: KafkaRequest.Fetch, _ found: [String: [Int32: Fetched]]
+    ) -> [UInt8] {
+        var writer = FrameWriter(answeringFetch: request)
+        let topics = fetch.topics.map { topic in
+            (topic: topic.name, partitions: topic.partitions.compactMap { found[topic.name]?[$0.number] })
+        }
+        writer.put(topics.filter { !$0.partitions.isEmpty }) { writer, partition in writer.put(partition.bytes) }
+        return writer.bytes
     }
 
     /// Puts one port in the place of another wherever a response tells the address of a broker.
@@ -193,27 +310,40 @@ enum KafkaResponse {
     }
 }
 
-/// Writes a response.
+/// Writes a request or a response.
 private struct FrameWriter {
     private(set) var bytes: [UInt8]
 
-    init(answering request: KafkaRequest) { bytes = Array(request.bytes[4..<8]) }
+    init(_ bytes: ArraySlice<UInt8>) { self.bytes = Array(bytes) }
+
+    init(answering request: KafkaRequest) { self.init(request.bytes[4..<8]) }
+
+    init(answeringFetch request: KafkaRequest) {
+        self.init(answering: request)
+        // No throttling, no error, no session.
+        if request.version >= 1 { put(Int32(0)) }
+        if request.version >= 7 {
+            put(Int16(0))
+            put(Int32(0))
+        }
+    }
 
     mutating func put(_ number: some FixedWidthInteger) {
         withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// - Parameter rest: writes what comes behind a partition's number.
-    mutating func put(_ partitions: KafkaRequest.Partitions, _ rest: (inout FrameWriter) -> Void) {
-        put(Int32(partitions.count))
-        for (topic, numbers) in partitions {
+    mutating func put(_ slice: ArraySlice<UInt8>) { bytes.append(contentsOf: slice) }
+
+    /// - Parameter write: writes a partition, its number first.
+    mutating func put<Partition>(
+        _ topics: [(topic: String, partitions: [Partition])], _ write: (inout FrameWriter, Partition) -> Void
+    ) {
+        put(Int32(topics.count))
+        for (topic, partitions) in topics {
             put(Int16(topic.utf8.count))
             bytes.append(contentsOf: topic.utf8)
-            put(Int32(numbers.count))
-            for number in numbers {
-                put(number)
-                rest(&self)
-            }
+            put(Int32(partitions.count))
+            for partition in partitions { write(&self, partition) }
         }
     }
 }
@@ -250,6 +380,11 @@ private struct FrameReader {
         return Int32(bitPattern: bytes[place - 4..<place].reduce(0) { $0 << 8 | UInt32($1) })
     }
 
+    mutating func int64() -> Int64? {
+        guard let high = int32(), let low = int32() else { return nil }
+        return Int64(high) << 32 | Int64(UInt32(bitPattern: low))
+    }
+
     mutating func string() -> String? {
         guard let length = int16(), length >= 0, skip(Int(length)) else { return nil }
         return String(decoding: bytes[place - Int(length)..<place], as: UTF8.self)
@@ -260,20 +395,17 @@ private struct FrameReader {
         return skip(Int(max(0, length)))
     }
 
-    /// Reads a topic and its partitions.
-    /// - Parameter rest: passes over what comes behind a partition's number.
-    mutating func partitions(
-        into partitions: inout KafkaRequest.Partitions, _ rest: (inout FrameReader) -> Bool
-    ) -> Bool {
-        guard let topic = string() else { return false }
-        var numbers: [Int32] = []
-        let isWhole = forEach { reader in
-            guard let number = reader.int32() else { return false }
-            numbers.append(number)
-            return rest(&reader)
+    /// Passes over what stands behind a partition's number in the response to a fetch.
+    /// - Returns: the offset behind the last record, `nil` of an error, and whether there are records; `nil` when it is cut off.
+    mutating func skipFetched(_ version: Int16) -> (end: Int64?, hasRecords: Bool)? {
+        guard let error = int16(), let end = int64(), skip((version >= 4 ? 8 : 0) + (version >= 5 ? 8 : 0)) else {
+            return nil
         }
-        partitions.append((topic, numbers))
-        return isWhole
+        if version >= 4 {
+            guard let aborted = int32(), skip(16 * Int(max(0, aborted))) else { return nil }
+        }
+        guard skip(version >= 11 ? 4 : 0), let length = int32(), skip(Int(max(0, length))) else { return nil }
+        return (error == 0 ? end : nil, length > 0)
     }
 
     /// - Returns: whether the array was whole and `read` was content with each of its elements.

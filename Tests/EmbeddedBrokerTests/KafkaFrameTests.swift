@@ -30,8 +30,17 @@ import Testing
         var request = try #require(KafkaRequest(bytes))
         let taken = request.takeFetch()
         let fetch = try #require(taken)
-        #expect(fetch.topics == ["a", "ü"])
+        #expect(fetch.topics.map(\.name) == ["a", "ü"])
+        #expect(fetch.topics.map { $0.partitions.map(\.number) } == [[0, 1], [0, 1]])
+        #expect(fetch.topics.allSatisfy { $0.partitions.allSatisfy { $0.offset == 7 && $0.maxBytes == 100 } })
+        #expect(fetch.maxBytes == (version >= 3 ? 1000 : Int(Int32.max)))
         #expect(fetch.wait == .milliseconds(500))
+        #expect(request.bytes(of: fetch) { _, _ in true } == request.bytes)
+        var half = try #require(KafkaRequest(request.bytes(of: fetch) { $0 == "ü" && $1.number == 1 }))
+        let takenHalf = half.takeFetch()
+        let asked = try #require(takenHalf)
+        #expect(asked.topics.map(\.name) == ["ü"] && asked.topics[0].partitions.map(\.number) == [1])
+        #expect(half.bytes.count == bytes.count - (version >= 9 ? 28 : version >= 5 ? 24 : 16) * 3 - 7)
         let changed = zip(bytes, request.bytes).filter { $0 != $1 }
         #expect(changed.map(\.0) == [1, 0xF4], "500")
         #expect(changed.map(\.1) == [0, 0])
@@ -59,7 +68,9 @@ import Testing
             }
         }
         let produce = try #require(KafkaRequest(bytes)?.produce())
-        #expect(produce.topics == ["a", "b"])
+        #expect(produce.topics.map(\.name) == ["a", "b"])
+        #expect(produce.topics.allSatisfy { $0.partitions.allSatisfy { $0.records == [1, 2, 3] } })
+        #expect(produce.partitions.map(\.partitions) == [[0, 1], [0, 1]])
         #expect(produce.isAnswered == (acknowledgements != 0))
         #expect(KafkaRequest(bytes.dropLast())?.produce() == nil)
         #expect(KafkaRequest(Frame.request(api: 0, version: 9) { $0.int32(0) })?.produce() == nil)
@@ -70,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 4, 5, 7, 11] as [Int16], Part.allCases)
-    func anEmptyFetchHasNeitherRecordsNorErrors(version: Int16, part: Part) {
+    func anEmptyFetchHasNeitherRecordsNorErrors(version: Int16, part: Part) throws {
         var frame = Frame()
         frame.int32(17)
         if version >= 1 { frame.int32(0) }
@@ -98,9 +109,52 @@ import Testing
                 if part == .records, isLast { frame.bytes += [1, 2] }
             }
         }
-        let isEmpty = part == .nothing || part == .sessionError && version < 7
-        #expect(KafkaResponse.isEmptyFetch(frame.bytes, version: version) == isEmpty)
-        #expect(!KafkaResponse.isEmptyFetch([1, 2, 3], version: version))
+        let fetched = KafkaResponse.fetched(frame.bytes, version: version)
+        #expect(KafkaResponse.fetched([1, 2, 3], version: version) == nil)
+        #expect(KafkaResponse.fetched(frame.bytes.dropLast(), version: version) == nil)
+        if part == .sessionError, version >= 7 { return #expect(fetched == nil) }
+        let found = try #require(fetched)
+        #expect(found.keys.sorted() == ["a", "b"])
+        for (topic, partitions) in found {
+            #expect(partitions.keys.sorted() == [0, 1])
+            for (number, partition) in partitions {
+                let isOfPart = topic == "b" && number == 1 && (part == .records || part == .partitionError)
+                #expect(partition.isEmpty == !isOfPart)
+            }
+        }
+        let request = try #require(KafkaRequest(Frame.request(api: 1, version: version) { _ in }))
+        let partitions = [0, 1].map { number in
+            KafkaRequest.Fetch.Partition(number: number, offset: 9, maxBytes: 100, place: 0..<0)
+        }
+        let fetch = KafkaRequest.Fetch(
+            topics: ["a", "b"].map { ($0, partitions) }, wait: .zero, maxBytes: 1000, place: 0..<0)
+        let again = KafkaResponse.response(to: request, fetch, found)
+        #expect(again == frame.bytes)
+    }
+
+    @Test(arguments: [0, 2, 5, 8] as [Int16]) func aProduceIsToldWhereItWent(version: Int16) {
+        var frame = Frame()
+        frame.int32(17)
+        frame.array(["a", "b"]) { frame, topic in
+            frame.string(topic)
+            frame.array([0, 1] as [Int32]) { frame, partition in
+                frame.int32(partition)
+                frame.int16(topic == "b" && partition == 1 ? 6 : 0)
+                frame.int64(topic == "a" ? 7 : 8)
+                if version >= 2 { frame.int64(-1) }
+                if version >= 5 { frame.int64(0) }
+                if version >= 8 {
+                    frame.array(["wrong"]) { frame, text in
+                        frame.int32(0)
+                        frame.string(text)
+                    }
+                    frame.int16(-1)
+                }
+            }
+        }
+        if version >= 1 { frame.int32(0) }
+        #expect(KafkaResponse.appended(frame.bytes, version: version) == ["a": [0: 7, 1: 7], "b": [0: 8]])
+        #expect(KafkaResponse.appended(frame.bytes.dropLast(5), version: version) == nil)
     }
 
     @Test func addressesOfBrokersAreReplaced() {
@@ -143,7 +197,7 @@ import Testing
     }
 }
 
-private struct Frame {
+struct Frame {
     var bytes: [UInt8] = []
 
     static func request(api: Int16, version: Int16, _ body: (inout Frame) -> Void) -> [UInt8] {
