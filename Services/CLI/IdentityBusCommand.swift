@@ -20,7 +20,7 @@ struct IdentityBusCommand: ParsableCommand {
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
             VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
-            ChaosCommand.self,
+            DoctorCommand.self, ChaosCommand.self,
         ])
 
     /// Every message has the program's name in front, also those of the parser.

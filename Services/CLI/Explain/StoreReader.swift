@@ -25,15 +25,23 @@ struct StoreReader {
         return try serviceNames.compactMap { service in
             let path = "\(dataDirectory)/\(service).sqlite"
             guard FileManager.default.fileExists(atPath: path) else { return nil }
-            // The service itself holds the file's lock; SQLite lets others read meanwhile.
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(5)
-            return try Self.reading(path) {
-                StoreReader(
-                    service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
-            }
+            return try StoreReader(service: service, file: path)
         }
+    }
+
+    /// - Throws: `Problem` that names the file, where SQLite cannot read it.
+    init(service: String, file path: String) throws {
+        // The service itself holds the file's lock; SQLite lets others read meanwhile.
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        self.service = service
+        engine = try Self.reading(path) { .sqlite(try DatabaseQueue(path: path, configuration: configuration)) }
+    }
+
+    private init(service: String, engine: Engine) {
+        self.service = service
+        self.engine = engine
     }
 
     /// Looks in the catalogue first. A connection to a schema that is missing would make it, and tables that one may not read

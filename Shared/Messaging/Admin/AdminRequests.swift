@@ -7,6 +7,8 @@ struct TopicCreation {
     let client: OpaquePointer
     let specs: [TopicSpec]
     let timeout: Duration
+    /// Whether the controller is only to say what it would do.
+    var isTrial = false
 
     /// Creates the topics and waits until the controller has them.
     ///
@@ -21,6 +23,7 @@ struct TopicCreation {
         let time = timeout.kafkaMilliseconds
         _ = rd_kafka_AdminOptions_set_request_timeout(options, time, &text, text.count)
         _ = rd_kafka_AdminOptions_set_operation_timeout(options, time, &text, text.count)
+        if isTrial { _ = rd_kafka_AdminOptions_set_validate_only(options, 1, &text, text.count) }
         let queue = rd_kafka_queue_new(client)
         defer { rd_kafka_queue_destroy(queue) }
         rd_kafka_CreateTopics(client, &topics, topics.count, options, queue)

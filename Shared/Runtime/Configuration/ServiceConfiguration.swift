@@ -24,7 +24,7 @@ public struct ServiceConfiguration: Sendable {
     /// What it signs and checks with; none only where ``trust`` is `cluster`.
     public var keys: DeploymentKeys
     /// What is to be said of an internal key that is shorter than it should be.
-    var weakInternalKey: ConfigurationProblem?
+    package var weakInternalKey: ConfigurationProblem?
     /// The salts of the deployment's stores, by service, where they are taken along.
     public var salts: [String: [UInt8]]?
     /// What is older is read in the order of its times, and decided by them; `nil` for nothing.

@@ -100,11 +100,28 @@ public struct Migrator: Sendable {
         try check(try landedMigrations(transaction))
     }
 
+    /// What stands in a store's table of migrations, for ``missing(after:)``.
+    package static let columns = "number, name, checksum"
+
+    /// The migrations that a store still has to get.
+    ///
+    /// - Parameter rows: the ``columns`` of its table `migrations`.
+    /// - Throws: ``SchemaMismatch`` as ``run(on:)`` does, or a ``StorageError``.
+    package func missing(after rows: [SQLRow]) throws -> [Int] {
+        let landed = try Self.landed(rows)
+        try check(landed)
+        return migrations.map(\.number).filter { landed[$0] == nil }
+    }
+
     private func landedMigrations(
         _ transaction: any SQLTransaction
     ) throws(StorageError) -> [Int: (name: String, checksum: String)] {
+        try Self.landed(try transaction.query("SELECT \(Self.columns) FROM migrations"))
+    }
+
+    private static func landed(_ rows: [SQLRow]) throws(StorageError) -> [Int: (name: String, checksum: String)] {
         var landed: [Int: (name: String, checksum: String)] = [:]
-        for row in try transaction.query("SELECT number, name, checksum FROM migrations") {
+        for row in rows {
             landed[Int(try row.integer(0))] = (try row.text(1), try row.text(2))
         }
         return landed

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Foundation
+import Logging
+import Messaging
+import Runtime
+import Supervision
+
+/// Reads the settings as a service does, and goes on where that would stop, to find all that is wrong at once.
+struct ConfigurationExamination {
+    private(set) var findings: [Finding] = []
+    /// What the rest is looked at with; `nil` when it cannot be read at all.
+    private(set) var configuration: ServiceConfiguration?
+    private(set) var apps: AppDirectory?
+    /// Whether what it says of Kafka, or of the database, is not what was set.
+    private(set) var isKafkaUnknown = false
+    private(set) var isDatabaseUnknown = false
+
+    private var environment: [String: String]
+    private let service: String
+
+    /// - Parameter service: whose settings they are.
+    init(_ environment: [String: String], of service: String) {
+        self.environment = environment
+        self.service = service
+        removeTwins()
+        read()
+        readApps()
+    }
+
+    // MARK: Settings
+
+    /// A variable and its file are both set: the service would not start, and the rest is looked at with the file.
+    private mutating func removeTwins() {
+        for name in environment.keys.sorted() where name.hasSuffix("_FILE") {
+            let plain = String(name.dropLast(5))
+            guard Self.secrets.contains(plain), environment[plain] != nil else { continue }
+            environment[plain] = nil
+            findings.append(
+                .fail(.twice, "\(plain) and \(name) are both set", subject: plain, fix: "Keep one of them."))
+        }
+    }
+
+    private static let secrets = [
+        "DATABASE_URL", "IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "IDENTITYBUS_GATEWAY_KEYS",
+        "IDENTITYBUS_EVENTS_KEYS", Salts.variable,
+    ]
+
+    private mutating func read() {
+        var problems: [Finding] = []
+        while configuration == nil, problems.count < 20 {
+            do {
+                configuration = try ServiceConfiguration(
+                    environment: environment, service: service,
+                    derived: service == Role.gateway.name ? .gateway : nil)
+            } catch {
+                let (variable, words) = Self.words(error)
+                problems.append(
+                    .fail(
+                        .settings, "\(variable) \(words)", subject: variable,
+                        fix: "docs/operations.md lists the settings and what each may be."))
+                guard mend(variable) else { break }
+            }
+        }
+        findings += problems
+        guard let configuration else { return }
+        if problems.isEmpty {
+            let count = environment.keys.count { name in Self.isOurs(name) }
+            let fromFiles = environment.keys.count { Self.isOurs($0) && $0.hasSuffix("_FILE") }
+            let files = fromFiles == 0 ? "" : ", \(fromFiles) of them name\(fromFiles == 1 ? "s a file" : " files")"
+            findings.insert(.ok(.settings, "\(count) variable\(count == 1 ? "" : "s") read\(files)"), at: 0)
+        }
+        look(at: configuration)
+    }
+
+    private static func words(_ error: any Error) -> (variable: String, words: String) {
+        switch error {
+        case let problem as ConfigurationProblem: (problem.variable, problem.problem)
+        case let problem as KafkaConfigurationError: (problem.variable, problem.message)
+        default: ("the environment", "\(error)")
+        }
+    }
+
+    /// Takes away what is wrong, or puts something in the place of what is missing, so that the rest can be read.
+    /// - Returns: whether that changed anything.
+    private mutating func mend(_ variable: String) -> Bool {
+        if variable.hasPrefix("KAFKA_") { isKafkaUnknown = true }
+        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
+        let before = environment
+        for name in [variable, "\(variable)_FILE"] { environment[name] = nil }
+        if environment != before, variable != "KAFKA_BOOTSTRAP_SERVERS" { return true }
+        switch variable {
+        case "KAFKA_BOOTSTRAP_SERVERS": environment[variable] = "127.0.0.1:1"
+        case _ where variable.hasPrefix("KAFKA_"):
+            environment = environment.filter { !$0.key.hasPrefix("KAFKA_") || $0.key == "KAFKA_BOOTSTRAP_SERVERS" }
+        case _ where variable.hasPrefix("IDENTITYBUS_"):
+            environment["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"] = nil
+            environment["IDENTITYBUS_TRUST"] = Authenticator.Trust.cluster.rawValue
+        default: break
+        }
+        return environment != before
+    }
+
+    private static func isOurs(_ name: String) -> Bool {
+        let families = [
+            "KAFKA_", "TOPIC_", "DATABASE_", "IDENTITYBUS_", "SQLITE_", "LOG_", "HTTP_", "GATEWAY_", "JOURNAL_",
+        ]
+        let others = ["DATA_DIR", "BATCH_SIZE", "LOOPS", "ALIAS_DELAY", "DRAIN_TIMEOUT_SECONDS", "REPLAY_UNTIL"]
+        return families.contains { name.hasPrefix($0) } || others.contains(name)
+    }
+
+    private mutating func look(at configuration: ServiceConfiguration) {
+        if let problem = configuration.weakInternalKey {
+            findings.append(.warn(.internalKey, "\(problem.variable) \(problem.problem)", subject: problem.variable))
+        } else if let key = configuration.keys.internalKeys.first {
+            findings.append(.ok(.internalKey, "\(key.bitCount / 8) bytes"))
+        }
+    }
+
+    // MARK: The apps file
+
+    private mutating func readApps() {
+        let path = environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml"
+        do {
+            let source = try AppsSource(
+                path: path, reading: service == Role.gateway.name ? .gateway : .everything,
+                keys: configuration?.keys ?? .none, weakSecrets: .warn, logger: .quiet)
+            let apps = source.apps
+            let keys = apps.ids.compactMap { apps[$0]?.keys.count }.reduce(0, +)
+            findings.append(
+                .ok(
+                    .apps, "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
+                        + source.digest.prefix(6), subject: path))
+            self.apps = apps
+            look(at: apps, path)
+        } catch {
+            findings.append(
+                .fail(
+                    .apps, "\(error)", subject: path,
+                    fix: "Services refuse this file: those that run keep the one before, and none starts."))
+            findings += [.skip(.weakSecret, needs: "the apps file"), .skip(.keyExpiry, needs: "the apps file")]
+        }
+    }
+
+    private mutating func look(at apps: AppDirectory, _ path: String) {
+        let refuses = configuration?.weakSecrets != .warn
+        for weakness in apps.weaknesses {
+            findings.append(
+                refuses
+                    ? .fail(
+                        .weakSecret, weakness, subject: path,
+                        fix: "IDENTITYBUS_WEAK_SECRETS=warn accepts it until there is another one.")
+                    : .warn(.weakSecret, weakness, subject: path))
+        }
+        if apps.weaknesses.isEmpty {
+            findings.append(.ok(.weakSecret, apps.demo ?? "none is short or known to everybody"))
+        }
+        let ends = apps.ids.compactMap { apps[$0] }.flatMap { app in app.keys.values.map { (app.id, $0) } }
+            .filter { !$1.isRevoked }
+            .compactMap { app, key in Self.ending(of: key, app, now: .now) }
+            .sorted { $0.subject < $1.subject }
+        findings += ends.isEmpty ? [.ok(.keyExpiry, "none within \(Self.soon) days")] : ends
+    }
+
+    /// Days before something ends on which somebody should know.
+    static let soon: Int64 = 14
+
+    private static func ending(of key: APIKey, _ app: AppID, now: Timestamp) -> Finding? {
+        guard let end = key.expires else { return nil }
+        let days = (end.milliseconds - now.milliseconds) / 86_400_000
+        let name = "\(app)/\(key.id)"
+        let day = end.rfc3339.prefix(10)
+        if end.milliseconds <= now.milliseconds {
+            return .warn(
+                .keyExpiry, "\(name) ended on \(day): what it signs becomes a dead letter", subject: name,
+                fix: "Take it out of the apps file once no command that it has signed waits or is to be replayed.")
+        }
+        guard days < soon else { return nil }
+        return .warn(
+            .keyExpiry, "\(name) ends on \(day) (\(days) day\(days == 1 ? "" : "s"))", subject: name,
+            fix: "Give its holder another key, or this one a later end.")
+    }
+}
+
+extension AppDirectory {
+    /// What is said of apps that are demonstrations.
+    var demo: String? { warnings.first { $0.hasPrefix("demo apps (") } }
+
+    /// What should change of the others.
+    var weaknesses: [String] { warnings.filter { !$0.hasPrefix("demo apps (") } }
+}
