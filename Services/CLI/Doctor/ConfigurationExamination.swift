@@ -2,6 +2,7 @@
 
 import Apps
 import Contracts
+import Crypto
 import Foundation
 import Logging
 import Messaging

@@ -17,14 +17,14 @@ struct SchemaExamination {
         do {
             let database = try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
             defer { database.close() }
-            let (state, rights) = try database.transaction { transaction in
+            let (state, lacking) = try database.transaction { transaction -> (SchemaState, Finding?) in
                 let state = try service.migrator.state(in: transaction)
-                return (state, try state.landed == nil ? nil : rights(state, transaction))
+                return (state, state.landed == nil ? nil : try rights(state, transaction))
             }
-            let found = [standing(state)] + (rights.map { [$0] } ?? [])
+            let found = [standing(state)] + [lacking].compactMap { $0 }
             // Only who may write can look whether somebody else is in the way.
             guard state.isUpToDate, !found.hasFailures else { return found }
-            return found + (try obstacle(database).map { [$0] } ?? [])
+            return found + [try obstacle(database)].compactMap { $0 }
         } catch let mismatch as SchemaMismatch {
             return [.fail(.databaseSchema, "\(schema): \(mismatch)", subject: schema, cause: "other-version")]
         } catch let error as StorageError where error.sqlState == "42501" {

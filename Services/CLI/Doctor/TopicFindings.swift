@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Messaging
+import Runtime
 import Supervision
 
 /// What topics promise less of than is wanted, by check.
