@@ -95,7 +95,7 @@ enum CheckID: String, CaseIterable, Sendable {
         case .internalKey: "the internal key has fewer than 32 bytes"
         case .apps: "the apps file cannot be read, or would be refused"
         case .weakSecret: "a secret of the apps file is short, or one of a demo"
-        case .keyExpiry: "an API key has ended, or ends within 14 days"
+        case .keyExpiry: "an API key ends within 14 days"
         case .kafkaReachable: "no broker answers: its name, its port, no answer, or it is no Kafka"
         case .kafkaTLS: "the port speaks TLS and we do not, or the other way"
         case .kafkaCertificate: "the broker's certificate, or ours, is refused, or ends within 14 days"

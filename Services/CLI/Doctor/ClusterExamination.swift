@@ -27,7 +27,7 @@ struct ClusterExamination {
                 return places + existence(mine, isEmbedded: true).taking(start.duration(to: .now))
                     + leaders(mine)
                     + [.kafkaRights, .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize, .kafkaClock].map {
-                        .skip($0, needs: "a Kafka that has them: the embedded broker has not")
+                        Finding(id: $0, level: .skip, message: "the embedded broker has none of these")
                     }
             }
             let found = existence(mine, isEmbedded: false) + leaders(mine) + TopicFindings(mine).all
@@ -53,7 +53,7 @@ struct ClusterExamination {
                 alone.bootstrapServers = address
                 let access = KafkaAccess(alone)
                 do {
-                    try access.connect(within: .seconds(3))?.admin.close(timeout: .zero)
+                    try access.connect(within: .seconds(3), whenKnown: .seconds(1))?.admin.close(timeout: .zero)
                     return nil
                 } catch {
                     let words = (error as? KafkaError).map(\.words) ?? "\(error)"

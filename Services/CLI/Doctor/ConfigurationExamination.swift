@@ -61,7 +61,7 @@ struct ConfigurationExamination {
                 problems.append(
                     .fail(
                         .settings, "\(variable) \(words)", subject: variable,
-                        fix: "docs/operations.md lists the settings and what each may be."))
+                        fix: Self.advice(variable)))
                 guard mend(variable) else { break }
             }
         }
@@ -74,6 +74,14 @@ struct ConfigurationExamination {
             findings.insert(.ok(.settings, "\(count) variable\(count == 1 ? "" : "s") read\(files)"), at: 0)
         }
         look(at: configuration)
+    }
+
+    private static func advice(_ variable: String) -> String {
+        switch variable {
+        case "KAFKA_BOOTSTRAP_SERVERS", "IDENTITYBUS_INTERNAL_KEY":
+            "Set it; or start `identitybus up` here, or name its folder with --data-dir."
+        default: "docs/operations.md lists the settings and what each may be."
+        }
     }
 
     private static func words(_ error: any Error) -> (variable: String, words: String) {
@@ -158,29 +166,25 @@ struct ConfigurationExamination {
         if apps.weaknesses.isEmpty {
             findings.append(.ok(.weakSecret, apps.demo ?? "none is short or known to everybody"))
         }
-        let ends = apps.ids.compactMap { apps[$0] }.flatMap { app in app.keys.values.map { (app.id, $0) } }
+        let keys = apps.ids.compactMap { apps[$0] }.flatMap { app in app.keys.values.map { (app.id, $0) } }
             .filter { !$1.isRevoked }
-            .compactMap { app, key in Self.ending(of: key, app, now: .now) }
-            .sorted { $0.subject < $1.subject }
-        findings += ends.isEmpty ? [.ok(.keyExpiry, "none within \(Self.soon) days")] : ends
+        let ends = keys.compactMap { Self.ending(of: $1, $0, now: .now) }.sorted { $0.subject < $1.subject }
+        let over = keys.count { $1.expires.map { $0 <= .now } ?? false }
+        // They stay in the file for what they have signed.
+        let words = "none within \(Self.soon) days" + (over == 0 ? "" : "; \(over) \(over == 1 ? "has" : "have") ended")
+        findings += ends.isEmpty ? [.ok(.keyExpiry, words)] : ends
     }
 
     /// Days before something ends on which somebody should know.
     static let soon: Int64 = 14
 
     private static func ending(of key: APIKey, _ app: AppID, now: Timestamp) -> Finding? {
-        guard let end = key.expires else { return nil }
+        guard let end = key.expires, end > now else { return nil }
         let days = (end.milliseconds - now.milliseconds) / 86_400_000
-        let name = "\(app)/\(key.id)"
-        let day = end.rfc3339.prefix(10)
-        if end.milliseconds <= now.milliseconds {
-            return .warn(
-                .keyExpiry, "\(name) ended on \(day): what it signs becomes a dead letter", subject: name,
-                fix: "Take it out of the apps file once no command that it has signed waits or is to be replayed.")
-        }
         guard days < soon else { return nil }
+        let name = "\(app)/\(key.id)"
         return .warn(
-            .keyExpiry, "\(name) ends on \(day) (\(days) day\(days == 1 ? "" : "s"))", subject: name,
+            .keyExpiry, "\(name) ends on \(end.rfc3339.prefix(10)) (\(days) day\(days == 1 ? "" : "s"))", subject: name,
             fix: "Give its holder another key, or this one a later end.")
     }
 }

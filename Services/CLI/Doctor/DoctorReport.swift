@@ -18,7 +18,8 @@ struct DoctorReport {
         for section in CheckID.Section.allCases {
             let mine = findings.filter { $0.id.section == section }
             if mine.isEmpty { continue }
-            lines.append(section.rawValue + (heads[section].map { "   \($0)" } ?? ""))
+            let head = heads[section] ?? ""
+            lines.append(section.rawValue + (head.isEmpty ? "" : "   \(head)"))
             lines += mine.filter { $0.level != .skip }.flatMap(text)
             lines += skipped(mine.filter { $0.level == .skip })
         }

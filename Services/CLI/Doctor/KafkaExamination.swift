@@ -12,13 +12,13 @@ struct KafkaExamination: Sendable {
     let configuration: ServiceConfiguration
     let needs: KafkaNeeds
 
-    private static let patience = Duration.seconds(8)
+    private static let patience = Duration.seconds(6)
 
     func run() -> [Finding] {
         let access = KafkaAccess(configuration.kafka)
         let start = ContinuousClock.now
         do {
-            guard let reached = try access.connect(within: Self.patience) else { return [] }
+            guard let reached = try access.connect(within: Self.patience, whenKnown: .seconds(1)) else { return [] }
             let found = letIn(reached).taking(start.duration(to: .now))
             return found + ClusterExamination(access: access, needs: needs, reached: reached).run()
         } catch let error as KafkaError {
