@@ -19,8 +19,8 @@ struct IdentityBusCommand: ParsableCommand {
         version: "identitybus \(Release.version)",
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
-            DoctorCommand.self, ChaosCommand.self,
+            VerifyTokenCommand.self, ExplainCommand.self, DoctorCommand.self, TopicsCommand.self, MigrateCommand.self,
+            RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self, ChaosCommand.self,
         ])
 
     /// Every message has the program's name in front, also those of the parser.

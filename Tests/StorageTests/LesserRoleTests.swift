@@ -55,7 +55,9 @@ import Testing
                 try transaction.execute("LOCK TABLE people IN ACCESS EXCLUSIVE MODE NOWAIT")
                 try transaction.execute("TRUNCATE people")
             }
-            #expect(failure { try database.transaction { try $0.execute("CREATE TABLE x (id TEXT)") } }?.sqlState == "42501")
+            #expect(
+                failure { try database.transaction { try $0.execute("CREATE TABLE x (id TEXT)") } }?.sqlState == "42501"
+            )
             #expect(try database.obstacle(to: Self.newer.tables, isSuspected: false) == nil)
         }
     }

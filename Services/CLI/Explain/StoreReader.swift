@@ -64,7 +64,8 @@ struct StoreReader {
                     .noRight, "\(try table.text(0)) may not read the schema \(schemas)\(service) of DATABASE_URL.",
                     "Its owner can: GRANT USAGE ON SCHEMA, and GRANT SELECT ON ALL TABLES IN SCHEMA.")
             }
-            let database = try PostgreSQLDatabase(url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
+            let database = try PostgreSQLDatabase(
+                url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
             return StoreReader(service: service, engine: .postgresql(database))
         }
     }

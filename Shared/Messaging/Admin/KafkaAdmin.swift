@@ -236,7 +236,8 @@ public final class KafkaAdmin {
         if creating == .never {
             throw KafkaError(
                 code: KafkaError.Code.unknownTopicOrPartition,
-                message: "topics missing: \(list(names)) (TOPIC_CREATE is never; identitybus topics --create makes them)")
+                message:
+                    "topics missing: \(list(names)) (TOPIC_CREATE is never; identitybus topics --create makes them)")
         }
         let complete = specs.map { spec in
             var spec = spec

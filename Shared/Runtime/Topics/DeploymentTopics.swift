@@ -66,7 +66,9 @@ package struct DeploymentTopics: Sendable {
     private func serviceRights(_ service: ServiceTraffic) -> [KafkaRight] {
         let topics = plan.topics
         let own = plan.appTopics(apps, for: service)
-        let sources = service.sources.map { (topic: $0.topic(topics, of: service.name), group: $0.group(topics, of: service.name)) }
+        let sources = service.sources.map {
+            (topic: $0.topic(topics, of: service.name), group: $0.group(topics, of: service.name))
+        }
         let appSources = apps.ownersOfCommandsTopics.map {
             (topic: topics.commands(service.name, of: $0), group: topics.group(service.name, of: $0))
         }
@@ -75,7 +77,9 @@ package struct DeploymentTopics: Sendable {
         let written = plan.written(by: service).union(own.written).filter { !$0.hasPrefix(topics.anyReplies) }
         return [answers, KafkaRight(.topic, topics.deadLetters(service.name), .read)]
             + written.map { KafkaRight(.topic, $0, .write) }
-            + (sources + appSources).flatMap { [KafkaRight(.topic, $0.topic, .read), KafkaRight(.group, $0.group, .read)] }
+            + (sources + appSources).flatMap {
+                [KafkaRight(.topic, $0.topic, .read), KafkaRight(.group, $0.group, .read)]
+            }
             + made(plan.specs(for: service) + own.specs)
     }
 

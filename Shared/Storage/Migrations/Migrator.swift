@@ -120,13 +120,15 @@ public struct Migrator: Sendable {
         if let place, place.exists, !place.mayUse {
             throw StorageError.unavailable(
                 "role \(place.role) may not use the schema \(place.schema): "
-                    + "GRANT USAGE ON SCHEMA \(place.schema), or identitybus migrate --grant, mends it", sqlState: "42501")
+                    + "GRANT USAGE ON SCHEMA \(place.schema), or identitybus migrate --grant, mends it",
+                sqlState: "42501")
         }
         let hasTables = try place?.hasMigrations ?? hasMigrations(transaction)
         let landed = hasTables ? try landedMigrations(transaction) : [:]
         try check(landed)
         return SchemaState(
-            place: place, landed: landed.keys.max(), newest: newest, missing: migrations.filter { landed[$0.number] == nil })
+            place: place, landed: landed.keys.max(), newest: newest,
+            missing: migrations.filter { landed[$0.number] == nil })
     }
 
     private func checkNumbers() throws(StorageError) {

@@ -58,7 +58,8 @@ import Testing
             "retention.ms": "172800000", "max.message.bytes": "1048588", "min.insync.replicas": "1",
             "cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
         ]
-        let words = TopicSpec(name: "t", partitions: 1, config: wanted).flaws(settings: settings, copies: 3).map(\.words)
+        let words = TopicSpec(name: "t", partitions: 1, config: wanted).flaws(settings: settings, copies: 3).map(
+            \.words)
         #expect(
             words == [
                 "retention 2 d, wants 14 d: what no service has read by then is lost",
