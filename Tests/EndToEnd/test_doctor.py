@@ -201,6 +201,7 @@ def authority(directory: Path) -> Authority:
 
 def kafka_defects(authority: Authority) -> dict[str, Defect]:
     known = OVER_TLS | {"KAFKA_SSL_CA_LOCATION": str(authority.certificate)}
+    good = authority.issue("127.0.0.1")
     reachable, certificate, sasl = "kafka.reachable", "kafka.certificate", "kafka.sasl"
     return {
         "name": Defect("nosuch.invalid:9092", {}, reachable, "name-not-resolved", "cannot be resolved"),
@@ -209,9 +210,9 @@ def kafka_defects(authority: Authority) -> dict[str, Defect]:
         "no Kafka": Defect(plain, {}, reachable, "not-kafka", "not a Kafka broker"),
         "TLS to plain": Defect(plain, OVER_TLS, "kafka.tls", "tls-to-plain", "does not speak TLS"),
         "plain to TLS": Defect(
-            tls(*authority.issue("127.0.0.1")), {}, "kafka.tls", "plain-to-tls", "perhaps this port speaks TLS"),
+            tls(*good), {}, "kafka.tls", "plain-to-tls", "perhaps this port speaks TLS"),
         "unknown authority": Defect(
-            tls(*authority.issue("127.0.0.1")), OVER_TLS, certificate, "unknown-ca",
+            tls(*good), OVER_TLS, certificate, "unknown-ca",
             "no known authority.* issued by authority of the tests"),
         "wrong host": Defect(
             tls(*authority.issue("other.example")), known, certificate, "wrong-host-name",

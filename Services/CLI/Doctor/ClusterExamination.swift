@@ -25,12 +25,12 @@ struct ClusterExamination {
             let places = brokers()
             if survey.isEmbedded {
                 return places + existence(mine, isEmbedded: true).taking(start.duration(to: .now))
-                    + leaders(mine)
+                    + Self.leaders(mine)
                     + [.kafkaRights, .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize, .kafkaClock].map {
                         Finding(id: $0, level: .skip, message: "the embedded broker has none of these")
                     }
             }
-            let found = existence(mine, isEmbedded: false) + leaders(mine) + TopicFindings(mine).all
+            let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
             return places + timed { rights(mine) } + found.taking(start.duration(to: .now)) + timed { [clock(mine)] }
         } catch let error as KafkaError {
             return [.fail(.kafkaTopics, "the topics cannot be looked at: \(error.words)")]
@@ -130,7 +130,7 @@ struct ClusterExamination {
         }
     }
 
-    private func leaders(_ topics: [TopicSurvey.Finding]) -> [Finding] {
+    static func leaders(_ topics: [TopicSurvey.Finding]) -> [Finding] {
         let without = topics.filter { $0.verdict == .leaderless }
         if without.isEmpty { return [.ok(.kafkaLeaders, "every partition has one")] }
         return without.map { topic in
