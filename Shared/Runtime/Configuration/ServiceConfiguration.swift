@@ -54,8 +54,8 @@ public struct ServiceConfiguration: Sendable {
         if settings.text("KAFKA_CLIENT_ID") == nil { kafkaEnvironment["KAFKA_CLIENT_ID"] = "identity.\(service)" }
         kafka = try KafkaConfiguration(environment: kafkaEnvironment)
         topics = Topics(prefix: try Self.prefix(settings))
-        partitions = try settings.integer("TOPIC_PARTITIONS", default: 12, in: 1...1000)
-        replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
+        partitions = try settings.integer(.topicPartitions)
+        replicationFactor = try settings.integer(.topicReplicationFactor)
         database = try Self.database(settings)
         appsPath = settings.text("IDENTITYBUS_APPS") ?? "config/apps.yaml"
         weakSecrets = try settings.choice("IDENTITYBUS_WEAK_SECRETS", default: .refuse)
@@ -70,13 +70,13 @@ public struct ServiceConfiguration: Sendable {
         salts = try settings.secret(Salts.variable).map { try Salts.read($0) }
         replayUntil = try Self.replayUntil(settings)
         kafka.reportsEnds = replayUntil != nil
-        batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
-        loops = try settings.integer("LOOPS", default: 1, in: 1...64)
+        batchSize = try settings.integer(.batchSize)
+        loops = try settings.integer(.loops)
         journalRetention =
-            .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
-        drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
+            .seconds(3600) * (try settings.integer(.journalRetention))
+        drainTimeout = .seconds(try settings.integer(.drainTimeout))
         httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
-        httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)
+        httpPort = try settings.integer(.httpPort)
         logLevel = try settings.choice("LOG_LEVEL", default: .info)
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"
