@@ -94,11 +94,6 @@ public struct AppDirectory: Sendable {
         return (app, key)
     }
 
-    /// The id of an API key that has one of these secrets.
-    public func key(withSecret secrets: [SymmetricKey]) -> KeyID? {
-        apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
-    }
-
     /// The reply topics that apps have for themselves, without prefix, and whose they are.
     public var replyTopics: [String: AppID] {
         Dictionary(

@@ -66,11 +66,11 @@ public struct ServiceConfiguration: Sendable {
         salts = try settings.secret(Salts.variable).map { try Salts.read($0) }
         replayUntil = try Self.replayUntil(settings)
         kafka.reportsEnds = replayUntil != nil
-        batchSize = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10_000)
-        loops = try settings.integer("LOOPS", default: 1, in: 1...64)
-        drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
+        batchSize = try settings.integer(.batchSize)
+        loops = try settings.integer(.loops)
+        drainTimeout = .seconds(try settings.integer(.drainTimeout))
         httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
-        httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)
+        httpPort = try settings.integer(.httpPort)
         logLevel = try settings.choice("LOG_LEVEL", default: .info)
         logFormat = try settings.choice("LOG_FORMAT", default: .json)
         owner = "\(ProcessInfo.processInfo.hostName):\(ProcessInfo.processInfo.processIdentifier)"

@@ -19,9 +19,9 @@ public struct TopicPlan: Sendable {
     /// - Throws: `ConfigurationProblem`.
     public init(_ settings: EnvironmentSettings) throws(ConfigurationProblem) {
         topics = Topics(prefix: try Self.prefix(settings))
-        partitions = try settings.integer("TOPIC_PARTITIONS", default: 12, in: 1...1000)
-        replicationFactor = try settings.integer("TOPIC_REPLICATION_FACTOR", default: -1, in: -1...100)
-        retention = .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
+        partitions = try settings.integer(.topicPartitions)
+        replicationFactor = try settings.integer(.topicReplicationFactor)
+        retention = .seconds(3600) * (try settings.integer(.journalRetention))
         create = try settings.choice("TOPIC_CREATE", default: .missing)
     }
 
