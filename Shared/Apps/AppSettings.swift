@@ -72,12 +72,18 @@ public struct AppDirectory: Sendable {
     /// The app that each key belongs to.
     private let owners: [KeyID: AppID]
 
-    /// What the file's author should change, one line each, without secrets.
-    public let warnings: [String]
+    /// What is said of apps that are demonstrations; `nil` when there are none.
+    package let demo: String?
+    /// What the file's author should change of the others, one line each, without secrets.
+    package let weaknesses: [String]
+
+    /// Both.
+    public var warnings: [String] { [demo].compactMap { $0 } + weaknesses }
 
     /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
-    public init(_ apps: [AppSettings], warnings: [String] = []) {
-        self.warnings = warnings
+    public init(_ apps: [AppSettings], demo: String? = nil, weaknesses: [String] = []) {
+        self.demo = demo
+        self.weaknesses = weaknesses
         self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
         owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })

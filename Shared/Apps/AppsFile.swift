@@ -29,7 +29,7 @@ public enum AppsFile {
         if weakSecrets == .refuse, let first = reading.weaknesses.first {
             throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn accepts it for now)")
         }
-        return AppDirectory(reading.apps, warnings: reading.demo + reading.weaknesses.map(\.description))
+        return AppDirectory(reading.apps, demo: reading.demo.first, weaknesses: reading.weaknesses.map(\.description))
     }
 
     /// What stands in a file that can be used.

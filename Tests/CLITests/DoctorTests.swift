@@ -16,7 +16,9 @@ import WireJSON
 
     private static let findings: [Finding] = [
         .ok(.settings, "31 variables read"),
-        .fail(.kafkaSignIn, "it refuses the password\nof \u{1B}[2Jus", fix: "Set another one.", cause: "wrong-credentials"),
+        .fail(
+            .kafkaSignIn, "it refuses the password\nof \u{1B}[2Jus", fix: "Set another one.", cause: "wrong-credentials"
+        ),
         .skip(.kafkaRights, needs: "the broker"), .skip(.kafkaTopics, needs: "the broker"),
         .warn(.databaseRoom, "connections 96 of 97"),
         Finding(id: .databaseClock, level: .skip, message: "there is none"),
@@ -45,7 +47,9 @@ import WireJSON
     @Test func aLineOfJSONHasTheSameMembersForAll() throws {
         for finding in Self.findings {
             let value = try JSONValue(parsing: Array(finding.json.utf8))
-            #expect(value["id"]?.stringValue == finding.id.rawValue && value["level"]?.stringValue == finding.level.rawValue)
+            #expect(
+                value["id"]?.stringValue == finding.id.rawValue && value["level"]?.stringValue == finding.level.rawValue
+            )
             #expect(value["message"]?.stringValue == finding.message && value["ms"] != nil && value["fix"] != nil)
             #expect(value["cause"]?.stringValue == finding.cause && value["subject"]?.stringValue == finding.subject)
             #expect(!finding.json.contains("\n"))
@@ -119,21 +123,29 @@ import WireJSON
 
     @Test func rightsThatAreMissingAreGivenByTheLinesBelow() {
         var found = RightsFound(denied: [KafkaRight(.group, "identity.link", .read), KafkaRight(.topic, "t", .write)])
-        found.add(RightsFound(denied: [KafkaRight(.topic, "t", .read), KafkaRight(.topic, "t", .write)], silent: ["u"]))
+        found.add(
+            RightsFound(denied: [KafkaRight(.topic, "t", .read), KafkaRight(.topic, "t", .write)], silent: ["u"]))
         let findings = found.findings([("read", 3), ("write", 2), ("groups", 2)], user: "ib-link")
         #expect(findings.map(\.level) == [.fail, .warn])
         #expect(
             findings[0].message
-                == "Kafka user ib-link lacks Read on the topic t; Write on the topic t; Read on the group identity.link")
-        #expect(findings[0].fix.count == 2 && findings[0].fix[0].contains("--operation Read --operation Write --topic t"))
-        #expect(RightsFound().findings([("read", 3), ("groups", 2)], user: nil)[0].message == "5 of 5 (read 3, groups 2)")
+                == "Kafka user ib-link lacks Read on the topic t; Write on the topic t; Read on the group identity.link"
+        )
+        #expect(
+            findings[0].fix.count == 2 && findings[0].fix[0].contains("--operation Read --operation Write --topic t"))
+        #expect(
+            RightsFound().findings([("read", 3), ("groups", 2)], user: nil)[0].message == "5 of 5 (read 3, groups 2)")
     }
 
     @Test func aClockIsWrongBothWays() {
         #expect(ClusterExamination.clock(latest: 1000, now: 600_000).level == .ok)
         #expect(ClusterExamination.clock(latest: 603_000, now: 600_000).level == .warn)
-        #expect(ClusterExamination.clock(latest: 612_340, now: 600_000).message == "the broker is at least 12.3 s ahead of us")
-        for (ahead, level) in [(0, Finding.Level.ok), (-900, .ok), (4000, .warn), (-4000, .warn), (60_000, .fail), (-6000, .fail)] {
+        #expect(
+            ClusterExamination.clock(latest: 612_340, now: 600_000).message
+                == "the broker is at least 12.3 s ahead of us")
+        for (ahead, level) in [
+            (0, Finding.Level.ok), (-900, .ok), (4000, .warn), (-4000, .warn), (60_000, .fail), (-6000, .fail),
+        ] {
             #expect(PostgreSQLExamination.clock(Int64(ahead)).level == level, "\(ahead)")
         }
         #expect(PostgreSQLExamination.clock(-6000).message == "the server is 6.0 s behind us")
@@ -156,7 +168,10 @@ import WireJSON
         #expect(needs.contains("identity.link.commands.v1") && !needs.contains("identity.link.nothing"))
         #expect(!needs.contains("identity.verification.commands.v1") && needs.contains("identity.replies.demo"))
         #expect(needs.groups.contains("identity.link"))
-        #expect(needs.topics(to: .write, among: ["identity.link.events.v1", "identity.user.events.v1"]) == ["identity.link.events.v1"])
+        #expect(
+            needs.topics(to: .write, among: ["identity.link.events.v1", "identity.user.events.v1"]) == [
+                "identity.link.events.v1"
+            ])
         #expect(KafkaNeeds(configuration, apps: nil, roles: [.gateway]).groups.isEmpty)
     }
 }

@@ -30,7 +30,9 @@ import Testing
 
     /// Others make them: a half of one, or one with other bytes in it, is none, and no fault of ours.
     @Test func whatIsNoneIsNone() {
-        for count in 0..<Self.bytes.count where count < 250 { #expect(PeerCertificate(der: Array(Self.bytes[..<count])) == nil) }
+        for count in 0..<Self.bytes.count where count < 250 {
+            #expect(PeerCertificate(der: Array(Self.bytes[..<count])) == nil)
+        }
         for place in Self.bytes.indices {
             for byte: UInt8 in [0, 0x30, 0x7F, 0x80, 0x84, 0xFF] {
                 var bytes = Self.bytes

@@ -31,7 +31,8 @@ struct ClusterExamination {
                     }
             }
             let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
-            return places + timed { rights(mine) } + found.taking(start.duration(to: .now)) + timed { [clock(mine)] }
+            return places + timed { rights(survey.findings) } + found.taking(start.duration(to: .now))
+                + timed { [clock(mine)] }
         } catch let error as KafkaError {
             return [.fail(.kafkaTopics, "the topics cannot be looked at: \(error.words)")]
                 .skippingRest(of: .kafka, needs: "the topics", but: Set(CheckID.firstOfKafka))
@@ -69,7 +70,8 @@ struct ClusterExamination {
             finding ?? .fail(.kafkaBrokers, "\(address) does not answer", subject: address, cause: "timed-out")
         }
         let all = addresses.joined(separator: ", ")
-        let result = failures.isEmpty ? [Finding.ok(.kafkaBrokers, "\(all) answer\(addresses.count == 1 ? "s" : "")")] : failures
+        let result =
+            failures.isEmpty ? [Finding.ok(.kafkaBrokers, "\(all) answer\(addresses.count == 1 ? "s" : "")")] : failures
         return result.taking(start.duration(to: .now))
     }
 
@@ -86,6 +88,9 @@ struct ClusterExamination {
                 found.append(
                     .warn(.kafkaTopics, "\(finding.topic.spec.name): \(flaw.words)", subject: finding.topic.spec.name))
             }
+        }
+        if there.count + missing.count < topics.count {
+            found.append(.skip(.kafkaTopics, needs: "the right to see all topics"))
         }
         if missing.isEmpty {
             return found.isEmpty
@@ -108,7 +113,8 @@ struct ClusterExamination {
         if !isEmbedded, let refusal = refusalToCreate(missing) {
             return found + [
                 .fail(
-                    .kafkaTopics, "\(words), and they may not be made: \(refusal)", subject: names.joined(separator: ","),
+                    .kafkaTopics, "\(words), and they may not be made: \(refusal)",
+                    subject: names.joined(separator: ","),
                     fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
                     cause: "missing")
             ]
@@ -132,6 +138,9 @@ struct ClusterExamination {
 
     static func leaders(_ topics: [TopicSurvey.Finding]) -> [Finding] {
         let without = topics.filter { $0.verdict == .leaderless }
+        guard topics.contains(where: \.state.exists) else {
+            return [.skip(.kafkaLeaders, needs: "topics that it may see")]
+        }
         if without.isEmpty { return [.ok(.kafkaLeaders, "every partition has one")] }
         return without.map { topic in
             .fail(
@@ -149,7 +158,9 @@ struct ClusterExamination {
 
     /// Tries them, without effect.
     private func rights(_ topics: [TopicSurvey.Finding]) -> [Finding] {
-        let hidden = topics.filter { $0.state.error?.code == KafkaError.Code.topicAuthorizationFailed }
+        let hidden = topics.filter {
+            $0.state.error?.code == KafkaError.Code.topicAuthorizationFailed && needs.contains($0.topic.spec.name)
+        }
         let existing = topics.filter(\.state.exists).map(\.topic.spec.name)
         let read = needs.topics(to: .read, among: existing)
         let written = needs.topics(to: .write, among: existing)
@@ -159,7 +170,10 @@ struct ClusterExamination {
             + needs.groups.map { group in { RightsFound.joining(group, kafka, patience) } }
         let others = SideBySide(looks)
         var found = RightsFound()
-        found.denied = hidden.flatMap { topic in needs.rights.filter { $0.resource == .topic && $0.name == topic.topic.spec.name } }
+        found.denied = hidden.map(\.topic.spec.name).flatMap { topic in
+            needs.rights.filter { $0.covers(topic) && [.read, .write].contains($0.operation) }
+                .map { KafkaRight(.topic, topic, $0.operation) }
+        }
         if let writes = try? reached.admin.deniedWrites(to: written, timeout: patience) {
             found.denied += writes.denied.keys.map { KafkaRight(.topic, $0, .write) }
             found.silent += writes.unanswered
@@ -251,12 +265,14 @@ struct RightsFound: Sendable {
                     let names = missing.filter { $0.resource == resource && $0.operation == operation }.map(\.name)
                     if names.isEmpty { return nil }
                     let things = resource == .topic ? "topic" : resource == .group ? "group" : "cluster"
-                    return "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
+                    return
+                        "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
                 }
             }
             let grants = KafkaGrant.all(missing).map { $0.shell("User:\(user ?? "NAME")") }
             var finding = Finding.fail(
-                .kafkaRights, "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(words.joined(separator: "; "))",
+                .kafkaRights,
+                "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(words.joined(separator: "; "))",
                 subject: missing.map(\.name).joined(separator: ","), cause: "no-right")
             finding.fix = Array(grants.prefix(4)) + (grants.count > 4 ? ["and more: identitybus topics --acls"] : [])
             found.append(finding)

@@ -26,28 +26,28 @@ struct ConfigurationExamination {
     init(_ environment: [String: String], of service: String) {
         self.environment = environment
         self.service = service
-        removeTwins()
+        look(at: Setting.remarks(on: environment))
         read()
         readApps()
     }
 
     // MARK: Settings
 
-    /// A variable and its file are both set: the service would not start, and the rest is looked at with the file.
-    private mutating func removeTwins() {
-        for name in environment.keys.sorted() where name.hasSuffix("_FILE") {
-            let plain = String(name.dropLast(5))
-            guard Self.secrets.contains(plain), environment[plain] != nil else { continue }
-            environment[plain] = nil
-            findings.append(
-                .fail(.twice, "\(plain) and \(name) are both set", subject: plain, fix: "Keep one of them."))
+    /// Of a variable and its file that are both set, the rest is looked at with the file: the service would not start.
+    private mutating func look(at remarks: [Setting.Remark]) {
+        for remark in remarks {
+            switch remark.event {
+            case .twice:
+                environment[remark.variable] = nil
+                findings.append(
+                    .fail(
+                        .twice, remark.description, subject: remark.variable, fix: "A service does not start with both."
+                    ))
+            case .unknown:
+                findings.append(.warn(.unknownVariable, remark.description, subject: remark.variable))
+            }
         }
     }
-
-    private static let secrets = [
-        "DATABASE_URL", "IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_PREVIOUS_INTERNAL_KEYS", "IDENTITYBUS_GATEWAY_KEYS",
-        "IDENTITYBUS_EVENTS_KEYS", Salts.variable,
-    ]
 
     private mutating func read() {
         var problems: [Finding] = []
@@ -113,11 +113,8 @@ struct ConfigurationExamination {
     }
 
     private static func isOurs(_ name: String) -> Bool {
-        let families = [
-            "KAFKA_", "TOPIC_", "DATABASE_", "IDENTITYBUS_", "SQLITE_", "LOG_", "HTTP_", "GATEWAY_", "JOURNAL_",
-        ]
-        let others = ["DATA_DIR", "BATCH_SIZE", "LOOPS", "ALIAS_DELAY", "DRAIN_TIMEOUT_SECONDS", "REPLAY_UNTIL"]
-        return families.contains { name.hasPrefix($0) } || others.contains(name)
+        Setting.named(name) != nil
+            || name.hasSuffix("_FILE") && Setting.named(String(name.dropLast(5)))?.isSecret == true
     }
 
     private mutating func look(at configuration: ServiceConfiguration) {
@@ -140,7 +137,8 @@ struct ConfigurationExamination {
             let keys = apps.ids.compactMap { apps[$0]?.keys.count }.reduce(0, +)
             findings.append(
                 .ok(
-                    .apps, "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
+                    .apps,
+                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
                         + source.digest.prefix(6), subject: path))
             self.apps = apps
             look(at: apps, path)
@@ -187,12 +185,4 @@ struct ConfigurationExamination {
             .keyExpiry, "\(name) ends on \(end.rfc3339.prefix(10)) (\(days) day\(days == 1 ? "" : "s"))", subject: name,
             fix: "Give its holder another key, or this one a later end.")
     }
-}
-
-extension AppDirectory {
-    /// What is said of apps that are demonstrations.
-    var demo: String? { warnings.first { $0.hasPrefix("demo apps (") } }
-
-    /// What should change of the others.
-    var weaknesses: [String] { warnings.filter { !$0.hasPrefix("demo apps (") } }
 }

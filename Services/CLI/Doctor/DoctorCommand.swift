@@ -66,7 +66,8 @@ struct DoctorCommand: ParsableCommand {
         if json { return report.findings.forEach { say($0.json) } }
         var report = report
         report.isColoured = Terminal.hasColours
-        let version = "IdentityBus \(Release.version)" + (Release.commit == "unknown" ? "" : " (\(Release.commit.prefix(7)))")
+        let version =
+            "IdentityBus \(Release.version)" + (Release.commit == "unknown" ? "" : " (\(Release.commit.prefix(7)))")
         report.lines(version: version, now: .now).forEach(say)
     }
 

@@ -69,12 +69,15 @@ struct Examination {
         switch configuration.database {
         case .postgresql(let url, let schemas):
             let database = PostgreSQLExamination(
-                url: url, schemas: schemas, services: services, loops: configuration.loops, migrate: configuration.migrate)
+                url: url, schemas: schemas, services: services, loops: configuration.loops,
+                migrate: configuration.migrate)
             parts.append(Part(section: .postgresql, head: database.place) { database.run() })
         case .sqlite(let folder, _):
             guard !settings.isDatabaseUnknown else {
                 parts.append(
-                    Part(section: .postgresql, head: "") { [Finding]().skippingRest(of: .postgresql, needs: "the settings") })
+                    Part(section: .postgresql, head: "") {
+                        [Finding]().skippingRest(of: .postgresql, needs: "the settings")
+                    })
                 break
             }
             let files = SQLiteExamination(folder: folder, services: services)

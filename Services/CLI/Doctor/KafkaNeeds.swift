@@ -19,12 +19,15 @@ struct KafkaNeeds: Sendable {
         rights = Set(roles.flatMap { topics.rights(of: $0.name) }).sorted()
     }
 
-    /// Whether a topic is one that there are rights to.
-    func contains(_ topic: String) -> Bool { rights.contains { $0.resource == .topic && $0.covers(topic) } }
+    /// Whether a topic has to be there: answers go to those of other services only when they ask.
+    func contains(_ topic: String) -> Bool {
+        let isOthers = topics.plan.topics.isOwn(replyTopic: topic)
+        return rights.contains { $0.covers(topic) && !(isOthers && $0.isPrefix) }
+    }
 
     /// The topics among these that something is to be done with.
     func topics(to operation: KafkaRight.Operation, among existing: some Sequence<String>) -> [String] {
-        let wanted = rights.filter { $0.resource == .topic && $0.operation == operation }
+        let wanted = rights.filter { $0.operation == operation }
         return existing.filter { topic in wanted.contains { $0.covers(topic) } }.sorted()
     }
 
@@ -32,5 +35,8 @@ struct KafkaNeeds: Sendable {
 }
 
 extension KafkaRight {
-    func covers(_ name: String) -> Bool { isPrefix ? name.hasPrefix(self.name) : name == self.name }
+    /// Whether it is one to this topic.
+    func covers(_ name: String) -> Bool {
+        resource == .topic && (isPrefix ? name.hasPrefix(self.name) : name == self.name)
+    }
 }

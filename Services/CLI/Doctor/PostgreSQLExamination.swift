@@ -202,7 +202,8 @@ struct PostgreSQLExamination: Sendable {
         finding.fix = cause == .readOnly ? [Self.readOnlyAdvice] : cause == .full ? [] : problem.advice
         switch cause {
         case .certificateRefused, .wrongHostName, .noAuthorities: explain(&finding, cause)
-        case .tlsToPlain: finding.fix = ["sslmode=\(encryption) of DATABASE_URL or PGSSLMODE asks for TLS: ssl=on at the server."]
+        case .tlsToPlain:
+            finding.fix = ["sslmode=\(encryption) of DATABASE_URL or PGSSLMODE asks for TLS: ssl=on at the server."]
         case .wantsTLS: finding.fix = ["The server lets in only over TLS: sslmode=verify-full in DATABASE_URL."]
         default: break
         }
@@ -216,7 +217,9 @@ struct PostgreSQLExamination: Sendable {
         guard let shown = PostgreSQLDatabase.certificate(of: url, timeout: .seconds(3)) else { return }
         let now = Timestamp.now
         if cause == .wrongHostName {
-            finding.fix = ["Use the name that it is for (\(shown.subject)) in DATABASE_URL, or have one issued for this name."]
+            finding.fix = [
+                "Use the name that it is for (\(shown.subject)) in DATABASE_URL, or have one issued for this name."
+            ]
         } else if shown.ends < now || shown.begins > now {
             finding.cause = "certificate-expired"
             finding.message =

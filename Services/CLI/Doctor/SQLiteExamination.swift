@@ -84,9 +84,14 @@ struct SQLiteExamination: Sendable {
                 "\(path) is at migration \(at), this code wants \(wanted); the service migrates it at its start",
                 subject: path, cause: "older")
         } catch let mismatch as SchemaMismatch {
-            return .fail(.fileSchema, "\(path): \(mismatch)", subject: path, cause: "other-version")
+            return .fail(
+                .fileSchema, "\(path): \(mismatch)", subject: path, fix: SchemaExamination.otherVersion,
+                cause: "other-version")
         } catch {
-            return .fail(.fileSchema, "\(Problem(error))", subject: path, cause: "unreadable")
+            let problem = Problem(error)
+            var finding = Finding.fail(.fileSchema, problem.what, subject: path, cause: "unreadable")
+            finding.fix = problem.advice
+            return finding
         }
     }
 

@@ -13,6 +13,10 @@ struct SchemaExamination {
 
     private static let rights = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"]
 
+    /// What to do with a store of another version of the code.
+    static let otherVersion =
+        "`identitybus --version` tells which version this is; a service of it would end with status 78."
+
     func run() -> [Finding] {
         do {
             let database = try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
@@ -26,15 +30,25 @@ struct SchemaExamination {
             guard state.isUpToDate, !found.hasFailures else { return found }
             return found + [try obstacle(database)].compactMap { $0 }
         } catch let mismatch as SchemaMismatch {
-            return [.fail(.databaseSchema, "\(schema): \(mismatch)", subject: schema, cause: "other-version")]
+            return [
+                .fail(
+                    .databaseSchema, "\(schema): \(mismatch)", subject: schema, fix: Self.otherVersion,
+                    cause: "other-version")
+            ]
         } catch let error as StorageError where error.sqlState == "42501" {
             var finding = Finding.fail(.databaseRights, error.message, subject: schema, cause: "no-right")
             if error.message.contains(" migrations") {
-                finding.fix = ["GRANT \(Self.rights.joined(separator: ", ")) ON ALL TABLES IN SCHEMA \(schema) TO the role"]
+                finding.fix = [
+                    "GRANT \(Self.rights.joined(separator: ", ")) ON ALL TABLES IN SCHEMA \(schema) TO the role"
+                ]
             }
             return [finding, .skip(.databaseSchema, needs: "the rights on \(schema)")]
         } catch {
-            return [.fail(.databaseSchema, "\(schema): \(error)", subject: schema)]
+            return [
+                .fail(
+                    .databaseSchema, "\(schema): \(error)", subject: schema,
+                    fix: "Try again; the database's own log may say more.")
+            ]
         }
     }
 
@@ -90,8 +104,12 @@ struct SchemaExamination {
     private func obstacle(_ database: any SQLDatabase) throws -> Finding? {
         // The second look is at the disk too.
         for _ in 0..<2 {
-            if let obstacle = try database.obstacle(to: service.migrator.tables.filter { $0 != "migrations" }, isSuspected: true) {
-                return .fail(.databaseWrites, obstacle.cause, subject: schema)
+            if let obstacle = try database.obstacle(
+                to: service.migrator.tables.filter { $0 != "migrations" }, isSuspected: true)
+            {
+                return .fail(
+                    .databaseWrites, obstacle.cause, subject: schema,
+                    fix: "Commands wait until that is over; nothing is lost.")
             }
         }
         return nil

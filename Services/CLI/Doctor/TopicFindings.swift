@@ -18,7 +18,7 @@ struct TopicFindings {
     var all: [Finding] {
         let told = topics.filter { !$0.settings.isEmpty }
         return Self.settings.flatMap { check, settings -> [Finding] in
-            guard !topics.isEmpty else { return [.skip(check, needs: "topics")] }
+            guard !topics.isEmpty else { return [.skip(check, needs: "topics that it may see")] }
             guard !told.isEmpty || check == .kafkaCopies else {
                 return [.skip(check, needs: "the right DescribeConfigs on the topics")]
             }
@@ -57,7 +57,8 @@ struct TopicFindings {
         switch check {
         case .kafkaRetention:
             let wanted = told.compactMap { $0.topic.spec.config["retention.ms"] }.first
-            let words = "what services read is kept for \(least("retention.ms").map { TopicSpec.time($0) } ?? "long enough")"
+            let words =
+                "what services read is kept for \(least("retention.ms").map { TopicSpec.time($0) } ?? "long enough")"
             return .ok(check, words + (wanted.map { ", \(TopicSpec.time($0)) is wanted" } ?? ""))
         case .kafkaCopies:
             let copies = topics.map(\.state.replicas).min() ?? 0
@@ -65,7 +66,8 @@ struct TopicFindings {
             return .ok(check, "\(copies) of each" + (insync.map { ", min.insync.replicas \($0)" } ?? ""))
         case .kafkaTime: return .ok(check, "of what services read, the broker's")
         default:
-            return .ok(check, "commands of \(least("max.message.bytes").map { TopicSpec.size($0) } ?? "any size") are taken")
+            return .ok(
+                check, "commands of \(least("max.message.bytes").map { TopicSpec.size($0) } ?? "any size") are taken")
         }
     }
 }

@@ -57,7 +57,9 @@ package enum ReadRights {
         let handle = try client(group, configuration, logger)
         defer { handle.destroy(timeout: .zero) }
         let nowhere = TopicPartition(topic: "\(group)/none", partition: 0)
-        guard let list = PartitionList([(key: nowhere, value: Int64(0))]) else { throw KafkaError(code: KafkaError.Code.fatal) }
+        guard let list = PartitionList([(key: nowhere, value: Int64(0))]) else {
+            throw KafkaError(code: KafkaError.Code.fatal)
+        }
         let queue = rd_kafka_queue_new(handle.pointer)
         defer { rd_kafka_queue_destroy(queue) }
         let code = rd_kafka_commit_queue(handle.pointer, list.pointer, queue, nil, nil)
