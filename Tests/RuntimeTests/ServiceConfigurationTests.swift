@@ -256,7 +256,8 @@ import Testing
     }
 
     @Test func topicSpecs() throws {
-        let specs = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicPlan.specs(for: ServiceTraffic("fake"))
+        let plan = try read(["TOPIC_PARTITIONS": "3", "TOPIC_PREFIX": "p."]).topicPlan
+        let specs = plan.specs(for: ServiceTraffic("fake"))
         #expect(
             specs.map(\.name) == [
                 "p.identity.fake.commands.v1", "p.identity.fake.events.v1", "p.identity.replies.v1",

@@ -97,13 +97,17 @@ struct MigrateCommand: ParsableCommand {
         }
         let found = try services.filter { names.contains($0.name) }.compactMap { service -> Store? in
             guard let database = try open(service.name, url, schemas) else { return nil }
-            let state = try database.transaction { transaction in
-                if let role = roles[service.name] { try SchemaGrant.requireRole(role, in: transaction) }
-                return try service.migrator.state(in: transaction)
+            let role = roles[service.name]
+            do {
+                let state = try database.transaction { transaction in
+                    if let role { try SchemaGrant.requireRole(role, in: transaction) }
+                    return try service.migrator.state(in: transaction)
+                }
+                return Store(
+                    name: service.name, migrator: service.migrator, database: database, state: state, role: role)
+            } catch let error as StorageError where error.sqlState == "42501" {
+                throw Problem(.noRight, "\(error.message).", "Run this as the owner of the database.")
             }
-            return Store(
-                name: service.name, migrator: service.migrator, database: database, state: state,
-                role: roles[service.name])
         }
         guard !found.isEmpty else { throw StoreReader.noStore(deployment.dataDir, "no store") }
         return found

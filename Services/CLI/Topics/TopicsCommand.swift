@@ -94,6 +94,9 @@ struct TopicsCommand: ParsableCommand {
     private func make(
         _ specs: [TopicSpec], _ survey: TopicSurvey, _ reached: KafkaAccess.Reached, _ kafka: KafkaAccess
     ) throws -> Set<String> {
+        let unseen = survey.findings.filter { $0.verdict == .hidden && !$0.state.exists }.map(\.topic.spec.name)
+        // They may be missing.
+        if !unseen.isEmpty { throw kafka.noRight(to: "see", "Describe", unseen) }
         if specs.isEmpty { return [] }
         if survey.isEmbedded {
             throw Problem(
