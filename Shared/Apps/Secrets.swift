@@ -112,7 +112,8 @@ final class SecretReader {
             } catch {
                 throw AppsFile.Problem("\(place): secretFile \(path) cannot be read: \(error)", at: place.steps)
             }
-        default: throw AppsFile.Problem("\(place): give either secret or secretFile", at: place.steps)
+        case (nil, nil): throw AppsFile.Problem("\(place): give either secret or secretFile", at: mapping.steps)
+        case (_?, _?): throw AppsFile.Problem("\(place): give either secret or secretFile", at: place.steps)
         }
         guard secret.utf8.count >= 8 else {
             throw AppsFile.Problem("\(place): the secret has fewer than 8 bytes", at: place.steps)
