@@ -6,6 +6,7 @@ import Foundation
 import Observability
 import Runtime
 import Supervision
+import WireJSON
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -74,7 +75,12 @@ struct DoctorCommand: ParsableCommand {
     private func listChecks() {
         let width = CheckID.allCases.map(\.rawValue.count).max() ?? 0
         for check in CheckID.allCases {
-            say(check.rawValue + String(repeating: " ", count: width + 2 - check.rawValue.count) + check.meaning)
+            if json {
+                let line: JSONValue = ["id": .string(check.rawValue), "meaning": .string(check.meaning)]
+                say(String(decoding: line.serialized(), as: UTF8.self))
+            } else {
+                say(check.rawValue + String(repeating: " ", count: width + 2 - check.rawValue.count) + check.meaning)
+            }
         }
     }
 }
