@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Apps
+import Contracts
 import Messaging
 import Runtime
 import Supervision
