@@ -9,6 +9,7 @@ WORKDIR /build
 # First only what names the dependencies: they are fetched again only when that changes.
 COPY Package.swift Package.resolve[d] ./
 RUN swift package resolve
+COPY Plugins Plugins
 COPY Shared Shared
 COPY Services Services
 # Named by the package, and so they must be there.

@@ -89,10 +89,10 @@ let running: [Target.Dependency] = ["Apps", "Contracts", "Runtime", "Storage", "
 let package = Package(
     name: "IdentityBus",
     products: [
-        .executable(name: "identitybus", targets: ["CLI"])
+        .executable(name: "identitybus", targets: ["CLI", "BuildRecord"])
     ]
         + (services + ["Gateway"]).map {
-            .executable(name: "identitybus-\($0.lowercased())", targets: ["\($0)Main"])
+            .executable(name: "identitybus-\($0.lowercased())", targets: ["\($0)Main", "BuildRecord"])
         } + [.executable(name: "identitybus-bench", targets: ["Bench"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -118,7 +118,14 @@ let package = Package(
         shared("Messaging", ["CLibrdkafka", "Contracts", logging, metrics]),
         shared("EmbeddedBroker", ["CLibrdkafka", "Contracts", "Messaging", logging]),
         shared("Storage", ["CLibpq", "Contracts", "WireJSON", crypto, grdb, grdbSQLite, logging], optimized),
-        shared("Observability", ["Contracts", hummingbird, logging, metrics, serviceLifecycle]),
+        // Which commit is built. The plugin has it written before each build. Executables link it and nothing imports it, so
+        // that a new commit makes the compiler go over this module alone.
+        .target(
+            name: "BuildRecord", path: "Shared/BuildRecord", exclude: ["archive.txt", "record.sh"],
+            swiftSettings: strict, plugins: [.plugin(name: "RecordBuild")]),
+        .plugin(name: "RecordBuild", capability: .buildTool(), path: "Plugins/RecordBuild"),
+        .target(name: "CBuild", path: "Shared/CBuild"),
+        shared("Observability", ["CBuild", "Contracts", hummingbird, logging, metrics, serviceLifecycle]),
         shared("Apps", ["Contracts", "WireJSON", crypto, logging, yams]),
         shared(
             "Runtime",
@@ -198,7 +205,11 @@ let package = Package(
         tests("Verification", running + ["Sync"]),
         tests("Gateway", ["Apps", "Contracts", "Messaging", "Runtime", "WireJSON", crypto]),
         tests(
-            "CLI", ["Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Supervision", "WireJSON", argumentParser]),
+            "CLI",
+            [
+                "Apps", "Contracts", "EmbeddedBroker", "Messaging", "Runtime", "Storage", "Supervision", "WireJSON",
+                argumentParser,
+            ]),
         tests("Chaos", ["Contracts", "WireJSON"]),
     ]
         + fuzzing(running + services.map { .byName(name: $0) } + ["Gateway", "Messaging", "Observability"])

@@ -15,7 +15,7 @@ import Supervision
 /// names.
 struct Deployment: ParsableArguments {
     @Option(help: "The folder of the deployment that `identitybus up` runs.")
-    var dataDir = ".identitybus"
+    var dataDir = Self.usualFolder
 
     @Option(help: "The apps file. Default: $IDENTITYBUS_APPS, else config/apps.yaml.")
     var apps: String?
@@ -42,16 +42,42 @@ struct Deployment: ParsableArguments {
             environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
             advice = "Does Kafka run there? Its address is from --bootstrap-servers."
         } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil {
-            guard let address = try? String(contentsOfFile: bootstrapFile, encoding: .utf8) else {
+            guard let address = addressOfUp else {
                 throw Problem(
                     .setting, "no broker is named.",
                     "Set KAFKA_BOOTSTRAP_SERVERS, or start `identitybus up` (it writes \(bootstrapFile)).")
             }
-            environment["KAFKA_BOOTSTRAP_SERVERS"] = address.trimmingCharacters(in: .whitespacesAndNewlines)
+            environment["KAFKA_BOOTSTRAP_SERVERS"] = address
             environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
             advice = "The address is from \(bootstrapFile). Does that `identitybus up` still run?"
         }
         return KafkaAccess(try KafkaConfiguration(environment: environment), advice: advice)
+    }
+
+    /// The environment that the deployment's services have: of those that `identitybus up` runs in this folder, what it gives
+    /// to them.
+    func servicesEnvironment() -> [String: String] {
+        var environment = environment.filter { !$0.value.isEmpty }
+        environment["IDENTITYBUS_APPS"] = appsPath
+        if let bootstrapServers {
+            environment["KAFKA_BOOTSTRAP_SERVERS"] = bootstrapServers
+        } else if environment["KAFKA_BOOTSTRAP_SERVERS"] == nil, let address = addressOfUp {
+            environment["KAFKA_BOOTSTRAP_SERVERS"] = address
+            environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
+        }
+        if environment["DATA_DIR"] == nil || dataDir != Self.usualFolder { environment["DATA_DIR"] = dataDir }
+        let keys = ["IDENTITYBUS_INTERNAL_KEY", "IDENTITYBUS_GATEWAY_KEYS"].flatMap { [$0, "\($0)_FILE"] }
+        if !keys.contains(where: { environment[$0] != nil }), access(internalKeyFile, R_OK) == 0 {
+            environment["IDENTITYBUS_INTERNAL_KEY_FILE"] = internalKeyFile
+        }
+        return environment
+    }
+
+    private static let usualFolder = ".identitybus"
+
+    /// Kafka's address, as `identitybus up` has written it.
+    private var addressOfUp: String? {
+        (try? String(contentsOfFile: bootstrapFile, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// The secret of an app's key, or what services sign commands with.

@@ -4,6 +4,7 @@ import ArgumentParser
 import Chaos
 import Glibc
 import Observability
+import Runtime
 import Supervision
 
 @main
@@ -16,11 +17,12 @@ struct IdentityBusCommand: ParsableCommand {
 
             \(ExitStatus.table)
             """,
-        version: "identitybus \(Release.version)",
+        version: ProgramVersion.line("identitybus"),
         subcommands: [
             UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
-            VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
-            ChaosCommand.self,
+            VerifyTokenCommand.self, ExplainCommand.self, DoctorCommand.self, TopicsCommand.self, MigrateCommand.self,
+            RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self, ChaosCommand.self, CheckConfigCommand.self,
+            SettingsCommand.self, ProbeCommand.self,
         ])
 
     /// Every message has the program's name in front, also those of the parser.
@@ -29,6 +31,11 @@ struct IdentityBusCommand: ParsableCommand {
     static func main() {
         // Behind `| head` a command ends as always, with a status that can be told, and not by a signal.
         signal(SIGPIPE, SIG_IGN)
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let version = ProgramVersion.answer(to: arguments, of: "identitybus") {
+            say(version)
+            leave(.done)
+        }
         do {
             var command = try parseAsRoot()
             do {

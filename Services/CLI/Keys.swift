@@ -7,6 +7,7 @@ import Crypto
 import Foundation
 import Runtime
 import Supervision
+import WireJSON
 
 struct SignCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,6 +30,9 @@ struct SignCommand: ParsableCommand {
     @Option(name: .customLong("header"), help: "A ce_* header as name=value; once for each.")
     var headers: [String] = []
 
+    @Flag(help: "Print one JSON line.")
+    var json = false
+
     @OptionGroup var deployment: Deployment
 
     private func wireHeaders() throws -> [Header] {
@@ -46,7 +50,9 @@ struct SignCommand: ParsableCommand {
         let wireHeaders = try wireHeaders()
         let value = Array(FileHandle.standardInput.readDataToEndOfFile())
         let secret = try deployment.secret(app: app, keyID: keyId)
-        say(Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value).header)
+        let header = Signature(keyID: keyId.text, secret: secret, topic: topic, headers: wireHeaders, value: value)
+            .header
+        json ? say(json: ["signature": .string(header)]) : say(header)
     }
 }
 
@@ -69,6 +75,9 @@ struct DeriveKeysCommand: ParsableCommand {
     @Option(name: .customLong("for"), help: "Who will hold the keys: gateway or events-reader.")
     var reader: Reader
 
+    @Flag(help: "Print one JSON line.")
+    var json = false
+
     func run() throws {
         let keys = try DeploymentKeys(environment: EnvironmentSettings(ProcessInfo.processInfo.environment))
         guard !keys.isEmpty else {
@@ -76,8 +85,9 @@ struct DeriveKeysCommand: ParsableCommand {
                 .setting, "IDENTITYBUS_INTERNAL_KEY is not set.",
                 "Set it, or IDENTITYBUS_INTERNAL_KEY_FILE to its file.")
         }
-        say(
-            keys.text(
-                for: reader == .gateway ? DeploymentKeys.gatewayPurposes : DeploymentKeys.readerPurposes))
+        let text = keys.text(
+            for: reader == .gateway ? DeploymentKeys.gatewayPurposes : DeploymentKeys.readerPurposes)
+        let variable = reader == .gateway ? "IDENTITYBUS_GATEWAY_KEYS" : "IDENTITYBUS_EVENTS_KEYS"
+        json ? say(json: ["variable": .string(variable), "value": .string(text)]) : say(text)
     }
 }

@@ -9,6 +9,7 @@ import Runtime
 import Storage
 import Supervision
 import Sync
+import WireJSON
 
 struct RekeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -32,6 +33,9 @@ struct RekeyCommand: ParsableCommand {
     @Flag(help: "Show the values that would meet. They are personal data.")
     var showValues = false
 
+    @Flag(help: "Print one JSON line: what there is to do, and whether it was done.")
+    var json = false
+
     @OptionGroup var deployment: Deployment
 
     func run() throws {
@@ -42,12 +46,14 @@ struct RekeyCommand: ParsableCommand {
                     .first { $0.service == SyncService.name }
                 guard let reader else { throw noStore }
                 let plan = try rekeying.plan(reader.databaseEngine, reader.query)
-                tell(plan)
+                show(plan)
                 try refuseMeetings(plan)
-                if !plan.isEmpty { say("dry run: nothing was written") }
+                if !plan.isEmpty { tell("dry run: nothing was written") }
+                tell(plan, isDone: false)
             } else {
                 let database = try open()
                 defer { database.close() }
+                var made: [Rekeying.Change] = []
                 try database.exclusiveTransaction { transaction in
                     do throws(StorageError) {
                         try ServiceLock.take(in: transaction)
@@ -55,14 +61,16 @@ struct RekeyCommand: ParsableCommand {
                         throw Problem(.usage, "\(error.message).")
                     }
                     let plan = try rekeying.plan(transaction.engine) { try transaction.query($0, $1) }
-                    tell(plan)
+                    show(plan)
                     try refuseMeetings(plan)
+                    made = plan
                     return try rekeying.run(plan, in: transaction)
                 }
                 .sorted { $0.key < $1.key }
                 .forEach { type, count in
-                    say("done: \(amount(count)) of \(type.rawValue) got another key")
+                    tell("done: \(amount(count)) of \(type.rawValue) got another key")
                 }
+                tell(made, isDone: true)
             }
         } catch is Rekeying.OlderStore {
             throw Problem(
@@ -76,7 +84,7 @@ struct RekeyCommand: ParsableCommand {
         let settings = EnvironmentSettings(ProcessInfo.processInfo.environment)
         if let url = try settings.secret("DATABASE_URL") {
             let schema = try ServiceConfiguration.schemas(settings) + SyncService.name
-            return try PostgreSQLDatabase(url: url, schema: schema, logger: .quiet)
+            return try PostgreSQLDatabase(url: url, schema: schema, makesSchema: false, logger: .quiet)
         }
         let path = "\(deployment.dataDir)/\(SyncService.name).sqlite"
         guard FileManager.default.fileExists(atPath: path) else { throw noStore }
@@ -87,12 +95,26 @@ struct RekeyCommand: ParsableCommand {
         }
     }
 
-    private func tell(_ plan: [Rekeying.Change]) {
-        if plan.isEmpty { say("nothing to do: the values of app \(app) are stored as \(deployment.appsPath) says") }
+    private func show(_ plan: [Rekeying.Change]) {
+        if plan.isEmpty { tell("nothing to do: the values of app \(app) are stored as \(deployment.appsPath) says") }
         for change in plan {
             let (stored, wanted) = change.ignoresCase ? ("with", "without") : ("without", "with")
-            say("\(change.type.rawValue): \(amount(change.values)), stored \(stored) case, to be stored \(wanted)")
+            tell("\(change.type.rawValue): \(amount(change.values)), stored \(stored) case, to be stored \(wanted)")
         }
+    }
+
+    /// For programs there is one line at the end; what is said meanwhile is no result.
+    private func tell(_ line: String) { json ? complain(line) : say(line) }
+
+    private func tell(_ plan: [Rekeying.Change], isDone: Bool) {
+        guard json else { return }
+        let changes = plan.map { change -> JSONValue in
+            [
+                "type": .string(change.type.rawValue), "values": .number(JSONNumber(change.values)),
+                "ignoresCase": .bool(change.ignoresCase), "meetings": .number(JSONNumber(change.meetings)),
+            ]
+        }
+        say(json: ["app": .string(app.text), "changes": .array(changes), "done": .bool(isDone)])
     }
 
     private func amount(_ count: Int) -> String { "\(count) value\(count == 1 ? "" : "s")" }
@@ -102,21 +124,22 @@ struct RekeyCommand: ParsableCommand {
         let meeting = plan.filter { $0.meetings > 0 }
         guard !meeting.isEmpty else { return }
         for change in meeting {
-            say("\(change.type.rawValue): \(amount(change.meetings)) would be several profiles' or spellings':")
+            tell("\(change.type.rawValue): \(amount(change.meetings)) would be several profiles' or spellings':")
             for meeting in change.listed {
                 let values = meeting.values.map { value, holders in
                     let mpids = holders.map(\.description).joined(separator: ", ")
                     return showValues ? "\(value.text.harmless): \(mpids)" : mpids
                 }
-                say("  \(values.joined(separator: " | "))")
+                tell("  \(values.joined(separator: " | "))")
             }
-            if change.meetings > change.listed.count { say("  and \(change.meetings - change.listed.count) more") }
+            if change.meetings > change.listed.count { tell("  and \(change.meetings - change.listed.count) more") }
         }
-        say(
+        tell(
             """
             nothing was written. Start the sync service with the file as it was, let one profile of each line keep the \
             value (sync.modify takes it from another, sync.erase-profile erases one), then try again
             """)
+        tell(plan, isDone: false)
         throw ExitCode(ExitStatus.refused.rawValue)
     }
 }

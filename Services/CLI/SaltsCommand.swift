@@ -5,6 +5,7 @@ import Foundation
 import Runtime
 import Storage
 import Supervision
+import WireJSON
 
 struct SaltsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,6 +17,9 @@ struct SaltsCommand: ParsableCommand {
             do nothing. It is as secret as the stores. Reads the stores under --data-dir, or those of $DATABASE_URL; it \
             never writes.
             """)
+
+    @Flag(help: "Print one JSON line.")
+    var json = false
 
     @OptionGroup var deployment: Deployment
 
@@ -29,6 +33,7 @@ struct SaltsCommand: ParsableCommand {
             throw StoreReader.noStore(deployment.dataDir, "no store with a salt")
         }
         complain("This line is as secret as the stores.")
-        say(Salts.text(salts))
+        let text = Salts.text(salts)
+        json ? say(json: ["variable": .string(Salts.variable), "value": .string(text)]) : say(text)
     }
 }

@@ -22,6 +22,9 @@ struct TokenCommand: ParsableCommand {
     @Flag(help: "Make an identity token (JWT), valid for 24 hours, instead of a user authentication token.")
     var identity = false
 
+    @Flag(help: "Print one JSON line.")
+    var json = false
+
     func run() throws {
         let app = try login.app()
         let settings = app.verification
@@ -31,7 +34,7 @@ struct TokenCommand: ParsableCommand {
             guard let secret = live.last(where: { key == nil || $0.id == key }) else {
                 throw login.noLiveKey("identityTokenSecret", key)
             }
-            say(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
+            tell(IdentityToken.make(for: identifiers, secret: secret.secret, issuedAt: .now))
             return
         }
         guard let key = settings.liveKeys(at: .now).last(where: { key == nil || $0.id == key }) else {
@@ -44,8 +47,10 @@ struct TokenCommand: ParsableCommand {
                 .usage, "app \(app.id) signs \(settings.signedFields.rawValue), and an identifier is missing.",
                 "Give both --user-id and --user-email.")
         }
-        say(token)
+        tell(token)
     }
+
+    private func tell(_ token: String) { json ? say(json: ["token": .string(token)]) : say(token) }
 }
 
 struct VerifyTokenCommand: ParsableCommand {

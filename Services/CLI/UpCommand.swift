@@ -7,8 +7,10 @@ import EmbeddedBroker
 import Foundation
 import Logging
 import Messaging
+import Observability
 import Runtime
 import Supervision
+import WireJSON
 
 struct UpCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,24 +26,27 @@ struct UpCommand: ParsableCommand {
     @Flag(help: "Start the broker and no service.")
     var brokerOnly = false
 
+    @Flag(help: "Print one JSON line for each thing that happens.")
+    var json = false
+
     /// What is waited for, said after three seconds, when it changes, and every ten seconds.
     private struct Waiting {
         private let began = ContinuousClock.now
         private var said: (problems: [String], at: ContinuousClock.Instant)?
 
-        mutating func line(_ children: [ChildService]) -> String? {
+        mutating func lines(_ children: [ChildService]) -> [String] {
             let now = ContinuousClock.now
-            guard began.duration(to: now) > .seconds(3) else { return nil }
+            guard began.duration(to: now) > .seconds(3) else { return [] }
             let problems = Dictionary(grouping: children.filter { !$0.isReady }, by: { $0.problem ?? "starting" })
                 .map { problem, children in "\(children.map(\.name).joined(separator: ", ")): \(problem)" }.sorted()
-            if problems.isEmpty { return nil }
+            if problems.isEmpty { return [] }
             if let said {
                 let pause = said.problems == problems ? Duration.seconds(10) : .seconds(3)
-                guard said.at.duration(to: now) > pause else { return nil }
+                guard said.at.duration(to: now) > pause else { return [] }
             }
             said = (problems, now)
             let seconds = began.duration(to: now).components.seconds
-            return problems.map { "waiting   \($0) (\(seconds) s)" }.joined(separator: "\n")
+            return problems.map { "\($0) (\(seconds) s)" }
         }
     }
 
@@ -54,6 +59,7 @@ struct UpCommand: ParsableCommand {
         let lock = try FolderLock(folder: deployment.dataDir)
         defer { withExtendedLifetime(lock) {} }
         var environment = ProcessInfo.processInfo.environment
+        for remark in Setting.remarks(on: environment) { complain("warning   \(remark)".harmless) }
         try internalKey(&environment)
         let broker = try broker(&environment)
         defer { broker?.close() }
@@ -71,9 +77,9 @@ struct UpCommand: ParsableCommand {
             removeAddresses()
         }
         try write("\(address)\n", to: deployment.bootstrapFile)
-        say("broker    \(address)\(broker == nil ? "" : "  (embedded, in memory)")")
+        tell("broker", "\(address)\(broker == nil ? "" : "  (embedded, in memory)")", ["address": .string(address)])
         try tend(children, until: interruption)
-        say("stopping")
+        tell("stopping", "")
     }
 
     /// Starts the children, keeps them running and says what becomes of them.
@@ -83,9 +89,11 @@ struct UpCommand: ParsableCommand {
         var waiting = Waiting()
         while !interruption.isRequested, !Terminal.isOutputGone {
             for child in children {
-                try child.tend { say("service   \(child.name) \($0)") }
+                try child.tend {
+                    tell("service", "\(child.name) \($0)", ["service": .string(child.name), "ended": .string($0)])
+                }
             }
-            if !isAnnounced, let line = waiting.line(children) { say(line) }
+            if !isAnnounced { for line in waiting.lines(children) { tell("waiting", line) } }
             let lines = children.compactMap { child in child.address().map { "\(child.name) \($0)\n" } }.joined()
             if lines != health {
                 try write(lines, to: deployment.healthFile)
@@ -93,12 +101,37 @@ struct UpCommand: ParsableCommand {
             }
             if !isAnnounced, children.allSatisfy(\.isReady) {
                 isAnnounced = true
-                for child in children { say("service   \(child.name)  pid \(child.processID)  log \(child.logPath)") }
-                if let gateway = children.last?.address(Self.gatewayReport) { say("gateway   \(gateway)") }
-                say("ready     address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
+                announce(children)
             }
             usleep(100_000)
         }
+    }
+
+    private func announce(_ children: [ChildService]) {
+        for child in children {
+            tell(
+                "service", "\(child.name)  pid \(child.processID)  log \(child.logPath)",
+                [
+                    "service": .string(child.name), "pid": .number(JSONNumber(Int(child.processID))),
+                    "log": .string(child.logPath),
+                ])
+        }
+        if let gateway = children.last?.address(Self.gatewayReport) {
+            tell("gateway", gateway, ["address": .string(gateway)])
+        }
+        tell("ready", "address in \(deployment.bootstrapFile), internal key in \(deployment.internalKeyFile)")
+    }
+
+    /// Says what has happened.
+    /// - Parameter members: what of it programs want, each by itself.
+    private func tell(_ event: String, _ text: String, _ members: JSONObject = [:]) {
+        guard json else {
+            return say(text.isEmpty ? event : event.padding(toLength: 10, withPad: " ", startingAt: 0) + text)
+        }
+        var line: JSONObject = ["event": .string(event)]
+        for member in members { line[member.name] = member.value }
+        if members.isEmpty, !text.isEmpty { line["text"] = .string(text) }
+        say(json: .object(line))
     }
 
     /// The services and, last, the gateway, not started.
@@ -139,16 +172,11 @@ struct UpCommand: ParsableCommand {
         if let given = deployment.bootstrapServers { environment["KAFKA_BOOTSTRAP_SERVERS"] = given }
         if let given = environment["KAFKA_BOOTSTRAP_SERVERS"], !given.isEmpty { return nil }
         environment.merge(KafkaConfiguration.embeddedEnvironment) { given, _ in given }
-        // The address is not known before the broker runs; any will do to read the other settings.
+        // The address is not known before the broker runs; any will do to see whether the other settings are right.
         environment["KAFKA_BOOTSTRAP_SERVERS"] = "127.0.0.1:1"
-        let gatewayReplies = deployment.topics.replies(to: Self.gateway)
-        let specs = try (serviceNames + [Self.gateway]).flatMap { name in
-            try ServiceConfiguration(environment: environment, service: name)
-                .topicSpecs(for: name, reading: [.replies(from: [])])
-                .filter { name != Self.gateway || $0.name == gatewayReplies }
-        }
-        let unique = Dictionary(specs.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        let broker = try EmbeddedBroker(topics: unique.values.sorted { $0.name < $1.name }, logger: .quiet)
+        for name in serviceNames { _ = try ServiceConfiguration(environment: environment, service: name) }
+        let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(environment)))
+        let broker = try EmbeddedBroker(topics: topics.specs, logger: .quiet)
         environment["KAFKA_BOOTSTRAP_SERVERS"] = broker.bootstrapServers
         return broker
     }

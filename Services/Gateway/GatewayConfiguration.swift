@@ -41,18 +41,15 @@ public struct GatewayConfiguration: Sendable {
         service = try ServiceConfiguration(environment: environment, service: "gateway", derived: .gateway)
         let settings = EnvironmentSettings(environment)
         host = settings.text("GATEWAY_HOST") ?? "127.0.0.1"
-        port = try settings.integer("GATEWAY_PORT", default: 0, in: 0...65_535)
-        replyTimeout = .milliseconds(
-            try settings.integer("GATEWAY_REPLY_TIMEOUT_MS", default: 8000, in: 100...300_000))
-        maxInFlight = try settings.integer("GATEWAY_MAX_IN_FLIGHT", default: 2000, in: 1...1_000_000)
-        maxConnections = try settings.integer("GATEWAY_MAX_CONNECTIONS", default: 4000, in: 1...1_000_000)
-        maxConnectionsPerAddress = try settings.integer(
-            "GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", default: max(1, maxConnections / 8), in: 1...1_000_000)
-        maxBodyBytes = try settings.integer("GATEWAY_MAX_BODY_BYTES", default: 131_072, in: 1024...200_000)
-        clientTimeout = .seconds(try settings.integer("GATEWAY_CLIENT_TIMEOUT_SECONDS", default: 15, in: 1...3600))
+        port = try settings.integer(.gatewayPort)
+        replyTimeout = .milliseconds(try settings.integer(.replyTimeout))
+        maxInFlight = try settings.integer(.maxInFlight)
+        maxConnections = try settings.integer(.maxConnections)
+        maxConnectionsPerAddress = try settings.integer(.maxConnectionsPerAddress, default: max(1, maxConnections / 8))
+        maxBodyBytes = try settings.integer(.maxBodyBytes)
+        clientTimeout = .seconds(try settings.integer(.clientTimeout))
         trustedProxies = try settings.text("GATEWAY_TRUSTED_PROXIES").map { try Self.networks($0) }
-        wrongCredentialsPerMinute = try settings.integer(
-            "GATEWAY_WRONG_CREDENTIALS_PER_MINUTE", default: 60, in: 0...1_000_000)
+        wrongCredentialsPerMinute = try settings.integer(.wrongCredentials)
         logsClients = try settings.choice("GATEWAY_LOG_CLIENTS", default: YesOrNo.yes) == .yes
         switch (settings.text("GATEWAY_TLS_CERTIFICATE"), settings.text("GATEWAY_TLS_KEY")) {
         case (nil, nil): tls = nil

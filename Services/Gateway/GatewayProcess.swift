@@ -26,6 +26,7 @@ public enum GatewayProcess {
         if let files = configuration.tls { _ = try APIServer.tls(files) }
         let registry = ServiceMain.bootstrap(configuration.service)
         let logger = Logger(label: "identitybus.gateway")
+        ServiceMain.logRemarks(logger)
         let source = try AppsSource(
             path: configuration.service.appsPath, reading: .gateway, weakSecrets: configuration.service.weakSecrets,
             logger: logger)

@@ -44,7 +44,7 @@ public struct SyncService: CommandService {
     /// - Throws: `ConfigurationProblem`.
     public init(environment: [String: String]) throws {
         let settings = EnvironmentSettings(environment)
-        let seconds = try settings.integer("ALIAS_DELAY", default: 86_400, in: 0...31_536_000)
+        let seconds = try settings.integer(.aliasDelay)
         self.init(aliasDelay: .seconds(seconds))
     }
 

@@ -72,12 +72,18 @@ public struct AppDirectory: Sendable {
     /// The app that each key belongs to.
     private let owners: [KeyID: AppID]
 
-    /// What the file's author should change, one line each, without secrets.
-    public let warnings: [String]
+    /// What is said of apps that are demonstrations; `nil` when there are none.
+    package let demo: String?
+    /// What the file's author should change of the others, one line each, without secrets.
+    package let weaknesses: [String]
+
+    /// Both.
+    public var warnings: [String] { [demo].compactMap { $0 } + weaknesses }
 
     /// - Precondition: key ids are unique across apps (the apps file is refused otherwise).
-    public init(_ apps: [AppSettings], warnings: [String] = []) {
-        self.warnings = warnings
+    public init(_ apps: [AppSettings], demo: String? = nil, weaknesses: [String] = []) {
+        self.demo = demo
+        self.weaknesses = weaknesses
         self.apps = Dictionary(apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let keys = apps.flatMap { app in app.keys.keys.map { ($0, app.id) } }
         owners = Dictionary(keys, uniquingKeysWith: { first, _ in first })
@@ -92,11 +98,6 @@ public struct AppDirectory: Sendable {
     public func key(_ id: KeyID) -> (app: AppSettings, key: APIKey)? {
         guard let app = owners[id].flatMap({ apps[$0] }), let key = app.keys[id] else { return nil }
         return (app, key)
-    }
-
-    /// The id of an API key that has one of these secrets.
-    public func key(withSecret secrets: [SymmetricKey]) -> KeyID? {
-        apps.values.flatMap(\.keys.values).filter { secrets.contains($0.secret) }.map(\.id).min()
     }
 
     /// The reply topics that apps have for themselves, without prefix, and whose they are.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Contracts
-import Crypto
+public import Crypto
 import Foundation
 import WireJSON
 import Yams
@@ -10,11 +10,6 @@ import Yams
 ///
 /// The sections `sdk`, `sync`, `verification` and `gateway` are read by the types of these names.
 public enum AppsFile {
-    public struct Problem: Error, Sendable, CustomStringConvertible {
-        public var description: String
-        public init(_ description: String) { self.description = description }
-    }
-
     /// What a process keeps of the file.
     public enum Extent: Sendable {
         case everything
@@ -22,13 +17,35 @@ public enum AppsFile {
         case gateway
     }
 
-    /// - Parameter readSecret: reads a `secretFile`; relative paths are relative to the apps file.
+    /// - Parameters:
+    ///   - internalKeys: the deployment's; no app may have one of them as a secret of its own.
+    ///   - readSecret: reads a `secretFile`; relative paths are relative to the apps file.
     /// - Throws: `Problem`.
     public static func parse(
         _ text: String, reading extent: Extent = .everything, weakSecrets: WeakSecrets = .warn,
-        readSecret: @escaping (String) throws -> String
+        internalKeys: [SymmetricKey] = [], readSecret: @escaping (String) throws -> String
     ) throws(Problem) -> AppDirectory {
-        let file: Strict<File>
+        let reading = try read(compose(text), extent, internalKeys, readSecret)
+        if weakSecrets == .refuse, let first = reading.weaknesses.first {
+            throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn accepts it for now)")
+        }
+        return AppDirectory(reading.apps, demo: reading.demo.first, weaknesses: reading.weaknesses.map(\.description))
+    }
+
+    /// What stands in a file that can be used.
+    struct Reading {
+        var apps: [AppSettings]
+        /// Secrets that are short or known, of apps that are no demos.
+        var weaknesses: [Problem]
+        /// One line about all demo apps, if there are any.
+        var demo: [String]
+        /// The way to each app, in the order of ``apps``.
+        var places: [Place]
+        var keyPlaces: [KeyID: Place]
+        var uses: [SecretUse]
+    }
+
+    static func compose(_ text: String) throws(Problem) -> Node {
         do {
             // With merge keys, as the decoder composes it by itself.
             guard let root = try Yams.compose(yaml: text, .basic.appending(.merge)) else {
@@ -37,61 +54,99 @@ public enum AppsFile {
             guard size(of: root, upTo: largest) < largest else {
                 throw Problem("stands for \(largest) values or more: aliases that hold aliases multiply")
             }
+            return root
+        } catch {
+            throw explain(error)
+        }
+    }
+
+    static func read(
+        _ root: Node, _ extent: Extent, _ internalKeys: [SymmetricKey],
+        _ readSecret: @escaping (String) throws -> String
+    ) throws(Problem) -> Reading {
+        let file: Strict<File>
+        do {
             file = try YAMLDecoder().decode(Strict<File>.self, from: root)
         } catch {
             throw explain(error)
         }
-        guard !file.apps.isEmpty else { throw Problem("has no apps; list at least one under apps:") }
+        guard !file.apps.isEmpty else {
+            throw Problem("has no apps; list at least one under apps:", at: [.member("apps")])
+        }
         let secrets = SecretReader(readFile: readSecret)
         var apps: [AppSettings] = []
-        var appIDs: Set<AppID> = []
+        var places: [Place] = []
         var keyOwners: [KeyID: AppID] = [:]
-        for app in file.apps {
-            guard canBeName(app.id.text), !app.id.text.contains("/") else {
-                throw Problem("has an app whose id is empty, is over 255 bytes or has a slash or a control character")
+        var keyPlaces: [KeyID: Place] = [:]
+        for (index, app) in file.apps.enumerated() {
+            let place = Place(steps: [.member("apps"), .element(index)], words: "app \(app.id)")
+            try check(app.id, place, among: apps)
+            let keys = try keys(of: app, place, &keyOwners, internalKeys, secrets)
+            apps.append(try settings(of: app, keys, place, extent, secrets))
+            places.append(place)
+            for (index, key) in (app.keys ?? []).enumerated() {
+                keyPlaces[key.id] = place.inside("keys", index, "key \(key.id)")
             }
-            guard appIDs.insert(app.id).inserted else { throw Problem("lists app \(app.id) twice") }
-            var keys: [KeyID: APIKey] = [:]
-            for key in app.keys ?? [] {
-                if let owner = keyOwners.updateValue(app.id, forKey: key.id) {
-                    throw Problem("uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique")
-                }
-                keys[key.id] = try apiKey(key, app: app.id, secrets)
-            }
-            let place = "app \(app.id)"
-            let linking = try linking(app.linking, app.id)
-            var sync = try SyncSettings.read(app.sync, "\(place), sync", secrets)
-            var verification =
-                extent == .gateway
-                ? VerificationSettings() : try VerificationSettings.read(app.verification, app.id, secrets)
-            // One list for the whole app: what is no external id is no user id and no identity either.
-            try sync.check(with: verification, "\(place), sync")
-            sync.nobody = linking.nobody
-            verification.nobody = linking.nobody
-            apps.append(
-                AppSettings(
-                    id: app.id, keys: keys, linking: linking, sdk: try SDKSettings.read(app.sdk, app.id, secrets),
-                    sync: sync, verification: verification,
-                    gateway: try GatewaySettings.read(app.gateway, "\(place), gateway"), replies: app.replies,
-                    ownCommandsTopics: app.ownCommandsTopics ?? false))
         }
-        try checkTopics(of: apps)
+        try checkTopics(of: apps, places)
         try SecretUse.check(secrets.uses)
-        return AppDirectory(apps, warnings: try warnings(secrets.uses, apps, weakSecrets))
+        let demo = Set(apps.filter(\.isDemo).map(\.id))
+        let ids = demo.map(\.text).sorted().joined(separator: ", ")
+        return Reading(
+            apps: apps, weaknesses: secrets.uses.filter { !demo.contains($0.app) }.compactMap(\.weakness),
+            demo: demo.isEmpty ? [] : ["demo apps (\(ids)): their secrets are public, anybody can act as them"],
+            places: places, keyPlaces: keyPlaces, uses: secrets.uses)
     }
 
-    /// What is read and should not stay so, one line each; the demo apps have one line for all.
-    private static func warnings(
-        _ uses: [SecretUse], _ apps: [AppSettings], _ weakSecrets: WeakSecrets
-    ) throws(Problem) -> [String] {
-        let demo = Set(apps.filter(\.isDemo).map(\.id))
-        let weaknesses = uses.filter { !demo.contains($0.app) }.compactMap(\.weakness)
-        if weakSecrets == .refuse, let first = weaknesses.first {
-            throw Problem("\(first) (IDENTITYBUS_WEAK_SECRETS=warn accepts it for now)")
+    private static func check(_ id: AppID, _ place: Place, among apps: [AppSettings]) throws(Problem) {
+        guard canBeName(id.text), !id.text.contains("/") else {
+            throw Problem(
+                "has an app whose id is empty, is over 255 bytes or has a slash or a control character", at: place["id"]
+            )
         }
-        guard !demo.isEmpty else { return weaknesses }
-        let ids = demo.map(\.text).sorted().joined(separator: ", ")
-        return ["demo apps (\(ids)): their secrets are public, anybody can act as them"] + weaknesses
+        guard !apps.contains(where: { $0.id == id }) else { throw Problem("lists app \(id) twice", at: place["id"]) }
+    }
+
+    private static func keys(
+        of app: Strict<App>, _ place: Place, _ owners: inout [KeyID: AppID], _ internalKeys: [SymmetricKey],
+        _ secrets: SecretReader
+    ) throws(Problem) -> [KeyID: APIKey] {
+        var keys: [KeyID: APIKey] = [:]
+        for (index, key) in (app.keys ?? []).enumerated() {
+            let place = place.inside("keys", index, "key \(key.id)")
+            if let owner = owners.updateValue(app.id, forKey: key.id) {
+                throw Problem(
+                    "uses key id \(key.id) twice (apps \(owner) and \(app.id)); key ids are unique", at: place["id"])
+            }
+            let read = try apiKey(key, place, of: app.id, secrets)
+            guard !internalKeys.contains(read.secret) else {
+                throw Problem(
+                    "key \(key.id) has the internal key as its secret: whoever holds it could send as a service",
+                    at: place[key.secret == nil ? "secretFile" : "secret"])
+            }
+            keys[key.id] = read
+        }
+        return keys
+    }
+
+    private static func settings(
+        of app: Strict<App>, _ keys: [KeyID: APIKey], _ place: Place, _ extent: Extent, _ secrets: SecretReader
+    ) throws(Problem) -> AppSettings {
+        let linking = try linking(app.linking, place.inside("linking"))
+        var sync = try SyncSettings.read(app.sync, place.inside("sync"))
+        var verification =
+            extent == .gateway
+            ? VerificationSettings()
+            : try VerificationSettings.read(app.verification, place.inside("verification"), of: app.id, secrets)
+        // One list for the whole app: what is no external id is no user id and no identity either.
+        try sync.check(with: verification, place.inside("sync"))
+        sync.nobody = linking.nobody
+        verification.nobody = linking.nobody
+        return AppSettings(
+            id: app.id, keys: keys, linking: linking,
+            sdk: try SDKSettings.read(app.sdk, place.inside("sdk"), of: app.id, secrets), sync: sync,
+            verification: verification, gateway: try GatewaySettings.read(app.gateway, place.inside("gateway")),
+            replies: app.replies, ownCommandsTopics: app.ownCommandsTopics ?? false)
     }
 
     /// How many apps may have commands topics of their own (docs/operations.md says what each costs).
@@ -118,58 +173,61 @@ public enum AppsFile {
     }
 
     /// The topics that apps have for themselves.
-    private static func checkTopics(of apps: [AppSettings]) throws(Problem) {
+    private static func checkTopics(of apps: [AppSettings], _ places: [Place]) throws(Problem) {
         var replyOwners: [String: AppID] = [:]
-        for app in apps {
+        for (app, place) in zip(apps, places) {
             if let replies = app.replies {
-                try check(replies: replies, "app \(app.id)")
+                try check(replies: replies, place)
                 if let owner = replyOwners.updateValue(app.id, forKey: replies) {
-                    throw Problem("gives apps \(owner) and \(app.id) the same reply topic; each app has its own")
+                    throw Problem(
+                        "gives apps \(owner) and \(app.id) the same reply topic; each app has its own",
+                        at: place["replies"])
                 }
             }
             guard !app.ownCommandsTopics || Topics.canOwnCommandsTopics(app.id) else {
                 throw Problem(
-                    "app \(app.id), ownCommandsTopics: the id stands in the names of the topics, so it may have at most "
-                        + "100 characters of A-Z a-z 0-9 _ -")
+                    "\(place), ownCommandsTopics: the id stands in the names of the topics, so it may have at most "
+                        + "100 characters of A-Z a-z 0-9 _ -", at: place["ownCommandsTopics"])
             }
         }
-        let owners = apps.count(where: \.ownCommandsTopics)
-        guard owners <= mostOwnersOfCommandsTopics else {
+        let owners = zip(apps, places).filter(\.0.ownCommandsTopics)
+        if owners.count > mostOwnersOfCommandsTopics {
             throw Problem(
-                "has \(owners) apps with ownCommandsTopics; there may be \(mostOwnersOfCommandsTopics), because each is one "
-                    + "more consumer in every service. Give apps deployments of their own")
+                "has \(owners.count) apps with ownCommandsTopics; there may be \(mostOwnersOfCommandsTopics), because each "
+                    + "is one more consumer in every service. Give apps deployments of their own",
+                at: owners[mostOwnersOfCommandsTopics].1["ownCommandsTopics"])
         }
     }
 
-    private static func check(replies: String, _ place: String) throws(Problem) {
+    private static func check(replies: String, _ place: Place) throws(Problem) {
         let topics = Topics()
         guard topics.replyTopic(replies) == replies, replies != topics.replies, !topics.isOwn(replyTopic: replies)
         else {
             throw Problem(
                 "\(place): replies must be identity.replies.<name>, and not a topic of the deployment's own services "
-                    + "(identity.replies.<word>.v1); write identity.replies.\(place.dropFirst(4)), for example")
+                    + "(identity.replies.<word>.v1); write identity.replies.\(place.words.dropFirst(4)), for example",
+                at: place["replies"])
         }
     }
 
     private static func apiKey(
-        _ key: Strict<Key>, app: AppID, _ secrets: SecretReader
+        _ key: Strict<Key>, _ place: Place, of app: AppID, _ secrets: SecretReader
     ) throws(Problem) -> APIKey {
-        let place = "app \(app), key \(key.id)"
         guard canBeName(key.id.text), !key.id.text.contains(";"), !key.id.text.contains(".") else {
             throw Problem(
                 "\(place): the id must not be empty, be over 255 bytes or have a semicolon, a dot or a control "
-                    + "character")
+                    + "character", at: place["id"])
         }
         guard !Signature.reservedKeyIDs.contains(key.id.text) else {
             let names = Signature.reservedKeyIDs.sorted().joined(separator: ", ")
-            throw Problem("\(place): the id is one of the deployment's own: \(names)")
+            throw Problem("\(place): the id is one of the deployment's own: \(names)", at: place["id"])
         }
         let secret = try secrets.read(inline: key.secret, file: key.secretFile, place, of: app, for: .apiKey)
         var scopes: Set<Scope> = []
-        for name in key.scopes {
+        for (index, name) in key.scopes.enumerated() {
             guard let scope = Scope(spelling: name), scope != .internal else {
-                let known = Scope.allCases.filter { $0 != .internal }.map(\.rawValue).joined(separator: ", ")
-                throw Problem("\(place): unknown scope \(name); known are \(known)")
+                let known = known(Scope.allCases.filter { $0 != .internal }.map(\.rawValue), for: name)
+                throw Problem("\(place): unknown scope \(name)\(known)", at: place["scopes", index])
             }
             scopes.insert(scope)
         }
@@ -177,7 +235,9 @@ public enum AppsFile {
         if let text = key.expires {
             expires = Timestamp(rfc3339OrDay: text)
             guard expires != nil else {
-                throw Problem("\(place): expires is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z")
+                throw Problem(
+                    "\(place): expires is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z",
+                    at: place["expires"])
             }
         }
         return APIKey(
@@ -186,7 +246,7 @@ public enum AppsFile {
     }
 
     private static func linking(
-        _ section: Strict<LinkingSection>?, _ app: AppID
+        _ section: Strict<LinkingSection>?, _ place: Place
     ) throws(Problem) -> AppSettings.Linking {
         var linking = AppSettings.Linking()
         guard let section else { return linking }
@@ -199,40 +259,18 @@ public enum AppsFile {
         }
         if let seconds = section.clockToleranceSeconds {
             guard (1...300).contains(seconds) else {
-                throw Problem("app \(app), linking, clockToleranceSeconds: is not between 1 and 300")
+                throw Problem(
+                    "\(place), clockToleranceSeconds: is not between 1 and 300", at: place["clockToleranceSeconds"])
             }
             linking.clockTolerance = seconds * 1000
         }
         if let days = section.holdDays {
             guard (1...3650).contains(days) else {
-                throw Problem("app \(app), linking, holdDays: is not between 1 and 3650")
+                throw Problem("\(place), holdDays: is not between 1 and 3650", at: place["holdDays"])
             }
             linking.hold = days * 86_400_000
         }
         return linking
-    }
-
-    /// What is wrong with the file, of what composing and decoding it throw.
-    private static func explain(_ error: any Error) -> Problem {
-        func path(_ context: DecodingError.Context) -> String {
-            let members = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }
-            return members.isEmpty ? "the file" : String(members.joined().trimmingPrefix("."))
-        }
-        switch error {
-        case let problem as Problem: return problem
-        case DecodingError.keyNotFound(let key, let context):
-            return Problem("\(path(context)): \(key.stringValue) is missing")
-        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-            return Problem("\(path(context)): has a value of another kind than expected")
-        case DecodingError.dataCorrupted(let context):
-            return Problem("\(path(context)): \(context.debugDescription)")
-        default:
-            // A YAML error's own text quotes the line, which may hold a secret; its place is enough.
-            guard let mark = (error as? YamlError)?.mark else {
-                return Problem("the file: The given data was not valid YAML.")
-            }
-            return Problem("is not YAML: line \(mark.line), column \(mark.column)")
-        }
     }
 }
 
@@ -242,16 +280,6 @@ private struct File: Mapping {
     var apps: [Strict<App>]
 
     enum CodingKeys: String, CodingKey, CaseIterable { case apps }
-}
-
-extension YamlError {
-    /// Where the file stops being YAML, if the error says so.
-    fileprivate var mark: Mark? {
-        switch self {
-        case .scanner(_, _, let mark, _), .parser(_, _, let mark, _), .composer(_, _, let mark, _): mark
-        default: nil
-        }
-    }
 }
 
 private struct App: Mapping {

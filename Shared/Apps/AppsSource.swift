@@ -115,22 +115,24 @@ public final class AppsSource {
             throw AppsFile.Problem("\(path): cannot be read: \(error); set IDENTITYBUS_APPS to the apps file")
         }
         var files = [path: digest(text)]
-        let folder = URL(filePath: path).deletingLastPathComponent()
         do {
-            let apps = try AppsFile.parse(text, reading: extent, weakSecrets: weakSecrets) { file in
-                let secretPath = file.hasPrefix("/") ? file : folder.appending(path: file).path
+            let apps = try AppsFile.parse(
+                text, reading: extent, weakSecrets: weakSecrets, internalKeys: internalKeys
+            ) { file in
+                let secretPath = secretPath(file, besides: path)
                 let secret = try TextFile.read(secretPath)
                 files[secretPath] = digest(secret)
                 return secret
-            }
-            if let id = apps.key(withSecret: internalKeys) {
-                throw AppsFile.Problem(
-                    "key \(id) has the internal key as its secret: whoever holds it could send as a service")
             }
             return (apps, files)
         } catch {
             throw AppsFile.Problem("\(path): \(error)")
         }
+    }
+
+    /// Where a secret file is that an apps file names.
+    static func secretPath(_ file: String, besides apps: String) -> String {
+        file.hasPrefix("/") ? file : URL(filePath: apps).deletingLastPathComponent().appending(path: file).path
     }
 
     private static func digest(_ text: String) -> SHA256.Digest { SHA256.hash(data: Array(text.utf8)) }

@@ -99,27 +99,31 @@ extension GatewaySettings {
     }
 
     /// - Parameter place: names the app in a problem's text.
-    static func read(_ section: Strict<Section>?, _ place: String) throws(AppsFile.Problem) -> GatewaySettings {
+    static func read(_ section: Strict<Section>?, _ place: AppsFile.Place) throws(AppsFile.Problem) -> GatewaySettings {
         guard let section else { return GatewaySettings() }
         if let age = section.maxAgeSeconds, !(0...604_800).contains(age) {
-            throw AppsFile.Problem("\(place): maxAgeSeconds is not from 0 to 604800 (a week)")
+            throw AppsFile.Problem(
+                "\(place): maxAgeSeconds is not from 0 to 604800 (a week)", at: place["maxAgeSeconds"])
         }
         return GatewaySettings(
             keyOnly: try operations(section.keyOnly, place), maxAgeSeconds: section.maxAgeSeconds,
             origins: try section.origins.map { list throws(AppsFile.Problem) in try origins(list, place) },
-            limits: try limits(section.limits, "\(place), limits"))
+            limits: try limits(section.limits, place.inside("limits")))
     }
 
-    private static func operations(_ section: KeyOnly?, _ place: String) throws(AppsFile.Problem) -> Set<Operation> {
+    private static func operations(
+        _ section: KeyOnly?, _ place: AppsFile.Place
+    ) throws(AppsFile.Problem) -> Set<Operation> {
         switch section {
         case nil, .usual(false): return []
         case .usual(true): return usualKeyOnly
         case .named(let names):
             var operations: Set<Operation> = []
-            for name in names {
+            for (index, name) in names.enumerated() {
                 guard let operation = Operation(rawValue: name) else {
-                    let known = Operation.allCases.map(\.rawValue).joined(separator: ", ")
-                    throw AppsFile.Problem("\(place), keyOnly: there is no call \(name); known are \(known)")
+                    let known = AppsFile.known(Operation.allCases.map(\.rawValue), for: name)
+                    throw AppsFile.Problem(
+                        "\(place), keyOnly: there is no call \(name)\(known)", at: place["keyOnly", index])
                 }
                 operations.insert(operation)
             }
@@ -127,10 +131,12 @@ extension GatewaySettings {
         }
     }
 
-    private static func origins(_ list: [String], _ place: String) throws(AppsFile.Problem) -> Set<String> {
-        guard !list.isEmpty else { throw AppsFile.Problem("\(place), origins: is empty; leave it out to admit all") }
+    private static func origins(_ list: [String], _ place: AppsFile.Place) throws(AppsFile.Problem) -> Set<String> {
+        guard !list.isEmpty else {
+            throw AppsFile.Problem("\(place), origins: is empty; leave it out to admit all", at: place["origins"])
+        }
         var origins: Set<String> = []
-        for text in list {
+        for (index, text) in list.enumerated() {
             let origin = text.lowercased()
             let host = ["https://", "http://"].first { origin.hasPrefix($0) }.map { origin.dropFirst($0.count) }
             guard let host, !host.isEmpty,
@@ -138,19 +144,21 @@ extension GatewaySettings {
             else {
                 throw AppsFile.Problem(
                     "\(place), origins: \(text) is not a scheme, a host and at most a port, "
-                        + "such as https://shop.example")
+                        + "such as https://shop.example", at: place["origins", index])
             }
             origins.insert(origin)
         }
         return origins
     }
 
-    private static func limits(_ section: Strict<LimitsSection>?, _ place: String) throws(AppsFile.Problem) -> Limits {
+    private static func limits(
+        _ section: Strict<LimitsSection>?, _ place: AppsFile.Place
+    ) throws(AppsFile.Problem) -> Limits {
         var limits = Limits()
         func read(_ value: Int?, _ member: String, into rate: inout Double) throws(AppsFile.Problem) {
             guard let value else { return }
             guard (1...1_000_000).contains(value) else {
-                throw AppsFile.Problem("\(place), \(member): is not from 1 to 1000000")
+                throw AppsFile.Problem("\(place), \(member): is not from 1 to 1000000", at: place[member])
             }
             rate = Double(value)
         }

@@ -17,10 +17,10 @@ struct Strict<Content: Mapping>: Decodable {
         let container = try decoder.container(keyedBy: AnyKey.self)
         let known = Content.CodingKeys.allCases.map(\.stringValue)
         for key in container.allKeys where !known.contains(key.stringValue) {
-            throw DecodingError.dataCorrupted(
-                .init(
-                    codingPath: container.codingPath,
-                    debugDescription: "unknown member \(key.stringValue); known are \(known.joined(separator: ", "))"))
+            let steps = AppsFile.steps(container.codingPath)
+            throw AppsFile.Problem(
+                shape: "unknown member \(key.stringValue)\(AppsFile.known(known, for: key.stringValue))", of: steps,
+                at: steps + [.member(key.stringValue)], isAboutName: true)
         }
         content = try Content(from: decoder)
     }

@@ -65,24 +65,24 @@ extension SDKSettings {
         }
     }
 
-    /// - Parameter app: named in a problem's text.
+    /// - Parameter place: names the app in a problem's text.
     static func read(
-        _ section: Strict<Section>?, _ app: AppID, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ place: AppsFile.Place, of app: AppID, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> SDKSettings {
         var settings = SDKSettings()
         guard let section else { return settings }
-        let place = "app \(app), sdk"
         if section.appSecret != nil || section.appSecretFile != nil {
             let secret = try secrets.read(
-                inline: section.appSecret, file: section.appSecretFile, "\(place), appSecret", of: app, for: .appSecret)
+                inline: section.appSecret, file: section.appSecretFile, place, "appSecret", of: app, for: .appSecret)
             settings.appSecret = AppSecret(secret)
         }
         if section.tokenSecret != nil || section.tokenSecretFile != nil {
-            let place = "\(place), tokenSecret"
             let secret = try secrets.read(
-                inline: section.tokenSecret, file: section.tokenSecretFile, place, of: app, for: .tokenSecret)
+                inline: section.tokenSecret, file: section.tokenSecretFile, place, "tokenSecret", of: app,
+                for: .tokenSecret)
             guard secret.utf8.count >= 32 else {
-                throw AppsFile.Problem("\(place): the secret has fewer than 32 bytes")
+                let way = place[section.tokenSecret == nil ? "tokenSecretFile" : "tokenSecret"]
+                throw AppsFile.Problem("\(place), tokenSecret: the secret has fewer than 32 bytes", at: way)
             }
             settings.tokenSecret = TokenSecret(secret)
         }
@@ -91,7 +91,8 @@ extension SDKSettings {
         ) throws(AppsFile.Problem) {
             guard let seconds else { return }
             guard (least...limit).contains(seconds) else {
-                throw AppsFile.Problem("\(place), \(member): is not between \(least) and \(limit)")
+                throw AppsFile.Problem(
+                    "\(place), \(member): is not between \(least) and \(limit)", at: place[member])
             }
             value = seconds * 1000
         }
@@ -104,18 +105,21 @@ extension SDKSettings {
             section.tokenGraceSeconds, "tokenGraceSeconds", 3650 * 86_400, least: 0, into: &settings.tokenGrace)
         if let count = section.maxOutstandingCodes {
             guard (1...1000).contains(count) else {
-                throw AppsFile.Problem("\(place), maxOutstandingCodes: is not between 1 and 1000")
+                throw AppsFile.Problem(
+                    "\(place), maxOutstandingCodes: is not between 1 and 1000", at: place["maxOutstandingCodes"])
             }
             settings.maxOutstandingCodes = count
         }
         if let configuration = section.configuration?.value {
             guard configuration.objectValue != nil else {
-                throw AppsFile.Problem("\(place), configuration: is not a mapping")
+                throw AppsFile.Problem("\(place), configuration: is not a mapping", at: place["configuration"])
             }
             // It stands in replies, which have limits of their own.
             let limits = JSONLimits(maxDepth: 16, maxBytes: 65_536)
             guard (try? JSONValue(parsing: configuration.serialized(), limits: limits)) != nil else {
-                throw AppsFile.Problem("\(place), configuration: has more than 16 levels, or 65536 bytes as JSON")
+                throw AppsFile.Problem(
+                    "\(place), configuration: has more than 16 levels, or 65536 bytes as JSON",
+                    at: place["configuration"])
             }
             settings.configuration = configuration
         }

@@ -32,7 +32,7 @@ public struct SecretUse {
 
     var app: AppID
     /// Names the app and the member.
-    var place: String
+    var place: AppsFile.Place
     var purpose: Purpose
     var secret: [UInt8]
 
@@ -50,23 +50,28 @@ public struct SecretUse {
             }
             if other.purpose != use.purpose {
                 throw AppsFile.Problem(
-                    "\(use.place): has the same secret as \(other.place); each purpose needs a secret of its own")
+                    "\(use.place): has the same secret as \(other.place); each purpose needs a secret of its own",
+                    at: use.place.steps)
             }
             if use.purpose.isOneAppsOnly, other.app != use.app {
                 throw AppsFile.Problem(
-                    "\(use.place): has the same secret as \(other.place); each app needs secrets of its own")
+                    "\(use.place): has the same secret as \(other.place); each app needs secrets of its own",
+                    at: use.place.steps)
             }
         }
     }
 
     /// What is wrong with the secret itself, in one line that does not show it.
-    var weakness: String? {
+    var weakness: AppsFile.Problem? {
         if String(decoding: secret, as: UTF8.self).hasPrefix("demo-") {
-            return "\(place): has a secret of a demo, so everybody knows it; make one with: openssl rand -hex 32"
+            return AppsFile.Problem(
+                "\(place): has a secret of a demo, so everybody knows it; make one with: openssl rand -hex 32",
+                at: place.steps)
         }
         guard purpose.isWeakWhenShort, secret.count < Self.goodLength else { return nil }
-        return "\(place): the secret has \(secret.count) bytes, fewer than \(Self.goodLength); "
-            + "make one with: openssl rand -hex 32"
+        return AppsFile.Problem(
+            "\(place): the secret has \(secret.count) bytes, fewer than \(Self.goodLength); "
+                + "make one with: openssl rand -hex 32", at: place.steps)
     }
 }
 
@@ -88,10 +93,16 @@ final class SecretReader {
 
     init(readFile: @escaping (String) throws -> String) { self.readFile = readFile }
 
-    /// - Parameter place: names the app and the member in a problem's text.
+    /// - Parameters:
+    ///   - mapping: what has the secret as a member. It stands in a problem's text, with the member's name unless that is
+    ///     `secret`.
+    ///   - member: the member; with `File` behind it the one that names a file.
     func read(
-        inline: String?, file: String?, _ place: String, of app: AppID, for purpose: SecretUse.Purpose
+        inline: String?, file: String?, _ mapping: AppsFile.Place, _ member: String = "secret", of app: AppID,
+        for purpose: SecretUse.Purpose
     ) throws(AppsFile.Problem) -> String {
+        var place = mapping.inside(file == nil || inline != nil ? member : "\(member)File")
+        place.words = member == "secret" ? mapping.words : "\(mapping), \(member)"
         let secret: String
         switch (inline, file) {
         case (let inline?, nil): secret = inline
@@ -99,11 +110,14 @@ final class SecretReader {
             do {
                 secret = try readFile(path).withoutFinalNewlines
             } catch {
-                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read: \(error)")
+                throw AppsFile.Problem("\(place): secretFile \(path) cannot be read: \(error)", at: place.steps)
             }
-        default: throw AppsFile.Problem("\(place): give either secret or secretFile")
+        case (nil, nil): throw AppsFile.Problem("\(place): give either secret or secretFile", at: mapping.steps)
+        case (_?, _?): throw AppsFile.Problem("\(place): give either secret or secretFile", at: place.steps)
         }
-        guard secret.utf8.count >= 8 else { throw AppsFile.Problem("\(place): the secret has fewer than 8 bytes") }
+        guard secret.utf8.count >= 8 else {
+            throw AppsFile.Problem("\(place): the secret has fewer than 8 bytes", at: place.steps)
+        }
         uses.append(SecretUse(app: app, place: place, purpose: purpose, secret: Array(secret.utf8)))
         return secret
     }

@@ -104,13 +104,13 @@ extension SyncSettings {
 
     /// - Parameter place: names the app in a problem's text.
     static func read(
-        _ section: Strict<Section>?, _ place: String, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ place: AppsFile.Place
     ) throws(AppsFile.Problem) -> SyncSettings {
         guard let section else { return SyncSettings() }
         let name = section.strategy ?? SyncStrategy.default.name
         guard let strategy = SyncStrategy.all.first(where: { $0.name == name }) else {
-            let known = SyncStrategy.all.map(\.name).joined(separator: ", ")
-            throw AppsFile.Problem("\(place): unknown strategy \(name); known are \(known)")
+            let known = AppsFile.known(SyncStrategy.all.map(\.name), for: name)
+            throw AppsFile.Problem("\(place): unknown strategy \(name)\(known)", at: place["strategy"])
         }
         var settings = defaults(of: strategy)
         if strategy == .default {
@@ -119,34 +119,35 @@ extension SyncSettings {
                 ("uniqueIdentities", section.uniqueIdentities), ("immutableIdentities", section.immutableIdentities),
             ] where list != nil {
                 throw AppsFile.Problem(
-                    "\(place): the default strategy has fixed identities; remove \(member) or use conversion")
+                    "\(place): the default strategy has fixed identities; remove \(member) or use conversion",
+                    at: place[member], isAboutName: true)
             }
         }
-        if let names = section.priority { settings.priority = try types(names, "\(place), priority") }
+        if let names = section.priority { settings.priority = try types(names, place, "priority") }
         if let names = section.loginIdentities {
-            settings.loginIdentities = Set(try types(names, "\(place), loginIdentities"))
+            settings.loginIdentities = Set(try types(names, place, "loginIdentities"))
         }
         if let names = section.uniqueIdentities {
-            settings.uniqueIdentities = Set(try types(names, "\(place), uniqueIdentities"))
+            settings.uniqueIdentities = Set(try types(names, place, "uniqueIdentities"))
         }
         if let names = section.immutableIdentities {
-            settings.immutableIdentities = Set(try types(names, "\(place), immutableIdentities"))
+            settings.immutableIdentities = Set(try types(names, place, "immutableIdentities"))
         }
         if let names = section.caseInsensitiveIdentities {
-            settings.foldedIdentities = Set(try types(names, "\(place), caseInsensitiveIdentities"))
+            settings.foldedIdentities = Set(try types(names, place, "caseInsensitiveIdentities"))
         }
         settings.searchByAnyIdentity = section.searchByAnyIdentity ?? false
         settings.fromLinks = section.fromLinks ?? false
         settings.joinByLowerRank = section.joinByLowerRank ?? false
         try read(
-            section.limits ?? [:], into: &settings.limits, "\(place), limits", 1...100_000,
+            section.limits ?? [:], into: &settings.limits, place.inside("limits"), 1...100_000,
             [
                 "valuesPerType": \.valuesPerType, "profilesPerValue": \.profilesPerValue,
                 "usersPerDevice": \.usersPerDevice, "aliasesPerProfile": \.aliasesPerProfile,
                 "aliasWindowDays": \.aliasWindowDays,
             ])
         try read(
-            section.throttle ?? [:], into: &settings.throttle, "\(place), throttle", 0...1_000_000,
+            section.throttle ?? [:], into: &settings.throttle, place.inside("throttle"), 0...1_000_000,
             [
                 "devicePerSecond": \.devicePerSecond, "deviceBurst": \.deviceBurst,
                 "loginPerSecond": \.loginPerSecond, "loginBurst": \.loginBurst,
@@ -170,29 +171,38 @@ extension SyncSettings {
         }
     }
 
-    private static func types(_ names: [String], _ place: String) throws(AppsFile.Problem) -> [IdentityType] {
+    private static func types(
+        _ names: [String], _ place: AppsFile.Place, _ member: String
+    ) throws(AppsFile.Problem) -> [IdentityType] {
         var types: [IdentityType] = []
-        for name in names {
+        for (index, name) in names.enumerated() {
             guard let type = IdentityType(rawValue: name) else {
-                throw AppsFile.Problem("\(place): \(name) is not an identity type, such as customerid or email")
+                let guess = AppsFile.guess(IdentityType.allCases.map(\.rawValue), for: name)
+                throw AppsFile.Problem(
+                    "\(place), \(member): \(name) is not an identity type, such as customerid or email\(guess)",
+                    at: place[member, index])
             }
-            guard !types.contains(type) else { throw AppsFile.Problem("\(place): lists \(name) twice") }
+            guard !types.contains(type) else {
+                throw AppsFile.Problem("\(place), \(member): lists \(name) twice", at: place[member, index])
+            }
             types.append(type)
         }
         return types
     }
 
     private static func read<Values>(
-        _ section: [String: Int], into values: inout Values, _ place: String, _ range: ClosedRange<Int>,
+        _ section: [String: Int], into values: inout Values, _ place: AppsFile.Place, _ range: ClosedRange<Int>,
         _ members: [String: WritableKeyPath<Values, Int>]
     ) throws(AppsFile.Problem) {
         for (name, value) in section.sorted(by: { $0.key < $1.key }) {
             guard let path = members[name] else {
+                let known = AppsFile.known(members.keys.sorted(), for: name)
                 throw AppsFile.Problem(
-                    "\(place): unknown member \(name); known are \(members.keys.sorted().joined(separator: ", "))")
+                    "\(place): unknown member \(name)\(known)", at: place[name], isAboutName: true)
             }
             guard range.contains(value) else {
-                throw AppsFile.Problem("\(place), \(name): is not from \(range.lowerBound) to \(range.upperBound)")
+                throw AppsFile.Problem(
+                    "\(place), \(name): is not from \(range.lowerBound) to \(range.upperBound)", at: place[name])
             }
             values[keyPath: path] = value
         }
@@ -200,76 +210,82 @@ extension SyncSettings {
 
     /// Who is verified must be found again by what the app's backend signs (S77, S78, S106), and by nothing that a device
     /// says of itself (S105, S107).
-    func check(with verification: VerificationSettings, _ place: String) throws(AppsFile.Problem) {
+    func check(with verification: VerificationSettings, _ place: AppsFile.Place) throws(AppsFile.Problem) {
         guard verification.mode != .off else { return }
         let mode = verification.mode.rawValue
         guard strategy != .bestMatch else {
             throw AppsFile.Problem(
                 "\(place): strategy bestMatch has no known users, so nobody can be verified; use another strategy, or "
-                    + "verification mode off")
+                    + "verification mode off", at: place["strategy"])
         }
         let signed: IdentityType = verification.signedFields == .email ? .email : .customerID
         guard loginIdentities.contains(signed) else {
             throw AppsFile.Problem(
                 "\(place): verification mode \(mode) with signedFields \(verification.signedFields.rawValue) finds people by "
-                    + "\(signed.rawValue); add it to loginIdentities, or use a strategy that has it")
+                    + "\(signed.rawValue); add it to loginIdentities, or use a strategy that has it",
+                at: place["loginIdentities"])
         }
         guard immutableIdentities.isEmpty || immutableIdentities.contains(signed) else {
             throw AppsFile.Problem(
                 "\(place): verification mode \(mode) with signedFields \(verification.signedFields.rawValue) finds people by "
                     + "\(signed.rawValue), and who has an immutable identity is found by immutable identities only; add "
-                    + "\(signed.rawValue) to immutableIdentities, or remove them")
+                    + "\(signed.rawValue) to immutableIdentities, or remove them", at: place["immutableIdentities"])
         }
         if let type = loginIdentities.filter(\.isDevice).min() {
             throw AppsFile.Problem(
                 "\(place): login identity \(type.rawValue) is a device's, which needs no vouching; with verification mode "
-                    + "\(mode) remove it from loginIdentities")
+                    + "\(mode) remove it from loginIdentities", at: place["loginIdentities"])
         }
         let behindDevices = priority.drop { !$0.isDevice }.first { loginIdentities.contains($0) }
         if let device = priority.first(where: \.isDevice), let type = behindDevices {
             throw AppsFile.Problem(
                 "\(place): priority has \(device.rawValue) before \(type.rawValue), so a device would decide who logs in; with "
-                    + "verification mode \(mode) move login identities before those of devices")
+                    + "verification mode \(mode) move login identities before those of devices", at: place["priority"])
         }
     }
 
-    private static func check(_ settings: SyncSettings, _ place: String) throws(AppsFile.Problem) {
-        guard !settings.priority.isEmpty else { throw AppsFile.Problem("\(place): priority is empty") }
+    private static func check(_ settings: SyncSettings, _ place: AppsFile.Place) throws(AppsFile.Problem) {
+        guard !settings.priority.isEmpty else {
+            throw AppsFile.Problem("\(place): priority is empty", at: place["priority"])
+        }
         for type in settings.loginIdentities.sorted() where !settings.priority.contains(type) {
-            throw AppsFile.Problem("\(place): login identity \(type.rawValue) is not in priority")
+            throw AppsFile.Problem(
+                "\(place): login identity \(type.rawValue) is not in priority", at: place["priority"])
         }
         let immutable = settings.immutableIdentities
         for type in immutable.sorted()
         where !settings.loginIdentities.contains(type) || !settings.uniqueIdentities.contains(type) {
             throw AppsFile.Problem(
-                "\(place): immutable identity \(type.rawValue) must be in loginIdentities and uniqueIdentities too")
+                "\(place): immutable identity \(type.rawValue) must be in loginIdentities and uniqueIdentities too",
+                at: place["immutableIdentities"])
         }
         guard Set(settings.priority.prefix(immutable.count)) == immutable else {
-            throw AppsFile.Problem("\(place): immutable identities must come first in priority")
+            throw AppsFile.Problem("\(place): immutable identities must come first in priority", at: place["priority"])
         }
         if settings.foldedIdentities.contains(.customerID) {  // S80
             throw AppsFile.Problem(
                 "\(place): customer ids are case-sensitive everywhere else; remove customerid from "
-                    + "caseInsensitiveIdentities")
+                    + "caseInsensitiveIdentities", at: place["caseInsensitiveIdentities"])
         }
         if settings.fromLinks, !settings.loginIdentities.contains(.customerID) {  // S79
             throw AppsFile.Problem(
-                "\(place): fromLinks needs customerid as a login identity, or nobody finds the profiles that links make"
-            )
+                "\(place): fromLinks needs customerid as a login identity, or nobody finds the profiles that links make",
+                at: place["fromLinks"])
         }
         if settings.fromLinks, !settings.uniqueIdentities.contains(.customerID) {  // S117
             throw AppsFile.Problem(
-                "\(place): fromLinks needs customerid in uniqueIdentities, or a profile could be that of two linked users"
-            )
+                "\(place): fromLinks needs customerid in uniqueIdentities, or a profile could be that of two linked users",
+                at: place["fromLinks"])
         }
         if settings.strategy == .bestMatch, !settings.loginIdentities.isEmpty {
-            throw AppsFile.Problem("\(place): strategy bestMatch has no login identities")
+            throw AppsFile.Problem(
+                "\(place): strategy bestMatch has no login identities", at: place["loginIdentities"])
         }
         if settings.strategy == .userIDThenEmail {
             guard !settings.joinByLowerRank else {
                 throw AppsFile.Problem(
                     "\(place): strategy userIdThenEmail joins by e-mail only profiles without a user id; "
-                        + "remove joinByLowerRank")
+                        + "remove joinByLowerRank", at: place["joinByLowerRank"])
             }
             guard settings.loginIdentities.isSuperset(of: [.customerID, .email]),
                 settings.uniqueIdentities.contains(.customerID), !settings.uniqueIdentities.contains(.email),
@@ -277,7 +293,7 @@ extension SyncSettings {
             else {
                 throw AppsFile.Problem(
                     "\(place): strategy userIdThenEmail needs customerid and email as login identities, customerid "
-                        + "unique, email not unique, and nothing immutable")
+                        + "unique, email not unique, and nothing immutable", at: place["strategy"])
             }
         }
     }

@@ -117,47 +117,52 @@ extension VerificationSettings {
         }
     }
 
-    /// - Parameter app: named in a problem's text.
+    /// - Parameter place: names the app in a problem's text.
     static func read(
-        _ section: Strict<Section>?, _ app: AppID, _ secrets: SecretReader
+        _ section: Strict<Section>?, _ place: AppsFile.Place, of app: AppID, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> VerificationSettings {
         guard let section else { return VerificationSettings() }
-        let place = "app \(app), verification"
         var settings = VerificationSettings(
             mode: section.mode ?? .off, signedFields: section.signedFields ?? .vendor,
             fullPrivacy: section.fullPrivacy ?? false,
             clearAnonymousUserOnLogin: section.clearAnonymousUserOnLogin ?? false)
-        for key in section.keys ?? [] {
+        for (index, key) in (section.keys ?? []).enumerated() {
+            let place = place.inside("keys", index, "key \(key.id)")
             settings.keys.append(
-                try read(
-                    key, among: settings.keys, "\(place), key \(key.id)", of: app, for: .verificationKey, secrets))
+                try read(key, among: settings.keys, place, of: app, for: .verificationKey, secrets))
         }
-        settings.identityTokenSecrets = try identityTokenSecrets(section, app, place, secrets)
+        settings.identityTokenSecrets = try identityTokenSecrets(section, place, of: app, secrets)
         settings.identityTokenAudience = section.identityTokenAudience
         settings.identityTokenIssuer = section.identityTokenIssuer
         for (name, value) in [
             ("identityTokenAudience", section.identityTokenAudience),
             ("identityTokenIssuer", section.identityTokenIssuer),
         ] where value?.isEmpty == true {
-            throw AppsFile.Problem("\(place): \(name) is empty; write what tokens have, or leave it away")
+            throw AppsFile.Problem(
+                "\(place): \(name) is empty; write what tokens have, or leave it away", at: place[name])
         }
         if settings.mode != .off {
             if settings.keys.isEmpty, settings.identityTokenSecrets.isEmpty {
                 throw AppsFile.Problem(
-                    "\(place): mode \(settings.mode.rawValue) needs keys, identityTokenSecrets or both")
+                    "\(place): mode \(settings.mode.rawValue) needs keys, identityTokenSecrets or both",
+                    at: place["keys"])
             }
             if section.signedFields == nil {
                 throw AppsFile.Problem(
                     "\(place): mode \(settings.mode.rawValue) needs signedFields, what the app's backend signs; write "
-                        + "delimited, userId or email, or vendor for a backend that joins user id and e-mail already")
+                        + "delimited, userId or email, or vendor for a backend that joins user id and e-mail already",
+                    at: place["signedFields"])
             }
         }
         if settings.fullPrivacy, settings.signedFields == .email {
-            throw AppsFile.Problem("\(place): fullPrivacy signs the userId only, so signedFields cannot be email")
+            throw AppsFile.Problem(
+                "\(place): fullPrivacy signs the userId only, so signedFields cannot be email", at: place["fullPrivacy"]
+            )
         }
         if let seconds = section.sessionSeconds {
             guard (1...31_536_000).contains(seconds) else {
-                throw AppsFile.Problem("\(place): sessionSeconds is not from 1 to 31536000 (a year)")
+                throw AppsFile.Problem(
+                    "\(place): sessionSeconds is not from 1 to 31536000 (a year)", at: place["sessionSeconds"])
             }
             settings.sessionLifetime = seconds * 1000
         }
@@ -166,42 +171,46 @@ extension VerificationSettings {
 
     /// The list, or the single one as a list of one.
     private static func identityTokenSecrets(
-        _ section: Strict<Section>, _ app: AppID, _ place: String, _ secrets: SecretReader
+        _ section: Strict<Section>, _ place: AppsFile.Place, of app: AppID, _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> [Key] {
         let isSingle = section.identityTokenSecret != nil || section.identityTokenSecretFile != nil
         guard let list = section.identityTokenSecrets else {
             guard isSingle else { return [] }
             let secret = try secrets.read(
-                inline: section.identityTokenSecret, file: section.identityTokenSecretFile,
-                "\(place), identityTokenSecret", of: app, for: .identityTokenSecret)
+                inline: section.identityTokenSecret, file: section.identityTokenSecretFile, place,
+                "identityTokenSecret",
+                of: app, for: .identityTokenSecret)
             return [Key(id: "", secret: SymmetricKey(data: Array(secret.utf8)))]
         }
         guard !isSingle else {
-            throw AppsFile.Problem("\(place): give either identityTokenSecrets or a single identityTokenSecret")
+            let member = section.identityTokenSecret == nil ? "identityTokenSecretFile" : "identityTokenSecret"
+            throw AppsFile.Problem(
+                "\(place): give either identityTokenSecrets or a single identityTokenSecret", at: place[member])
         }
         var keys: [Key] = []
-        for key in list {
-            let place = "\(place), identityTokenSecrets \(key.id)"
+        for (index, key) in list.enumerated() {
+            let place = place.inside("identityTokenSecrets", index, "identityTokenSecrets \(key.id)")
             keys.append(try read(key, among: keys, place, of: app, for: .identityTokenSecret, secrets))
         }
         return keys
     }
 
     private static func read(
-        _ key: Strict<Section.Key>, among others: [Key], _ place: String, of app: AppID,
+        _ key: Strict<Section.Key>, among others: [Key], _ place: AppsFile.Place, of app: AppID,
         for purpose: SecretUse.Purpose,
         _ secrets: SecretReader
     ) throws(AppsFile.Problem) -> Key {
         guard (1...255).contains(key.id.text.utf8.count) else {
-            throw AppsFile.Problem("\(place): the id must have 1 to 255 bytes")
+            throw AppsFile.Problem("\(place): the id must have 1 to 255 bytes", at: place["id"])
         }
         let text = try secrets.read(inline: key.secret, file: key.secretFile, place, of: app, for: purpose)
         let secret = SymmetricKey(data: Array(text.utf8))
         for other in others {
-            if other.id == key.id { throw AppsFile.Problem("\(place): the id is used twice") }
+            if other.id == key.id { throw AppsFile.Problem("\(place): the id is used twice", at: place["id"]) }
             if other.secret == secret {
                 throw AppsFile.Problem(
-                    "\(place): has the same secret as key \(other.id); counters could not tell them apart")
+                    "\(place): has the same secret as key \(other.id); counters could not tell them apart",
+                    at: place[key.secret == nil ? "secretFile" : "secret"])
             }
         }
         return Key(
@@ -210,11 +219,12 @@ extension VerificationSettings {
     }
 
     private static func instant(
-        _ text: String?, _ member: String, _ place: String
+        _ text: String?, _ member: String, _ place: AppsFile.Place
     ) throws(AppsFile.Problem) -> Timestamp? {
         guard let text else { return nil }
         guard let instant = Timestamp(rfc3339OrDay: text) else {
-            throw AppsFile.Problem("\(place): \(member) is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z")
+            throw AppsFile.Problem(
+                "\(place): \(member) is not a date such as 2030-01-31 or 2030-01-31T12:00:00Z", at: place[member])
         }
         return instant
     }

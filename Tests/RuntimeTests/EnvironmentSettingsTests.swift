@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Runtime
 import Testing
+
+@testable import Runtime
 
 @Suite struct EnvironmentSettingsTests {
     /// Whoever reads the message need not look up what the process was given.
@@ -9,7 +10,7 @@ import Testing
         enum Form: String, CaseIterable { case json, text }
         let settings = EnvironmentSettings(["BATCH_SIZE": "abc", "LOG_FORMAT": "xml"])
         #expect {
-            _ = try settings.integer("BATCH_SIZE", default: 1000, in: 1...10000)
+            _ = try settings.integer(.batchSize)
         } throws: {
             "\($0)" == "BATCH_SIZE: abc is not a whole number from 1 to 10000"
         }

@@ -45,38 +45,49 @@ def check_capitals() -> None:
 
 
 def check_variables() -> None:
-    """Every variable that the code reads has one row in a table that begins with `variable`."""
-    rows: dict[str, tuple[Path, int, list[str]]] = {}
+    """Every variable has one row in a table that begins with `variable`, and stands in the list of settings; the code reads
+    no other. What the rows say is compared by Tests/EndToEnd/test_settings.py."""
+    rows: dict[str, tuple[Path, int]] = {}
     for page in DOCS:
-        heads: list[str] = []
+        is_table = False
         for number, line in page_lines(page):
             cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-            if not line.startswith("|"):
-                heads = []
-            elif cells[0] == "variable":
-                heads = cells
-            elif heads:
-                for name in re.findall(r"`([A-Z_*]+)`", cells[0]):
-                    if name in rows:
-                        fault(page, number, f"{name} has a row on {rows[name][0].name} already")
-                    rows[name] = (page, number, cells if "allowed" in heads else cells[:2])
-    for path in CODE:
-        source = path.read_text()
+            is_table = line.startswith("|") and (is_table or cells[0] == "variable")
+            for name in re.findall(r"`([A-Z_*]+)`", cells[0]) if is_table else ():
+                if name in rows:
+                    fault(page, number, f"{name} has a row on {rows[name][0].name} already")
+                rows[name] = (page, number)
+    path = ROOT / "Shared" / "Runtime" / "Configuration" / "SettingsList.swift"
+    source = path.read_text()
+    listed = {match[1]: match.start() for match in re.finditer(r'Setting\(\s*"([A-Z_*]+)"', source)}
+    for name, start in listed.items():
+        if name not in rows:
+            fault(path, source[:start].count("\n") + 1, f"{name} has no row in a table of variables")
+    for name in sorted(set(rows) - set(listed)):
+        fault(*rows[name], f"{name} is no setting of {path.name}")
+    check_readers(listed)
+
+
+def check_readers(listed: dict[str, int]) -> None:
+    """What the code reads is listed, and what is listed is read: by its name, or by the constant that holds it."""
+    path = ROOT / "Shared" / "Runtime" / "Configuration" / "SettingsList.swift"
+    source = path.read_text()
+    constants = dict(re.findall(r'static let (\w+) = Setting\(\s*"([A-Z_]+)"', source))
+    read: set[str] = set()
+    for other in CODE:
+        if other == path:
+            continue
+        text = other.read_text()
+        read |= {constants[name] for name in re.findall(r"\.(\w+)\b", text) if name in constants}
+        read |= set(re.findall(r'"([A-Z_]+)"', text))
         for match in re.finditer(
-                r'(?:(?:text|secret|choice|integer)\(|environment\[|set\[|getenv\(|Variable = )\s*"([A-Z_]+)"'
-                r'(?:, default: (-?[\d_]+), in: (-?[\d_]+)\.\.\.([\d_]+))?', source):
-            name = match[1] if match[1] in rows else match[1].removesuffix("_FILE")
-            number = source[:match.start()].count("\n") + 1
-            if name not in rows:
-                fault(path, number, f"{name} has no row in a table of variables")
-                continue
-            page, line, cells = rows[name]
-            if match[2]:
-                default, least, most = (text.replace("_", "") for text in match.groups()[1:])
-                if not re.search(rf"(?<![\w.-]){default}(?![\w.])", cells[1]):
-                    fault(page, line, f"{name} is {default} unless set")
-                if len(cells) > 2 and cells[2] != f"{least} to {most}":
-                    fault(page, line, f"{name} may be {least} to {most}")
+                r'(?:(?:text|secret|choice|tellParent)\(|environment\[|set\[|getenv\(|Variable = |ariable: )\s*"([A-Z_]+)"', text):
+            name = match[1] if match[1] in listed else match[1].removesuffix("_FILE")
+            if name not in listed and not any(name.startswith(family[:-1]) for family in listed if family.endswith("*")):
+                fault(other, text[:match.start()].count("\n") + 1, f"{name} is not in {path.name}")
+    for name in sorted(set(listed) - read):
+        if not name.endswith("*"):
+            fault(path, source[:listed[name]].count("\n") + 1, f"nothing reads {name}")
 
 
 def check_apps_file() -> None:

@@ -41,6 +41,9 @@ package struct ChaosCommand: ParsableCommand {
     @Flag(help: "Leave topics, schemas and logs where they are.")
     var keep = false
 
+    @Flag(help: "Print the report as one JSON line, and what happens meanwhile to standard error.")
+    var json = false
+
     package init() {}
 
     package func validate() throws {
@@ -54,8 +57,8 @@ package struct ChaosCommand: ParsableCommand {
         let interruption = Interruption()
         let seed = seed ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let ground = try start()
-        say("chaos     seed \(seed), \(ground.brokerName), \(ground.storeName)")
-        say(
+        narrate("chaos     seed \(seed), \(ground.brokerName), \(ground.storeName)")
+        narrate(
             "scratch   topics \(ground.topics.prefix)*, schemas \(ground.environment["DATABASE_SCHEMA_PREFIX"] ?? "")*, logs in \(ground.folder)/logs"
         )
         var isFailed = true
@@ -76,9 +79,13 @@ package struct ChaosCommand: ParsableCommand {
         let result = ChaosReport(history, settings: settings)
         if let report { try result.json().write(to: URL(filePath: report), options: .atomic) }
         isFailed = !result.isPassed
-        for line in result.lines { say(line) }
+        for line in result.lines { narrate(line) }
+        if json { say(String(decoding: try result.json(pretty: false), as: UTF8.self).harmless) }
         if isFailed { throw ExitCode(ExitStatus.refused.rawValue) }
     }
+
+    /// What happens meanwhile.
+    private func narrate(_ line: String) { json ? complain(line) : say(line) }
 
     /// Says in one line why it cannot begin.
     private func start() throws -> ChaosGround {
@@ -101,7 +108,7 @@ package struct ChaosCommand: ParsableCommand {
         defer { scene.stop() }
         let traffic = try ChaosTraffic(ground, seed: seed, rate: rate)
         defer { traffic.close() }
-        func tell(_ line: String) { say("\(ChaosHistory.time(traffic.now))".leftPadded(to: 8) + "  \(line)") }
+        func tell(_ line: String) { narrate("\(ChaosHistory.time(traffic.now))".leftPadded(to: 8) + "  \(line)") }
 
         /// Works until it is done, or the time is up.
         func work(
@@ -160,11 +167,11 @@ package struct ChaosCommand: ParsableCommand {
     }
 
     private func clear(_ ground: ChaosGround, isFailed: Bool) {
-        if keep { return say("kept      topics \(ground.topics.prefix)*, the schemas and \(ground.folder)") }
+        if keep { return narrate("kept      topics \(ground.topics.prefix)*, the schemas and \(ground.folder)") }
         let left = ground.remove(keepingLogs: isFailed)
         for line in left { complain(line.harmless) }
-        if left.isEmpty { say("removed   topics, groups and schemas of this run") }
-        if isFailed { say("logs      \(ground.folder)/logs") }
+        if left.isEmpty { narrate("removed   topics, groups and schemas of this run") }
+        if isFailed { narrate("logs      \(ground.folder)/logs") }
     }
 }
 

@@ -80,9 +80,10 @@ struct ChaosReport: Encodable {
         return lines.map(\.harmless)
     }
 
-    func json() throws -> Data {
+    func json(pretty: Bool = true) throws -> Data {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if pretty { encoder.outputFormatting.insert(.prettyPrinted) }
         return try encoder.encode(self)
     }
 

@@ -5,6 +5,7 @@ import ArgumentParser
 import Contracts
 import Observability
 import Supervision
+import WireJSON
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,6 +27,9 @@ struct ExplainCommand: ParsableCommand {
     @Option(parsing: .unconditional, help: "How many commands to show, the newest ones.", transform: parsedCount)
     var limit = 50
 
+    @Flag(help: "Print one JSON line for each fact and each command.")
+    var json = false
+
     @OptionGroup var deployment: Deployment
 
     func validate() throws {
@@ -45,6 +49,13 @@ struct ExplainCommand: ParsableCommand {
                 .refused, "app \(app) knows nothing of \(id).",
                 "Commands that were refused before they reached a store are dead letters: "
                     + "identitybus watch --from-beginning --until now --app \(app) --topic '*.dlq.v1'")
+        }
+        if json {
+            for fact in walk.facts { say(json: ["kind": "fact", "text": .string(fact)]) }
+            for command in story {
+                say(json: ["kind": "command", "lines": .array(command.lines.map { .string($0) })])
+            }
+            return
         }
         say("NOW")
         for fact in walk.facts { say("  \(fact.harmless)") }

@@ -25,21 +25,28 @@ struct StoreReader {
         return try serviceNames.compactMap { service in
             let path = "\(dataDirectory)/\(service).sqlite"
             guard FileManager.default.fileExists(atPath: path) else { return nil }
-            // The service itself holds the file's lock; SQLite lets others read meanwhile.
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(5)
-            return try Self.reading(path) {
-                StoreReader(
-                    service: service, engine: .sqlite(try DatabaseQueue(path: path, configuration: configuration)))
-            }
+            return try StoreReader(service: service, file: path)
         }
     }
 
-    /// Looks in the catalogue first. A connection to a schema that is missing would make it, and tables that one may not read
-    /// look as if they were missing.
+    /// - Throws: `Problem` that names the file, where SQLite cannot read it.
+    init(service: String, file path: String) throws {
+        // The service itself holds the file's lock; SQLite lets others read meanwhile.
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        self.service = service
+        engine = try Self.reading(path) { .sqlite(try DatabaseQueue(path: path, configuration: configuration)) }
+    }
+
+    private init(service: String, engine: Engine) {
+        self.service = service
+        self.engine = engine
+    }
+
+    /// Looks in the catalogue first: tables that one may not read look as if they were missing.
     private static func all(url: String, schemas: String) throws -> [StoreReader] {
-        let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", logger: .quiet)
+        let catalogue = try PostgreSQLDatabase(url: url, schema: "pg_catalog", makesSchema: false, logger: .quiet)
         defer { catalogue.close() }
         return try serviceNames.compactMap { service in
             let tables = try catalogue.transaction { transaction in
@@ -57,7 +64,8 @@ struct StoreReader {
                     .noRight, "\(try table.text(0)) may not read the schema \(schemas)\(service) of DATABASE_URL.",
                     "Its owner can: GRANT USAGE ON SCHEMA, and GRANT SELECT ON ALL TABLES IN SCHEMA.")
             }
-            let database = try PostgreSQLDatabase(url: url, schema: schemas + service, logger: .quiet)
+            let database = try PostgreSQLDatabase(
+                url: url, schema: schemas + service, makesSchema: false, logger: .quiet)
             return StoreReader(service: service, engine: .postgresql(database))
         }
     }

@@ -20,7 +20,7 @@ package struct KafkaAccess {
     /// How long a broker is waited for that gives no sign, and one whose failure is known: a name that is not known now
     /// seldom is a second later.
     package static let patience: Duration = .seconds(10)
-    private static let patienceWithCause: Duration = .seconds(2)
+    package static let patienceWithCause: Duration = .seconds(2)
 
     /// Kafka, reached.
     package struct Reached {
@@ -33,6 +33,22 @@ package struct KafkaAccess {
     /// - Parameter stop: asked every second.
     /// - Throws: `Problem`: whom it could not reach, why, and what to do.
     package func reach(within limit: Duration = patience, unless stop: () -> Bool = { false }) throws -> Reached {
+        do {
+            if let reached = try connect(within: limit, unless: stop) { return reached }
+        } catch let error as KafkaError {
+            throw problem(error)
+        }
+        throw Problem(.interrupted, "interrupted; nothing was done")
+    }
+
+    /// The same for who tells people in another way.
+    /// - Parameter known: how long one is waited for whose failure is known.
+    /// - Returns: `nil` when it was asked to stop.
+    /// - Throws: `KafkaError` with its first cause, or `KafkaConfigurationError`.
+    package func connect(
+        within limit: Duration = patience, whenKnown known: Duration = patienceWithCause,
+        unless stop: () -> Bool = { false }
+    ) throws -> Reached? {
         let admin = try KafkaAdmin(configuration: configuration, logger: .quiet)
         let start = ContinuousClock.now
         while true {
@@ -41,13 +57,13 @@ package struct KafkaAccess {
             } catch {
                 if stop() {
                     admin.close(timeout: .zero)
-                    throw Problem(.interrupted, "interrupted; nothing was done")
+                    return nil
                 }
                 let waited = ContinuousClock.now - start
                 let isCauseKnown = error.failure.map { $0.cause != .timedOut } ?? false
-                if waited < limit, !isCauseKnown || waited < Self.patienceWithCause { continue }
+                if waited < limit, !isCauseKnown || waited < known { continue }
                 admin.close(timeout: .zero)
-                throw problem(error)
+                throw error
             }
         }
     }

@@ -6,9 +6,13 @@ import Glibc
 package import Logging
 import Observability
 import Synchronization
+package import WireJSON
 
 /// Prints a line of the result.
 package func say(_ line: String) { StandardOutput.write(line) }
+
+/// Prints a part of the result for programs: one JSON line.
+package func say(json value: JSONValue) { say(String(decoding: value.serialized(), as: UTF8.self).harmless) }
 
 /// Writes a line to the error output, if that takes any.
 package func complain(_ line: String) {
@@ -26,6 +30,17 @@ package enum Terminal {
         if StandardOutput.problem != nil { return true }
         var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return poll(&output, 1, 0) == 1 && Int32(output.revents) & POLLERR != 0
+    }
+
+    /// Lines of columns under each other, the last one as long as it is.
+    package static func table(_ rows: [[String]]) -> [String] {
+        let count = rows.map(\.count).max() ?? 0
+        let widths = (0..<count).map { column in rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0 }
+        return rows.map { row in
+            row.enumerated().map { column, text in
+                column == row.count - 1 ? text : text + String(repeating: " ", count: widths[column] - text.count)
+            }.joined(separator: "  ")
+        }
     }
 
     /// Whether standard output takes colours where nobody has said so: on a terminal, unless NO_COLOR forbids it.

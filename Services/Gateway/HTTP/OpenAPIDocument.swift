@@ -2,12 +2,18 @@
 
 import HTTPTypes
 import NIOCore
+import Observability
 
-/// What the gateway serves at `/openapi.json`: docs/openapi.json without white space.
+/// What the gateway serves at `/openapi.json`: docs/openapi.json without white space, and the commit that serves it.
 enum OpenAPIDocument {
-    static let buffer = ByteBuffer(string: text)
+    private static let served: String = {
+        let version = #""version":"\#(Release.version)""#
+        return text.replacing(version, with: version + #","x-commit":"\#(Release.commit)""#, maxReplacements: 1)
+    }()
 
-    private static let tag = EntityTag.strong(Array(text.utf8))
+    static let buffer = ByteBuffer(string: served)
+
+    private static let tag = EntityTag.strong(Array(served.utf8))
 
     /// Without the body, which is ``buffer``.
     /// - Parameter tags: the request's `If-None-Match`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Contracts
 import Synchronization
 
 /// Why a broker cannot be used: the first cause, and where. librdkafka's calls themselves fail with "broker transport
@@ -34,6 +35,8 @@ public struct BrokerFailure: Sendable, Hashable, CustomStringConvertible {
     public let address: String
     /// What it means and what to look at, in words for people.
     public let words: String
+    /// What the broker has shown, where that is known.
+    package internal(set) var certificate: PeerCertificate?
 
     public var description: String { "Kafka at \(address): \(words)" }
 
@@ -159,6 +162,8 @@ package final class BrokerTrouble: Sendable {
         var answered: ContinuousClock.Instant?
         /// What a certificate of that broker was refused for: the line that follows does not say it.
         var certificates: [String: BrokerFailure.Cause] = [:]
+        /// What each broker has shown.
+        var shown: [String: PeerCertificate] = [:]
     }
 
     private let state = Mutex(State())
@@ -184,6 +189,17 @@ package final class BrokerTrouble: Sendable {
             state.failures[failure.address] = (failure, .now)
         }
     }
+
+    /// A broker has shown its certificate.
+    func note(certificate: PeerCertificate?, of address: String) {
+        state.withLock { state in
+            if state.shown.count >= 50 { state.shown = [:] }
+            state.shown[address] = certificate
+        }
+    }
+
+    /// The certificates that brokers have shown, by `host:port`.
+    var certificates: [String: PeerCertificate] { state.withLock { $0.shown } }
 
     /// A broker's certificate was refused.
     func note(certificateError number: Int32, of address: String) {
@@ -215,7 +231,9 @@ package final class BrokerTrouble: Sendable {
             if let answered = state.answered, answered > newest.at, newest.at.duration(to: .now) > Self.silence {
                 return nil
             }
-            return newest.failure
+            var failure = newest.failure
+            failure.certificate = state.shown[failure.address]
+            return failure
         }
     }
 

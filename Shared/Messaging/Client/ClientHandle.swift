@@ -204,9 +204,13 @@ package final class ClientCallbacks {
             return 0
         }
         // It changes nothing but that the cause is known: librdkafka's own words are the same for every certificate.
-        rd_kafka_conf_set_ssl_cert_verify_cb(conf) { _, broker, _, error, _, _, _, _, _, opaque in
-            guard let error, error.pointee != 0 else { return 1 }
+        rd_kafka_conf_set_ssl_cert_verify_cb(conf) { _, broker, _, error, depth, bytes, count, _, _, opaque in
             let address = broker.map { String(cString: $0) } ?? ""
+            if depth == 0, let bytes {
+                let der = Array(UnsafeRawBufferPointer(start: bytes, count: count))
+                ClientCallbacks.of(opaque)?.trouble.note(certificate: PeerCertificate(der: der), of: address)
+            }
+            guard let error, error.pointee != 0 else { return 1 }
             ClientCallbacks.of(opaque)?.trouble.note(certificateError: error.pointee, of: address)
             return 0
         }

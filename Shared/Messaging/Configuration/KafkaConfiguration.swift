@@ -123,6 +123,13 @@ extension KafkaConfiguration {
         "KAFKA_PRODUCER_MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION": "1",
     ]
 
+    /// Whether the value of a `KAFKA_*` variable must never be shown.
+    public static func isSecret(variable name: String) -> Bool {
+        let prefixes = ClientRole.allCases.map(\.variablePrefix) + ["KAFKA_"]
+        guard let key = prefixes.lazy.compactMap({ key(of: name, after: $0) }).first else { return false }
+        return ClientSetting.isSecret(key)
+    }
+
     private static func isCommon(_ name: String) -> Bool {
         name == "KAFKA_SECURITY_PROTOCOL" || name.hasPrefix("KAFKA_SASL_") || name.hasPrefix("KAFKA_SSL_")
     }

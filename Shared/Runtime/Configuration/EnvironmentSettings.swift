@@ -29,16 +29,11 @@ public struct EnvironmentSettings {
         }
     }
 
-    public func integer(_ variable: String, default fallback: Int, in range: ClosedRange<Int>)
-        throws(ConfigurationProblem)
-        -> Int
-    {
-        guard let text = text(variable) else { return fallback }
-        guard let value = Int(text), range.contains(value) else {
-            throw ConfigurationProblem(
-                variable, "\(text) is not a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return value
+    /// - Parameter standard: in place of the setting's own default.
+    public func integer(_ setting: Setting, default standard: Int? = nil) throws(ConfigurationProblem) -> Int {
+        let text = text(setting.name)
+        if let text, let problem = setting.problem(of: text) { throw ConfigurationProblem(setting.name, problem) }
+        return text.flatMap { Int($0) } ?? standard ?? setting.standard.flatMap { Int($0) } ?? 0
     }
 
     public func choice<Value: RawRepresentable & CaseIterable>(

@@ -10,6 +10,8 @@ struct DeadLetterBoard {
     private let service: String
     /// When the oldest record of a partition was written, in milliseconds since 1970, and its offset.
     private var oldest: [TopicPartition: (offset: Int64, time: Int64)] = [:]
+    /// Why they cannot be read, as it was said last.
+    private var unreadable: String?
 
     init(service: String) { self.service = service }
 
@@ -34,6 +36,13 @@ struct DeadLetterBoard {
         guard count > 0 else { return (0, 0) }
         let first = oldest.values.map(\.time).min()
         return (count, first.map { Double(max(0, now.milliseconds - $0)) / 1000 })
+    }
+
+    /// Why dead letters cannot be read; `nil` when they can.
+    /// - Returns: what is to be said.
+    mutating func read(_ problem: String?) -> String? {
+        defer { unreadable = problem }
+        return problem == unreadable ? nil : problem
     }
 
     /// Brings the metrics to this moment.

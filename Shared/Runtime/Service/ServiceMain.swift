@@ -30,6 +30,7 @@ public enum ServiceMain {
             let configurations = try configuration.ofEachLoop()
             let registry = bootstrap(configuration)
             let logger = Logger(label: "identitybus.\(Service.name)")
+            logRemarks(logger)
             // Made and read here too, so that a mistake ends the start before anything else has begun.
             _ = try makeService()
             _ = try AppsSource(
@@ -46,16 +47,16 @@ public enum ServiceMain {
     /// Runs `body` and ends the process with the exit statuses above; what ended it is one line on standard error.
     /// `--version` is the only argument: the program prints its version and ends. Any other ends it with 64.
     public static func run(_ name: String, body: () async throws -> Void) async -> Never {
-        switch CommandLine.arguments.dropFirst() {
-        case []: break
-        case ["--version"]:
-            StandardOutput.write("\(name) \(Release.version)")
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let version = ProgramVersion.answer(to: arguments, of: name) {
+            StandardOutput.write(version)
             if let problem = StandardOutput.problem {
                 complain("\(name): \(problem)")
                 exit(74)
             }
             exit(0)
-        case let arguments:
+        }
+        if !arguments.isEmpty {
             complain(
                 "\(name): unknown arguments: \(arguments.joined(separator: " ")). The program takes --version or nothing; "
                     + "its settings are environment variables, which docs/operations.md lists")
@@ -74,6 +75,13 @@ public enum ServiceMain {
         } catch {
             complain("\(name): \(error)")
             exit(1)
+        }
+    }
+
+    /// Says what of the environment nothing reads. To be called once, when logs are set up.
+    public static func logRemarks(_ logger: Logger) {
+        for remark in Setting.remarks(on: ProcessInfo.processInfo.environment) {
+            logger.warning("\(remark)", metadata: ["event": "\(remark.event.rawValue)"])
         }
     }
 

@@ -34,6 +34,9 @@ public final class SQLiteDatabase: SQLDatabase {
     /// Bytes. Less does not take one batch.
     private static let leastRoom: UInt64 = 64 << 10
 
+    /// Whether so few bytes of a disk take no batch.
+    package static func isFull(_ free: UInt64) -> Bool { free < leastRoom }
+
     public let engine = SQLEngine.sqlite
     public private(set) var connectionNumber = 0
     private let path: String
@@ -83,7 +86,7 @@ public final class SQLiteDatabase: SQLDatabase {
         var disk = statvfs()
         guard statvfs(path, &disk) == 0 else { return nil }
         let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)
-        guard free < Self.leastRoom else { return nil }
+        guard Self.isFull(free) else { return nil }
         return .unavailable("the disk of \(path) is full: \(free >> 10) KiB are free")
     }
 

@@ -127,7 +127,7 @@ class Refusing:
     def _answer(self, kind: int, version: int, request: bytes, port: int) -> bytes | None:
         if kind == self._VERSIONS:
             error = 0 if version == 0 else self._UNSUPPORTED_VERSION
-            known = [(self._VERSIONS, 0, 0), (self._HANDSHAKE, 0, 1), (self._AUTHENTICATE, 0, 0), (self._METADATA, 1, 1)]
+            known = [(self._VERSIONS, 0, 0), (self._HANDSHAKE, 0, 1), (self._AUTHENTICATE, 0, 0), (self._METADATA, 1, 2)]
             return struct.pack(">hi", error, len(known)) + b"".join(struct.pack(">hhh", *one) for one in known)
         if kind == self._HANDSHAKE:
             wanted = request[2:2 + struct.unpack(">h", request[:2])[0]].decode()
@@ -138,10 +138,10 @@ class Refusing:
         if kind == self._AUTHENTICATE:
             return struct.pack(">h", self._AUTHENTICATION_FAILED) + _text("Authentication failed") + struct.pack(">i", 0)
         if kind == self._METADATA and self.sasl is None:
-            return self._metadata(request, port)
+            return self._metadata(version, request, port)
         return None
 
-    def _metadata(self, request: bytes, port: int) -> bytes:
+    def _metadata(self, version: int, request: bytes, port: int) -> bytes:
         (count,), rest, names = struct.unpack(">i", request[:4]), request[4:], []
         for _ in range(max(0, count)):
             (length,) = struct.unpack(">h", rest[:2])
@@ -150,7 +150,8 @@ class Refusing:
         brokers = struct.pack(">ii", 1, 1) + _text("127.0.0.1") + struct.pack(">ih", port, -1)
         topics = b"".join(
             struct.pack(">h", self._TOPIC_AUTHORIZATION_FAILED) + _text(name) + struct.pack(">bi", 0, 0) for name in names)
-        return brokers + struct.pack(">i", 1) + struct.pack(">i", len(names)) + topics
+        cluster = _text("a-fake-cluster") if version > 1 else b""
+        return brokers + cluster + struct.pack(">i", 1) + struct.pack(">i", len(names)) + topics
 
 
 # Certificates

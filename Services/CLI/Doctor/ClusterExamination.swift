@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Messaging
+import Runtime
+import Supervision
+
+/// Looks at the brokers, topics and rights of a cluster that lets us in, and leaves all as it is.
+struct ClusterExamination {
+    let access: KafkaAccess
+    let needs: KafkaNeeds
+    let reached: KafkaAccess.Reached
+
+    /// For each question.
+    private static let patience = Duration.seconds(4)
+
+    private var kafka: KafkaConfiguration { access.configuration }
+
+    func run() -> [Finding] {
+        let start = ContinuousClock.now
+        do {
+            let survey = try TopicSurvey(of: needs.topics, reached, timeout: Self.patience)
+            let mine = survey.findings.filter { needs.contains($0.topic.spec.name) }
+            let places = brokers()
+            if survey.isEmbedded {
+                return places + existence(mine, isEmbedded: true).taking(start.duration(to: .now))
+                    + Self.leaders(mine)
+                    + [.kafkaRights, .kafkaRetention, .kafkaCopies, .kafkaTime, .kafkaMessageSize, .kafkaClock].map {
+                        Finding(id: $0, level: .skip, message: "the embedded broker has none of these")
+                    }
+            }
+            let found = existence(mine, isEmbedded: false) + Self.leaders(mine) + TopicFindings(mine).all
+            return places + timed { rights(survey.findings) } + found.taking(start.duration(to: .now))
+                + timed { [clock(mine)] }
+        } catch let error as KafkaError {
+            return [.fail(.kafkaTopics, "the topics cannot be looked at: \(error.words)")]
+                .skippingRest(of: .kafka, needs: "the topics", but: Set(CheckID.firstOfKafka))
+        } catch {
+            return [.fail(.kafkaTopics, "\(error)")]
+        }
+    }
+
+    // MARK: Brokers
+
+    /// Each at the address that it tells clients, which need not be the one that is set.
+    private func brokers() -> [Finding] {
+        let start = ContinuousClock.now
+        let addresses = (try? reached.admin.brokerAddresses(timeout: Self.patience)) ?? []
+        let kafka = kafka
+        let works = addresses.map { address in
+            { @Sendable () -> Finding? in
+                var alone = kafka
+                alone.bootstrapServers = address
+                let access = KafkaAccess(alone)
+                do {
+                    try access.connect(within: .seconds(3), whenKnown: .seconds(1))?.admin.close(timeout: .zero)
+                    return nil
+                } catch {
+                    let words = (error as? KafkaError).map(\.words) ?? "\(error)"
+                    return .fail(
+                        .kafkaBrokers, "\(words) (the address that it tells its clients)", subject: address,
+                        fix: "Who runs Kafka sets advertised.listeners to what clients here can reach.",
+                        cause: (error as? KafkaError)?.failure?.cause.rawValue)
+                }
+            }
+        }
+        let found = SideBySide(works).results(by: .now + .seconds(5))
+        let failures = zip(addresses, found).compactMap { address, finding -> Finding? in
+            finding ?? .fail(.kafkaBrokers, "\(address) does not answer", subject: address, cause: "timed-out")
+        }
+        let all = addresses.joined(separator: ", ")
+        let result =
+            failures.isEmpty ? [Finding.ok(.kafkaBrokers, "\(all) answer\(addresses.count == 1 ? "s" : "")")] : failures
+        return result.taking(start.duration(to: .now))
+    }
+
+    // MARK: Topics
+
+    private func existence(_ topics: [TopicSurvey.Finding], isEmbedded: Bool) -> [Finding] {
+        let missing = topics.filter { $0.verdict == .missing }.map(\.topic.spec)
+        let there = topics.filter(\.state.exists)
+        let partitions = Set(there.map(\.state.partitions)).sorted().map(String.init).joined(separator: ", ")
+        let copies = Set(there.map(\.state.replicas)).sorted().map(String.init).joined(separator: ", ")
+        var found: [Finding] = []
+        for finding in there {
+            for flaw in finding.flaws where flaw.setting == "partitions" {
+                found.append(
+                    .warn(.kafkaTopics, "\(finding.topic.spec.name): \(flaw.words)", subject: finding.topic.spec.name))
+            }
+        }
+        if there.count + missing.count < topics.count {
+            found.append(.skip(.kafkaTopics, needs: "the right to see all topics"))
+        }
+        if missing.isEmpty {
+            return found.isEmpty
+                ? [
+                    .ok(
+                        .kafkaTopics,
+                        "\(there.count) of \(topics.count), \(partitions) partitions, \(copies) "
+                            + "cop\(copies == "1" ? "y" : "ies")")
+                ] : found
+        }
+        let names = missing.map(\.name)
+        let words = "\(there.count) of \(topics.count); missing: \(Self.list(names))"
+        if needs.create == .never {
+            return found + [
+                .fail(
+                    .kafkaTopics, words, subject: names.joined(separator: ","),
+                    fix: "TOPIC_CREATE=never: somebody has to make them: identitybus topics --create", cause: "missing")
+            ]
+        }
+        if !isEmbedded, let refusal = refusalToCreate(missing) {
+            return found + [
+                .fail(
+                    .kafkaTopics, "\(words), and they may not be made: \(refusal)",
+                    subject: names.joined(separator: ","),
+                    fix: "identitybus topics --create makes them, by a user who may; or give this one the right to.",
+                    cause: "missing")
+            ]
+        }
+        return found + [
+            .warn(
+                .kafkaTopics, "\(words); services make them at their start", subject: names.joined(separator: ","),
+                cause: "missing")
+        ]
+    }
+
+    /// Why these topics may not be made; `nil` when they may. Makes none.
+    private func refusalToCreate(_ specs: [TopicSpec]) -> String? {
+        do throws(KafkaError) {
+            try reached.admin.tryToCreate(specs, timeout: Self.patience)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    static func leaders(_ topics: [TopicSurvey.Finding]) -> [Finding] {
+        let without = topics.filter { $0.verdict == .leaderless }
+        guard topics.contains(where: \.state.exists) else {
+            return [.skip(.kafkaLeaders, needs: "topics that it may see")]
+        }
+        if without.isEmpty { return [.ok(.kafkaLeaders, "every partition has one")] }
+        return without.map { topic in
+            .fail(
+                .kafkaLeaders,
+                "\(topic.topic.spec.name): \(topic.reasons.first ?? "")", subject: topic.topic.spec.name,
+                fix: "A broker that has it is away, or the cluster elects: Kafka's own log says which.")
+        }
+    }
+
+    static func list(_ names: [String]) -> String {
+        names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+    }
+
+    // MARK: Rights
+
+    /// Tries them, without effect.
+    private func rights(_ topics: [TopicSurvey.Finding]) -> [Finding] {
+        let hidden = topics.filter {
+            $0.state.error?.code == KafkaError.Code.topicAuthorizationFailed && needs.contains($0.topic.spec.name)
+        }
+        let existing = topics.filter(\.state.exists).map(\.topic.spec.name)
+        let read = needs.topics(to: .read, among: existing)
+        let written = needs.topics(to: .write, among: existing)
+        let (kafka, patience) = (kafka, Self.patience)
+        let looks: [@Sendable () -> RightsFound] =
+            [{ RightsFound.reading(read, kafka, patience) }]
+            + needs.groups.map { group in { RightsFound.joining(group, kafka, patience) } }
+        let others = SideBySide(looks)
+        var found = RightsFound()
+        found.denied = hidden.map(\.topic.spec.name).flatMap { topic in
+            needs.rights.filter { $0.covers(topic) && [.read, .write].contains($0.operation) }
+                .map { KafkaRight(.topic, topic, $0.operation) }
+        }
+        if let writes = try? reached.admin.deniedWrites(to: written, timeout: patience) {
+            found.denied += writes.denied.keys.map { KafkaRight(.topic, $0, .write) }
+            found.silent += writes.unanswered
+        }
+        for result in others.results(by: .now + patience + .seconds(1)) {
+            if let result { found.add(result) } else { found.silent.append("a group") }
+        }
+        let counts = [("read", read.count), ("write", written.count), ("groups", needs.groups.count)]
+        return found.findings(counts, user: kafka.setting("sasl.username"))
+    }
+
+    // MARK: Clock
+
+    /// A record that the broker has dated later than now is the one sign of its clock that can be read.
+    private func clock(_ topics: [TopicSurvey.Finding]) -> Finding {
+        let places = topics.filter { $0.settings["message.timestamp.type"] == "LogAppendTime" && $0.state.isUsable }
+            .flatMap { topic in
+                (0..<Int32(clamping: topic.state.partitions)).map {
+                    TopicPartition(topic: topic.topic.spec.name, partition: $0)
+                }
+            }
+        guard !places.isEmpty, let bounds = try? reached.admin.bounds(of: places, timeout: .seconds(2)) else {
+            return .skip(.kafkaClock, needs: "records that the broker has dated")
+        }
+        let newest = bounds.filter { $0.value.high > $0.value.low }.mapValues { $0.high - 1 }
+        let times = RecordTimes.look(newest, kafka, timeout: .seconds(2), logger: .quiet)
+        guard let latest = times.values.max() else {
+            return .skip(.kafkaClock, needs: "records that the broker has dated")
+        }
+        return Self.clock(latest: latest, now: Timestamp.now.milliseconds)
+    }
+
+    /// - Parameters:
+    ///   - latest: when the newest record was written, by its broker.
+    ///   - now: by our clock.
+    static func clock(latest: Int64, now: Int64) -> Finding {
+        let ahead = latest - now
+        let seconds = (Double(abs(ahead)) / 1000).formatted(.number.precision(.fractionLength(1)))
+        if ahead <= 1000 { return .ok(.kafkaClock, "the newest record is \(ahead > 0 ? "0.0" : seconds) s old") }
+        let words = "the broker is at least \(seconds) s ahead of us"
+        let fix = "Set both by NTP: links are refused that come with a time to come, and waiting is measured wrongly."
+        return ahead <= 5000 ? .warn(.kafkaClock, words, fix: fix) : .fail(.kafkaClock, words, fix: fix)
+    }
+}
+
+extension CheckID {
+    /// What is known once a broker has answered.
+    static let firstOfKafka: [CheckID] = [.kafkaReachable, .kafkaTLS, .kafkaCertificate, .kafkaSignIn]
+}
+
+/// What trying has shown.
+struct RightsFound: Sendable {
+    var denied: [KafkaRight] = []
+    /// Topics and groups that have not answered in time.
+    var silent: [String] = []
+
+    mutating func add(_ other: RightsFound) {
+        denied += other.denied
+        silent += other.silent
+    }
+
+    static func reading(_ topics: [String], _ kafka: KafkaConfiguration, _ timeout: Duration) -> RightsFound {
+        guard let answer = try? ReadRights.look(at: topics, kafka, timeout: timeout, logger: .quiet) else {
+            return RightsFound(silent: topics)
+        }
+        return RightsFound(
+            denied: answer.denied.keys.map { KafkaRight(.topic, $0, .read) }, silent: Array(answer.unanswered))
+    }
+
+    static func joining(_ group: String, _ kafka: KafkaConfiguration, _ timeout: Duration) -> RightsFound {
+        switch try? ReadRights.look(atGroup: group, kafka, timeout: timeout, logger: .quiet) {
+        case .allowed: RightsFound()
+        case .denied: RightsFound(denied: [KafkaRight(.group, group, .read)])
+        case .silent, nil: RightsFound(silent: [group])
+        }
+    }
+
+    /// - Parameters:
+    ///   - counts: how many of each kind there are.
+    ///   - user: our name in Kafka.
+    func findings(_ counts: [(String, Int)], user: String?) -> [Finding] {
+        let all = counts.map(\.1).reduce(0, +)
+        let kinds = counts.map { "\($0) \($1)" }.joined(separator: ", ")
+        var found: [Finding] = []
+        let missing = Set(denied).sorted()
+        if !missing.isEmpty {
+            let words = KafkaRight.Resource.allCases.flatMap { resource in
+                KafkaRight.Operation.allCases.compactMap { operation -> String? in
+                    let names = missing.filter { $0.resource == resource && $0.operation == operation }.map(\.name)
+                    if names.isEmpty { return nil }
+                    let things = resource == .topic ? "topic" : resource == .group ? "group" : "cluster"
+                    return
+                        "\(operation.rawValue) on the \(things)\(names.count == 1 ? "" : "s") \(ClusterExamination.list(names))"
+                }
+            }
+            let grants = KafkaGrant.all(missing).map { $0.shell("User:\(user ?? "NAME")") }
+            var finding = Finding.fail(
+                .kafkaRights,
+                "\(user.map { "Kafka user \($0)" } ?? "this Kafka user") lacks \(words.joined(separator: "; "))",
+                subject: missing.map(\.name).joined(separator: ","), cause: "no-right")
+            finding.fix = Array(grants.prefix(4)) + (grants.count > 4 ? ["and more: identitybus topics --acls"] : [])
+            found.append(finding)
+        }
+        if !silent.isEmpty {
+            found.append(
+                .warn(
+                    .kafkaRights, "no answer in time about \(ClusterExamination.list(silent.sorted()))",
+                    subject: silent.sorted().joined(separator: ",")))
+        }
+        return found.isEmpty ? [.ok(.kafkaRights, "\(all) of \(all) (\(kinds))")] : found
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Crypto
+import Foundation
+import Logging
+import Messaging
+import Runtime
+import Supervision
+
+/// Reads the settings as a service does, and goes on where that would stop, to find all that is wrong at once.
+struct ConfigurationExamination {
+    private(set) var findings: [Finding] = []
+    /// What the rest is looked at with; `nil` when it cannot be read at all.
+    private(set) var configuration: ServiceConfiguration?
+    private(set) var apps: AppDirectory?
+    /// Whether what it says of Kafka, or of the database, is not what was set.
+    private(set) var isKafkaUnknown = false
+    private(set) var isDatabaseUnknown = false
+
+    private var environment: [String: String]
+    private let service: String
+
+    /// - Parameter service: whose settings they are.
+    init(_ environment: [String: String], of service: String) {
+        self.environment = environment
+        self.service = service
+        look(at: Setting.remarks(on: environment))
+        read()
+        readApps()
+    }
+
+    // MARK: Settings
+
+    /// Of a variable and its file that are both set, the rest is looked at with the file: the service would not start.
+    private mutating func look(at remarks: [Setting.Remark]) {
+        for remark in remarks {
+            switch remark.event {
+            case .twice:
+                environment[remark.variable] = nil
+                findings.append(
+                    .fail(
+                        .twice, remark.description, subject: remark.variable, fix: "A service does not start with both."
+                    ))
+            case .unknown:
+                findings.append(.warn(.unknownVariable, remark.description, subject: remark.variable))
+            }
+        }
+    }
+
+    private mutating func read() {
+        var problems: [Finding] = []
+        while configuration == nil, problems.count < 20 {
+            do {
+                configuration = try ServiceConfiguration(
+                    environment: environment, service: service,
+                    derived: service == Role.gateway.name ? .gateway : nil)
+            } catch {
+                let (variable, words) = Self.words(error)
+                problems.append(
+                    .fail(
+                        .settings, "\(variable) \(words)", subject: variable,
+                        fix: Self.advice(variable)))
+                guard mend(variable) else { break }
+            }
+        }
+        findings += problems
+        guard let configuration else { return }
+        if problems.isEmpty {
+            let count = environment.keys.count { name in Self.isOurs(name) }
+            let fromFiles = environment.keys.count { Self.isOurs($0) && $0.hasSuffix("_FILE") }
+            let files = fromFiles == 0 ? "" : ", \(fromFiles) of them name\(fromFiles == 1 ? "s a file" : " files")"
+            findings.insert(.ok(.settings, "\(count) variable\(count == 1 ? "" : "s") read\(files)"), at: 0)
+        }
+        look(at: configuration)
+    }
+
+    private static func advice(_ variable: String) -> String {
+        switch variable {
+        case "KAFKA_BOOTSTRAP_SERVERS", "IDENTITYBUS_INTERNAL_KEY":
+            "Set it; or start `identitybus up` here, or name its folder with --data-dir."
+        default: "docs/operations.md lists the settings and what each may be."
+        }
+    }
+
+    private static func words(_ error: any Error) -> (variable: String, words: String) {
+        switch error {
+        case let problem as ConfigurationProblem: (problem.variable, problem.problem)
+        case let problem as KafkaConfigurationError: (problem.variable, problem.message)
+        default: ("the environment", "\(error)")
+        }
+    }
+
+    /// Takes away what is wrong, or puts something in the place of what is missing, so that the rest can be read.
+    /// - Returns: whether that changed anything.
+    private mutating func mend(_ variable: String) -> Bool {
+        if variable.hasPrefix("KAFKA_") { isKafkaUnknown = true }
+        if variable.hasPrefix("DATABASE_") || variable.hasPrefix("SQLITE_") { isDatabaseUnknown = true }
+        let before = environment
+        for name in [variable, "\(variable)_FILE"] { environment[name] = nil }
+        if environment != before, variable != "KAFKA_BOOTSTRAP_SERVERS" { return true }
+        switch variable {
+        case "KAFKA_BOOTSTRAP_SERVERS": environment[variable] = "127.0.0.1:1"
+        case _ where variable.hasPrefix("KAFKA_"):
+            environment = environment.filter { !$0.key.hasPrefix("KAFKA_") || $0.key == "KAFKA_BOOTSTRAP_SERVERS" }
+        case _ where variable.hasPrefix("IDENTITYBUS_"):
+            environment["IDENTITYBUS_PREVIOUS_INTERNAL_KEYS"] = nil
+            environment["IDENTITYBUS_TRUST"] = Authenticator.Trust.cluster.rawValue
+        default: break
+        }
+        return environment != before
+    }
+
+    private static func isOurs(_ name: String) -> Bool {
+        Setting.named(name) != nil
+            || name.hasSuffix("_FILE") && Setting.named(String(name.dropLast(5)))?.isSecret == true
+    }
+
+    private mutating func look(at configuration: ServiceConfiguration) {
+        if let problem = configuration.weakInternalKey {
+            findings.append(.warn(.internalKey, "\(problem.variable) \(problem.problem)", subject: problem.variable))
+        } else if let key = configuration.keys.internalKeys.first {
+            findings.append(.ok(.internalKey, "\(key.bitCount / 8) bytes"))
+        }
+    }
+
+    // MARK: The apps file
+
+    private mutating func readApps() {
+        let path = environment["IDENTITYBUS_APPS"] ?? "config/apps.yaml"
+        do {
+            let source = try AppsSource(
+                path: path, reading: service == Role.gateway.name ? .gateway : .everything,
+                keys: configuration?.keys ?? .none, weakSecrets: .warn, logger: .quiet)
+            let apps = source.apps
+            let keys = apps.ids.compactMap { apps[$0]?.keys.count }.reduce(0, +)
+            findings.append(
+                .ok(
+                    .apps,
+                    "\(path)  \(apps.count) app\(apps.count == 1 ? "" : "s"), \(keys) keys, digest "
+                        + source.digest.prefix(6), subject: path))
+            self.apps = apps
+            look(at: apps, path)
+        } catch {
+            findings.append(
+                .fail(
+                    .apps, "\(error)", subject: path,
+                    fix: "Services refuse this file: those that run keep the one before, and none starts."))
+            findings += [.skip(.weakSecret, needs: "the apps file"), .skip(.keyExpiry, needs: "the apps file")]
+        }
+    }
+
+    private mutating func look(at apps: AppDirectory, _ path: String) {
+        let refuses = configuration?.weakSecrets != .warn
+        for weakness in apps.weaknesses {
+            findings.append(
+                refuses
+                    ? .fail(
+                        .weakSecret, weakness, subject: path,
+                        fix: "IDENTITYBUS_WEAK_SECRETS=warn accepts it until there is another one.")
+                    : .warn(.weakSecret, weakness, subject: path))
+        }
+        if apps.weaknesses.isEmpty {
+            findings.append(.ok(.weakSecret, apps.demo ?? "none is short or known to everybody"))
+        }
+        let keys = apps.ids.compactMap { apps[$0] }.flatMap { app in app.keys.values.map { (app.id, $0) } }
+            .filter { !$1.isRevoked }
+        let ends = keys.compactMap { Self.ending(of: $1, $0, now: .now) }.sorted { $0.subject < $1.subject }
+        let over = keys.count { $1.expires.map { $0 <= .now } ?? false }
+        // They stay in the file for what they have signed.
+        let words = "none within \(Self.soon) days" + (over == 0 ? "" : "; \(over) \(over == 1 ? "has" : "have") ended")
+        findings += ends.isEmpty ? [.ok(.keyExpiry, words)] : ends
+    }
+
+    /// Days before something ends on which somebody should know.
+    static let soon: Int64 = 14
+
+    private static func ending(of key: APIKey, _ app: AppID, now: Timestamp) -> Finding? {
+        guard let end = key.expires, end > now else { return nil }
+        let days = (end.milliseconds - now.milliseconds) / 86_400_000
+        guard days < soon else { return nil }
+        let name = "\(app)/\(key.id)"
+        return .warn(
+            .keyExpiry, "\(name) ends on \(end.rfc3339.prefix(10)) (\(days) day\(days == 1 ? "" : "s"))", subject: name,
+            fix: "Give its holder another key, or this one a later end.")
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Messaging
+import Observability
+import Runtime
+import Supervision
+
+/// Reaches Kafka as the services do. What is behind that is ``ClusterExamination``'s.
+struct KafkaExamination: Sendable {
+    let configuration: ServiceConfiguration
+    let needs: KafkaNeeds
+
+    private static let patience = Duration.seconds(6)
+
+    func run() -> [Finding] {
+        let access = KafkaAccess(configuration.kafka)
+        let start = ContinuousClock.now
+        do {
+            guard let reached = try access.connect(within: Self.patience, whenKnown: .seconds(1)) else { return [] }
+            let found = letIn(reached).taking(start.duration(to: .now))
+            return found + ClusterExamination(access: access, needs: needs, reached: reached).run()
+        } catch let error as KafkaError {
+            return refusal(error, access).taking(start.duration(to: .now))
+                .skippingRest(of: .kafka, needs: "the broker", but: CheckID.notAskedFor(access.configuration))
+        } catch {
+            return [Finding.fail(.settings, "\(error)")].skippingRest(of: .kafka, needs: "the settings")
+        }
+    }
+
+    /// For the head of the section.
+    var place: String {
+        let kafka = configuration.kafka
+        let parts = [
+            kafka.setting("security.protocol")?.uppercased() ?? "PLAINTEXT",
+            kafka.setting("sasl.mechanism") ?? kafka.setting("sasl.mechanisms"),
+        ].compactMap { $0 }
+        let user = kafka.setting("sasl.username").map { " as \($0)" } ?? ""
+        return "\(kafka.bootstrapServers)   \(parts.joined(separator: ", "))\(user)".harmless
+    }
+
+    /// A broker has answered: so all that stands before an answer is well.
+    private func letIn(_ reached: KafkaAccess.Reached) -> [Finding] {
+        let time = ContinuousClock.now
+        let brokers = (try? reached.admin.reach(timeout: .seconds(2))) ?? 0
+        let took = time.duration(to: .now).inMilliseconds
+        let cluster = (try? reached.admin.clusterID(timeout: .seconds(2))).flatMap { $0 } ?? "unknown"
+        var found = [
+            Finding.ok(.kafkaReachable, "\(brokers) broker\(brokers == 1 ? "" : "s"), \(took) ms, cluster \(cluster)")
+        ]
+        let kafka = configuration.kafka
+        if kafka.usesTLS {
+            found.append(.ok(.kafkaTLS, "the port speaks TLS"))
+            found += reached.admin.certificates.sorted { $0.key < $1.key }.prefix(3).map {
+                Self.certificate(.kafkaCertificate, $1, of: $0, now: .now)
+            }
+        }
+        if kafka.signsIn {
+            found.append(
+                .ok(.kafkaSignIn, "as \(kafka.setting("sasl.username") ?? kafka.clientID)"))
+        }
+        return found
+    }
+
+    /// How much longer a certificate is good.
+    static func certificate(_ id: CheckID, _ shown: PeerCertificate, of address: String, now: Timestamp) -> Finding {
+        let days = shown.daysLeft(now)
+        let words =
+            "\(shown.subject.isEmpty ? address : shown.subject), \(days) days left, issued by \(shown.issuer)"
+        if days >= ConfigurationExamination.soon { return .ok(id, words, subject: address) }
+        return .warn(
+            id, "\(words): ends on \(shown.ends.rfc3339.prefix(10))", subject: address,
+            fix: "Who runs that server renews it.")
+    }
+
+    /// What fails, and before it what is well.
+    private func refusal(_ error: KafkaError, _ access: KafkaAccess) -> [Finding] {
+        guard let failure = error.failure else { return [.fail(.kafkaReachable, "\(error)")] }
+        let id = failure.cause.check
+        let problem = access.problem(error)
+        var found: [Finding] = []
+        if id != .kafkaReachable {
+            found.append(.ok(.kafkaReachable, "\(failure.address): the port answers"))
+            let kafka = configuration.kafka
+            if id != .kafkaTLS, kafka.usesTLS { found.append(.ok(.kafkaTLS, "the port speaks TLS")) }
+            if id == .kafkaSignIn, kafka.usesTLS {
+                found.append(.ok(.kafkaCertificate, "is of a known authority and for this host name"))
+            }
+        }
+        var words = "\(failure.address): \(failure.words)"
+        if id == .kafkaCertificate, let shown = failure.certificate {
+            let now = Timestamp.now
+            words +=
+                shown.begins > now
+                ? ". It begins on \(shown.begins.rfc3339.prefix(10))"
+                : ". It is \(shown.subject), issued by \(shown.issuer), until \(shown.ends.rfc3339.prefix(10))"
+        }
+        var finding = Finding.fail(id, words, subject: failure.address, cause: failure.cause.rawValue)
+        finding.fix = problem.advice
+        return found + [finding]
+    }
+}
+
+extension BrokerFailure.Cause {
+    /// Which check it is that fails.
+    var check: CheckID {
+        switch self {
+        case .nameNotResolved, .refused, .unreachable, .timedOut, .closed, .notKafka, .other: .kafkaReachable
+        case .plainToTLS, .tlsToPlain, .handshakeEnded: .kafkaTLS
+        case .unknownAuthority, .wrongHostName, .certificateOver, .certificateRefused, .clientCertificate:
+            .kafkaCertificate
+        case .wantsSASL, .wantsNoSASL, .wrongMechanism, .wrongCredentials, .noToken: .kafkaSignIn
+        }
+    }
+}
+
+extension CheckID {
+    /// What there is not to look at with these settings.
+    static func notAskedFor(_ kafka: KafkaConfiguration) -> Set<CheckID> {
+        var ids: Set<CheckID> = []
+        if !kafka.usesTLS { ids.formUnion([.kafkaTLS, .kafkaCertificate]) }
+        if !kafka.signsIn { ids.insert(.kafkaSignIn) }
+        return ids
+    }
+}
+
+extension KafkaConfiguration {
+    /// A setting of the connections.
+    func setting(_ key: String) -> String? { producer[key] ?? common[key] }
+
+    var usesTLS: Bool { setting("security.protocol")?.uppercased().hasSuffix("SSL") == true }
+    var signsIn: Bool { setting("security.protocol")?.uppercased().hasPrefix("SASL") == true }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Foundation
+import Glibc
+import Runtime
+import Storage
+import Supervision
+
+/// Looks at the services' SQLite files beside the services, and writes nothing.
+struct SQLiteExamination: Sendable {
+    let folder: String
+    let services: [any CommandService.Type]
+
+    /// Bytes of a disk below which somebody should know.
+    private static let littleRoom: UInt64 = 200 << 20
+
+    func run() -> [Finding] { timed { stores() } + timed { [room()] } }
+
+    private func stores() -> [Finding] {
+        guard access(folder, F_OK) == 0 else {
+            // Where it is to be made.
+            let parent = nearestFolder
+            guard access(parent, W_OK) == 0 else {
+                return [unusable(folder, "cannot be made: \(Self.words(errno))")]
+                    .skippingRest(of: .sqlite, needs: "the folder")
+            }
+            return [.ok(.fileStore, "\(folder) is not there yet; services make it at their start", subject: folder)]
+                + [.skip(.fileSchema, needs: "a store")]
+        }
+        guard access(folder, R_OK | W_OK | X_OK) == 0 else {
+            return [unusable(folder, "cannot be used: \(Self.words(errno))")]
+                .skippingRest(of: .sqlite, needs: "the folder", but: [.fileRoom])
+        }
+        var found: [Finding] = []
+        var stores: [String] = []
+        for service in services {
+            let path = "\(folder)/\(service.name).sqlite"
+            guard access(path, F_OK) == 0 else { continue }
+            guard access(path, R_OK | W_OK) == 0 else {
+                found.append(unusable(path, "cannot be used: \(Self.words(errno))"))
+                continue
+            }
+            stores.append(service.name)
+            found.append(schema(of: service, at: path))
+        }
+        return summary(of: stores, found)
+    }
+
+    private func summary(of stores: [String], _ found: [Finding]) -> [Finding] {
+        var found = found
+        if !found.contains(where: { $0.id == .fileStore }) {
+            let words =
+                stores.isEmpty
+                ? "\(folder) has no store yet; services make it at their start"
+                : "\(folder): \(stores.joined(separator: ", "))"
+            found.insert(.ok(.fileStore, words, subject: folder), at: 0)
+        }
+        let schemas = found.filter { $0.id == .fileSchema && $0.level == .ok }
+        found.removeAll { $0.id == .fileSchema && $0.level == .ok }
+        if !schemas.isEmpty {
+            found.append(.ok(.fileSchema, "at " + schemas.map(\.message).joined(separator: ", "), subject: folder))
+        }
+        return found.contains { $0.id == .fileSchema } ? found : found + [.skip(.fileSchema, needs: "a store")]
+    }
+
+    private func unusable(_ path: String, _ words: String) -> Finding {
+        .fail(
+            .fileStore, "\(path) \(words)", subject: path,
+            fix: "DATA_DIR, or --data-dir, names a folder that the services may write.")
+    }
+
+    private func schema(of service: any CommandService.Type, at path: String) -> Finding {
+        let wanted = service.migrator.newest
+        do {
+            let rows = try StoreReader(service: service.name, file: path).query(
+                "SELECT \(Migrator.columns) FROM migrations", [])
+            if try service.migrator.missing(after: rows).isEmpty {
+                return .ok(.fileSchema, "\(service.name) \(wanted)", subject: path)
+            }
+            let at = try rows.map { try $0.integer(0) }.max() ?? 0
+            return .warn(
+                .fileSchema,
+                "\(path) is at migration \(at), this code wants \(wanted); the service migrates it at its start",
+                subject: path, cause: "older")
+        } catch let mismatch as SchemaMismatch {
+            return .fail(
+                .fileSchema, "\(path): \(mismatch)", subject: path, fix: SchemaExamination.otherVersion,
+                cause: "other-version")
+        } catch {
+            let problem = Problem(error)
+            var finding = Finding.fail(.fileSchema, problem.what, subject: path, cause: "unreadable")
+            finding.fix = problem.advice
+            return finding
+        }
+    }
+
+    private func room() -> Finding {
+        let place = nearestFolder
+        var disk = statvfs()
+        guard statvfs(place, &disk) == 0 else {
+            return .warn(.fileRoom, "\(place): \(Self.words(errno))", subject: place)
+        }
+        let free = UInt64(disk.f_bavail) * UInt64(disk.f_frsize)
+        let words = "\(free >> 20) MiB free on the disk of \(place)"
+        if SQLiteDatabase.isFull(free) {
+            return .fail(.fileRoom, words, subject: place, fix: "Without room nothing is decided: free some.")
+        }
+        return free < Self.littleRoom ? .warn(.fileRoom, words, subject: place) : .ok(.fileRoom, words, subject: place)
+    }
+
+    /// The folder, or the one above it that is there.
+    private var nearestFolder: String {
+        var place = URL(filePath: folder).standardizedFileURL
+        while place.path != "/", access(place.path, F_OK) != 0 { place = place.deletingLastPathComponent() }
+        return place.path
+    }
+
+    private static func words(_ number: Int32) -> String { String(cString: strerror(number)).lowercased() }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import ArgumentParser
+import Foundation
+import Messaging
+import Observability
+import Runtime
+import Supervision
+import WireJSON
+
+struct SettingsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "settings",
+        abstract: "Lists the environment variables that configure services, gateway and this tool.",
+        discussion: """
+            For each its value here, or the default, what it may be, who reads it and what it is for. Secrets are not \
+            shown. Asks nobody. Exit status 78: a value here cannot be used.
+            """)
+
+    @Argument(help: "Only these variables.")
+    var names: [String] = []
+
+    @Flag(name: .customLong("set"), help: "Only what is set here.")
+    var onlySet = false
+
+    @Option(
+        name: .customLong("as"), help: "Only what a program reads: a service, gateway, or identitybus.",
+        completion: .list(serviceNames + ["gateway", "identitybus"]))
+    var program: String?
+
+    @Flag(help: "Print one JSON line for each.")
+    var json = false
+
+    /// A setting as it is in this environment.
+    private struct Line {
+        var setting: Setting
+        /// The variable: of a family the member that is set.
+        var name: String
+        var origin: Origin
+        /// What is shown: never a secret.
+        var value: String?
+        var problem: String?
+    }
+
+    private enum Origin: String {
+        case standard = "default"
+        case environment, file
+    }
+
+    private static let hidden = "‹hidden›"
+
+    func validate() throws {
+        let programs = serviceNames + ["gateway", "identitybus"]
+        if let program, !programs.contains(program) {
+            throw ValidationError("--as \(program): give one of \(programs.joined(separator: ", "))")
+        }
+    }
+
+    func run() throws {
+        let environment = ProcessInfo.processInfo.environment.filter { !$0.value.isEmpty }
+        let wanted = try wantedSettings()
+        let lines = wanted.flatMap { Self.lines(of: $0, in: environment) }.filter { line in
+            (!onlySet || line.origin != .standard) && (names.isEmpty || !line.setting.isFamily || isNamed(line))
+        }
+        if json {
+            for line in lines { say(json: Self.json(line)) }
+        } else {
+            show(lines)
+        }
+        for remark in Setting.remarks(on: environment) { complain("warning   \(remark)".harmless) }
+        let problems = lines.compactMap { line in line.problem.map { "\(line.name): \($0)" } }
+        guard let first = problems.first else { return }
+        throw Problem(
+            .setting, first, advice: Array(problems.dropFirst()) + ["docs/operations.md says what each is for in full."]
+        )
+    }
+
+    private func wantedSettings() throws -> [Setting] {
+        var settings = Setting.all
+        for name in names where Setting.named(name) == nil && !settings.contains(where: { $0.name == name }) {
+            let known = settings.flatMap { [$0.name] + ($0.fileVariable.map { [$0] } ?? []) }
+            if known.contains(name) { continue }
+            let guess = nearest(to: name, in: known).map { " Did you mean \($0)?" } ?? ""
+            throw Problem(.usage, "there is no setting \(name).\(guess)", "All: identitybus settings")
+        }
+        if !names.isEmpty {
+            settings = settings.filter { setting in
+                names.contains {
+                    $0 == setting.name || $0 == setting.fileVariable || Setting.named($0)?.name == setting.name
+                }
+            }
+        }
+        guard let program else { return settings }
+        return settings.filter { $0.isRead(by: program) }
+    }
+
+    private func isNamed(_ line: Line) -> Bool { names.contains(line.name) || names.contains(line.setting.name) }
+
+    private static func lines(of setting: Setting, in environment: [String: String]) -> [Line] {
+        guard setting.isFamily else { return [line(of: setting, in: environment)] }
+        let members = environment.keys.sorted().filter { Setting.named($0)?.name == setting.name }
+        let family = Line(setting: setting, name: setting.name, origin: .standard)
+        return [family]
+            + members.map { name in
+                Line(
+                    setting: setting, name: name, origin: .environment,
+                    value: isSecret(name) ? hidden : environment[name])
+            }
+    }
+
+    private static func line(of setting: Setting, in environment: [String: String]) -> Line {
+        var line = Line(setting: setting, name: setting.name, origin: .standard, value: setting.standard)
+        if let value = environment[setting.name] {
+            line.origin = .environment
+            line.value = setting.isSecret ? hidden : value
+            line.problem = setting.isSecret ? nil : setting.problem(of: value)
+        }
+        guard let file = setting.fileVariable, let path = environment[file] else { return line }
+        line.origin = .file
+        line.value = path
+        do throws(ConfigurationProblem) {
+            _ = try EnvironmentSettings(environment).secret(setting.name)
+        } catch {
+            line.problem = error.problem
+        }
+        return line
+    }
+
+    /// Of a family.
+    private static func isSecret(_ variable: String) -> Bool {
+        KafkaConfiguration.isSecret(variable: variable)
+            || ["PGPASSWORD", "PGSSLPASSWORD", "PGUSER", "PGOAUTHCLIENTSECRET"].contains(variable)
+    }
+
+    // MARK: Shown
+
+    private static func json(_ line: Line) -> JSONValue {
+        let setting = line.setting
+        var object = JSONObject()
+        object["name"] = .string(line.name)
+        object["value"] = line.value.map(JSONValue.string) ?? .null
+        object["from"] = .string(line.origin.rawValue)
+        object["default"] = setting.standard.map(JSONValue.string) ?? .null
+        object["remark"] = setting.remark.map(JSONValue.string)
+        object["allowed"] = .string(setting.allowed)
+        switch setting.kind {
+        case .integer(let range):
+            object["least"] = .number(JSONNumber(range.lowerBound))
+            object["most"] = .number(JSONNumber(range.upperBound))
+        case .choice(let values): object["choices"] = .array(values.map { .string($0) })
+        case .text: break
+        }
+        object["readers"] = .array(setting.readers.map { .string($0.rawValue) })
+        object["secret"] = .bool(setting.isSecret)
+        object["file"] = setting.fileVariable.map(JSONValue.string)
+        object["meaning"] = .string(setting.meaning)
+        object["problem"] = line.problem.map(JSONValue.string)
+        return .object(object)
+    }
+
+    private func show(_ lines: [Line]) {
+        let rows = lines.map { line in
+            let value =
+                line.origin == .standard
+                ? line.setting.shownStandard : "= \(line.value ?? "")\(line.origin == .file ? " (file)" : "")"
+            return [
+                line.name, value, line.setting.allowed, line.setting.readers.map(\.rawValue).joined(separator: " "),
+                line.setting.meaning,
+            ]
+        }
+        for line in Terminal.table([["VARIABLE", "DEFAULT, OR = VALUE", "ALLOWED", "READ BY", "WHAT"]] + rows) {
+            say(line.harmless)
+        }
+    }
+}
+
+extension Setting {
+    /// - Parameter program: a service, `gateway` or `identitybus`.
+    fileprivate func isRead(by program: String) -> Bool {
+        if let reader = Reader(rawValue: program), readers.contains(reader) { return true }
+        return serviceNames.contains(program) && readers.contains(.services)
+    }
+}

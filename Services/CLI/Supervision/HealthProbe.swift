@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+package import WireJSON
+
+/// Asks a program whether it is well. Blocking sockets: this is all the HTTP the tool needs.
+package enum HealthProbe {
+    /// What was answered.
+    package struct Answer {
+        package var status: Int
+        /// The list of checks, where the answer has one.
+        package var report: JSONValue?
+    }
+
+    /// Why there is no answer, in words for people.
+    package struct Silence: Error {
+        package var words: String
+    }
+
+    /// What keeps the service from being ready, the first cause first; `nil` when `GET /readyz` answers 200 within a second.
+    /// - Parameter address: as a child reports it, `http://host:port`.
+    package static func problem(_ address: String?) -> String? {
+        guard let address, let answer = try? ask(address, "/readyz", within: 1) else {
+            return "it does not answer at /readyz"
+        }
+        if answer.status == 200 { return nil }
+        let failing = failing(answer)
+        let first = failing.first { $0.because.isEmpty } ?? failing.first
+        return first.map { "\($0.name): \($0.detail)" } ?? "not ready"
+    }
+
+    /// A check of the list that fails.
+    package struct Failing {
+        package var name: String
+        package var detail: String
+        /// Since when, as it stands in the list.
+        package var since: String?
+        /// The failing checks that it is a consequence of.
+        package var because: [String]
+    }
+
+    package static func failing(_ answer: Answer) -> [Failing] {
+        (answer.report?["checks"]?.arrayValue ?? []).compactMap { check in
+            guard check["ok"]?.boolValue == false, let name = check["name"]?.stringValue else { return nil }
+            return Failing(
+                name: name, detail: check["detail"]?.stringValue ?? "not ready", since: check["since"]?.stringValue,
+                because: (check["because"]?.arrayValue ?? []).compactMap(\.stringValue))
+        }
+    }
+
+    /// - Parameters:
+    ///   - address: `http://host:port`.
+    ///   - seconds: how long connecting, and each wait for an answer, may take.
+    package static func ask(_ address: String, _ path: String, within seconds: Int) throws(Silence) -> Answer {
+        guard let url = URL(string: address), url.scheme == "http", let host = url.host(), !host.isEmpty else {
+            throw Silence(words: "it is not an address such as http://127.0.0.1:8080")
+        }
+        let name = host.trimmingCharacters(in: ["[", "]"])
+        let descriptor = try connect(to: name, url.port ?? 80, seconds)
+        defer { close(descriptor) }
+        let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
+        guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
+            throw Silence(words: words(errno))
+        }
+        var answer: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 16_384)
+        while answer.count < 1 << 18 {
+            let count = recv(descriptor, &piece, piece.count, 0)
+            if count < 0, answer.isEmpty { throw Silence(words: words(errno)) }
+            if count <= 0 { break }
+            answer += piece[..<count]
+        }
+        return try read(String(decoding: answer, as: UTF8.self))
+    }
+
+    private static func read(_ text: String) throws(Silence) -> Answer {
+        let line = text.prefix { $0 != "\r\n" }.split(separator: " ")
+        guard line.count >= 2, line[0].hasPrefix("HTTP/1."), let status = Int(line[1]) else {
+            throw Silence(words: "what answers there does not speak HTTP")
+        }
+        let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
+        return Answer(status: status, report: try? JSONValue(parsing: Array(body.utf8)))
+    }
+
+    private static func connect(to host: String, _ port: Int, _ seconds: Int) throws(Silence) -> Int32 {
+        var hints = addrinfo()
+        hints.ai_flags = AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var found: UnsafeMutablePointer<addrinfo>?
+        let result = getaddrinfo(host, "\(port)", &hints, &found)
+        guard result == 0, let first = found else {
+            throw Silence(words: String(cString: gai_strerror(result)).lowercased())
+        }
+        defer { freeaddrinfo(first) }
+        var cause = "no address"
+        var next: UnsafeMutablePointer<addrinfo>? = first
+        while let address = next {
+            next = address.pointee.ai_next
+            let descriptor = socket(address.pointee.ai_family, address.pointee.ai_socktype, 0)
+            var limit = timeval(tv_sec: seconds, tv_usec: 0)
+            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+            }
+            if Glibc.connect(descriptor, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 { return descriptor }
+            cause = words(errno)
+            close(descriptor)
+        }
+        throw Silence(words: cause)
+    }
+
+    /// A time limit of a socket ends as if it could be tried again.
+    private static func words(_ number: Int32) -> String {
+        number == EAGAIN || number == EINPROGRESS ? "timed out" : String(cString: strerror(number)).lowercased()
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Contracts
+public import Crypto
+import Yams
+
+extension AppsFile {
+    /// Something that the author of a file should know, with its place.
+    public struct Finding: Sendable, Hashable {
+        public enum Level: String, Sendable {
+            /// Services refuse the file.
+            case error
+            case warning = "warn"
+        }
+
+        public var level: Level
+        /// Counted from 1.
+        public var line: Int
+        public var column: Int
+        public var message: String
+    }
+
+    /// What there is to say about a file.
+    public struct Report: Sendable {
+        /// In the order of the text.
+        public var findings: [Finding]
+        /// The apps; `nil` when there is an error.
+        public var apps: AppDirectory?
+        /// A digest of each secret by its place, to tell whether it is another one.
+        public var secrets: [String: [UInt8]]
+    }
+
+    /// How many errors are told; who has more has another problem.
+    private static let mostErrors = 200
+
+    /// Looks for everything that is wrong, by the reading that services do: what it refuses is taken out of the file, and
+    /// what is left is read again. So a file without errors is one that services accept.
+    /// - Parameters:
+    ///   - path: where the file is; relative secret files are beside it.
+    ///   - readsSecrets: whether secret files are read. Otherwise each is taken for a good secret.
+    public static func check(
+        _ text: String, path: String, weakSecrets: WeakSecrets, internalKeys: [SymmetricKey], readsSecrets: Bool,
+        now: Timestamp
+    ) -> Report {
+        var report = Report(findings: [], apps: nil, secrets: [:])
+        var pruned: PrunedFile
+        do {
+            pruned = PrunedFile(root: try compose(text))
+        } catch {
+            report.findings = [PrunedFile.whole(error)]
+            return report
+        }
+        while report.findings.count < mostErrors {
+            do {
+                let reading = try read(pruned.root, .everything, internalKeys) { file in
+                    guard readsSecrets else { return "\(file) is not read, and taken for a good secret" }
+                    return try TextFile.read(AppsSource.secretPath(file, besides: path))
+                }
+                report.findings += reading.weaknesses.map {
+                    pruned.finding($0, weakSecrets == .refuse ? .error : .warning)
+                }
+                report.findings += remarks(on: reading, now).map { pruned.finding($0, .warning) }
+                if !report.findings.contains(where: { $0.level == .error }) {
+                    report.apps = AppDirectory(reading.apps)
+                }
+                for use in reading.uses { report.secrets[use.place.words] = Array(SHA256.hash(data: use.secret)) }
+                break
+            } catch {
+                if !pruned.isConsequence(error) { report.findings.append(pruned.finding(error, .error)) }
+                if !pruned.remove(error) { break }
+            }
+        }
+        report.findings.sort { ($0.line, $0.column, $0.message) < ($1.line, $1.column, $1.message) }
+        return report
+    }
+
+    /// What can be used and should not stay so, but for weak secrets.
+    private static func remarks(on reading: Reading, _ now: Timestamp) -> [Problem] {
+        var remarks: [Problem] = []
+        let demo = zip(reading.apps, reading.places).first { $0.0.isDemo }
+        if let demo { remarks += reading.demo.map { Problem($0, at: demo.1.steps) } }
+        for (app, place) in zip(reading.apps, reading.places) {
+            let verification = place.inside("verification")
+            if app.verification.mode != .off, app.verification.signedFields == .vendor {
+                remarks.append(
+                    Problem(
+                        "\(verification): signedFields vendor joins user id and e-mail without a separator, so two people can "
+                            + "have one token; prefer delimited, userId or email", at: verification["signedFields"]))
+            }
+            for key in app.keys.values {
+                guard let place = reading.keyPlaces[key.id] else { continue }
+                remarks += Self.remarks(on: key, place, now)
+            }
+        }
+        return remarks
+    }
+
+    private static func remarks(on key: APIKey, _ place: Place, _ now: Timestamp) -> [Problem] {
+        var remarks: [Problem] = []
+        if let expires = key.expires, !key.isRevoked {
+            let days = (expires.milliseconds - now.milliseconds) / 86_400_000
+            if expires <= now {
+                remarks.append(
+                    Problem(
+                        "\(place): ended \(expires.rfc3339); what it signs becomes a dead letter", at: place["expires"])
+                )
+            } else if days < 30 {
+                remarks.append(
+                    Problem("\(place): ends in \(days == 1 ? "1 day" : "\(days) days")", at: place["expires"]))
+            }
+        }
+        let strong = key.scopes.intersection([.support, .admin, .userDelete, .identityVouch]).map(\.rawValue).sorted()
+        if key.scopes.contains(.sdk), !strong.isEmpty {
+            remarks.append(
+                Problem(
+                    "\(place): has the scope sdk, which is for keys in apps, and \(strong.joined(separator: ", ")), which "
+                        + "only a backend should have; make two keys", at: place["scopes"]))
+        }
+        return remarks
+    }
+}
+
+/// A file from which what is wrong has been taken out.
+private struct PrunedFile {
+    var root: Node
+    /// The ways to what was taken out, in the whole file.
+    private var removed: Set<[AppsFile.Step]> = []
+
+    init(root: Node) { self.root = root }
+
+    /// The way in the whole file: elements before have gone.
+    private func original(_ steps: [AppsFile.Step]) -> [AppsFile.Step] {
+        var way: [AppsFile.Step] = []
+        for step in steps {
+            guard case .element(var index) = step else {
+                way.append(step)
+                continue
+            }
+            let gone = removed.compactMap { other -> Int? in
+                guard other.count == way.count + 1, other.dropLast() == way[...], case .element(let index) = other.last
+                else { return nil }
+                return index
+            }
+            for other in gone.sorted() where other <= index { index += 1 }
+            way.append(.element(index))
+        }
+        return way
+    }
+
+    /// Whether it is said of what has gone, or of what held it.
+    func isConsequence(_ problem: AppsFile.Problem) -> Bool {
+        let way = original(problem.steps)
+        return removed.contains { $0.starts(with: way) }
+    }
+
+    func finding(_ problem: AppsFile.Problem, _ level: AppsFile.Finding.Level) -> AppsFile.Finding {
+        let place = problem.position ?? position(problem) ?? AppsFile.Position(root.mark)
+        let words = problem.shape.map { text, count in
+            "\(AppsFile.path(original(Array(problem.steps.prefix(count))))): \(text)"
+        }
+        return AppsFile.Finding(
+            level: level, line: place?.line ?? 1, column: place?.column ?? 1, message: words ?? problem.description)
+    }
+
+    /// Of a file that is not read at all.
+    static func whole(_ problem: AppsFile.Problem) -> AppsFile.Finding {
+        AppsFile.Finding(
+            level: .error, line: problem.position?.line ?? 1, column: problem.position?.column ?? 1,
+            message: problem.description)
+    }
+
+    // MARK: The way to a place
+
+    private func position(_ problem: AppsFile.Problem) -> AppsFile.Position? {
+        var node = root
+        var mark = node.mark
+        for (index, step) in problem.steps.enumerated() {
+            switch (step, node) {
+            case (.element(let index), .sequence(let list)) where list.indices.contains(index): node = list[index]
+            case (.member(let name), .mapping(let mapping)):
+                guard let pair = Self.pair(name, in: mapping) else { return AppsFile.Position(mark) }
+                if problem.isAboutName, index == problem.steps.count - 1 { return AppsFile.Position(pair.key.mark) }
+                node = pair.value
+            default: return AppsFile.Position(mark)
+            }
+            mark = node.mark ?? mark
+        }
+        return AppsFile.Position(mark)
+    }
+
+    /// A member of a mapping, or of those that are merged into it.
+    private static func pair(_ name: String, in mapping: Node.Mapping) -> (key: Node, value: Node)? {
+        if let own = mapping.first(where: { $0.key.string == name }) { return own }
+        for merged in mapping where merged.key.string == "<<" {
+            let sources: [Node.Mapping] =
+                switch merged.value {
+                case .mapping(let source): [source]
+                case .sequence(let list): list.compactMap(\.mapping)
+                default: []
+                }
+            if let pair = sources.lazy.compactMap({ pair(name, in: $0) }).first { return pair }
+        }
+        return nil
+    }
+
+    /// Takes out what is wrong, or, where something is missing, what should have it.
+    /// - Returns: whether the file is another one now.
+    mutating func remove(_ problem: AppsFile.Problem) -> Bool {
+        var steps = problem.steps[...]
+        while !steps.isEmpty {
+            let way = original(Array(steps))
+            if Self.remove(steps, from: &root) {
+                removed.insert(way)
+                return true
+            }
+            steps = steps.dropLast()
+        }
+        return false
+    }
+
+    private static func remove(_ steps: ArraySlice<AppsFile.Step>, from node: inout Node) -> Bool {
+        guard let step = steps.first else { return false }
+        let rest = steps.dropFirst()
+        switch (step, node) {
+        case (.element(let index), .sequence(var list)) where list.indices.contains(index):
+            if rest.isEmpty {
+                list.remove(at: index)
+            } else if !remove(rest, from: &list[index]) {
+                return false
+            }
+            node = .sequence(list)
+            return true
+        case (.member(let name), .mapping(var mapping)):
+            guard remove(name, rest, from: &mapping) else { return false }
+            node = .mapping(mapping)
+            return true
+        default: return false
+        }
+    }
+
+    private static func remove(
+        _ name: String, _ rest: ArraySlice<AppsFile.Step>, from mapping: inout Node.Mapping
+    ) -> Bool {
+        if let (key, value) = mapping.first(where: { $0.key.string == name }) {
+            if rest.isEmpty {
+                mapping[key] = nil
+                return true
+            }
+            var value = value
+            guard remove(rest, from: &value) else { return false }
+            mapping[key] = value
+            return true
+        }
+        for (key, value) in Array(mapping) where key.string == "<<" {
+            var value = value
+            let isGone: Bool
+            if case .sequence(var list) = value {
+                isGone = list.indices.contains { remove([.member(name)] + rest, from: &list[$0]) }
+                value = .sequence(list)
+            } else {
+                isGone = remove([.member(name)] + rest, from: &value)
+            }
+            if isGone {
+                mapping[key] = value
+                return true
+            }
+        }
+        return false
+    }
+}

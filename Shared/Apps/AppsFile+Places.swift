@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Yams
+
+extension AppsFile {
+    /// One step on the way from the top of the file down to a value.
+    enum Step: Hashable, Sendable {
+        case member(String)
+        case element(Int)
+    }
+
+    /// A mapping of the file: the way to it, and its name in a problem's text.
+    struct Place: Sendable, CustomStringConvertible {
+        var steps: [Step]
+        /// Such as `app demo, sync`.
+        var words: String
+
+        var description: String { words }
+
+        func inside(_ member: String) -> Place {
+            Place(steps: steps + [.member(member)], words: "\(words), \(member)")
+        }
+
+        /// - Parameter name: what an element of a list is called.
+        func inside(_ list: String, _ index: Int, _ name: String) -> Place {
+            Place(steps: self[list, index], words: "\(words), \(name)")
+        }
+
+        /// The way to a member.
+        subscript(_ member: String) -> [Step] { steps + [.member(member)] }
+
+        /// The way to an element of a list.
+        subscript(_ list: String, _ index: Int) -> [Step] { steps + [.member(list), .element(index)] }
+    }
+
+    /// A place as people and YAML tools write it: `apps[0].keys[1]`.
+    static func path(_ steps: [Step]) -> String {
+        let text = steps.map { step in
+            switch step {
+            case .member(let name): ".\(name)"
+            case .element(let index): "[\(index)]"
+            }
+        }
+        return steps.isEmpty ? "the file" : String(text.joined().trimmingPrefix("."))
+    }
+
+    /// Where a problem is in the text, counted from 1.
+    struct Position: Hashable, Sendable {
+        var line: Int
+        var column: Int
+
+        init?(_ mark: Mark?) {
+            guard let mark else { return nil }
+            (line, column) = (mark.line, mark.column)
+        }
+    }
+
+    public struct Problem: Error, Sendable, CustomStringConvertible {
+        public var description: String
+        /// The way to what is wrong; empty: the whole file. Where it is missing, the way to where it should be.
+        var steps: [Step] = []
+        /// Whether a member is wrong because of its name.
+        var isAboutName = false
+        /// The text without the place, where that is the first so many of the ``steps``.
+        var shape: (text: String, count: Int)?
+        /// Of a file that is no YAML, where it stops being that.
+        var position: Position?
+
+        public init(_ description: String) { self.description = description }
+
+        init(_ description: String, at steps: [Step], isAboutName: Bool = false) {
+            self.description = description
+            self.steps = steps
+            self.isAboutName = isAboutName
+        }
+
+        /// A problem of the file's shape.
+        /// - Parameter whole: the steps that the text names.
+        init(shape text: String, of whole: [Step], at steps: [Step]? = nil, isAboutName: Bool = false) {
+            self.init("\(AppsFile.path(whole)): \(text)", at: steps ?? whole, isAboutName: isAboutName)
+            shape = (text, whole.count)
+        }
+    }
+
+    /// The end of a sentence about a name that nobody knows: those that are known, and first the one that was meant.
+    static func known(_ names: [String], for name: String) -> String {
+        "\(guess(names, for: name)); known are \(names.joined(separator: ", "))"
+    }
+
+    static func guess(_ names: [String], for name: String) -> String {
+        nearest(to: name, in: names).map { " (did you mean \($0)?)" } ?? ""
+    }
+
+    // MARK: Errors of the decoder
+
+    static func steps(_ path: [any CodingKey]) -> [Step] {
+        path.map { key in key.intValue.map { .element($0) } ?? .member(key.stringValue) }
+    }
+
+    /// What is wrong with the file, of what composing and decoding it throw.
+    static func explain(_ error: any Error) -> Problem {
+        switch error {
+        case let problem as Problem: return problem
+        case DecodingError.keyNotFound(let key, let context):
+            let whole = steps(context.codingPath)
+            return Problem(
+                shape: "\(key.stringValue) is missing", of: whole, at: whole + [.member(key.stringValue)])
+        case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+            return Problem(shape: "has a value of another kind than expected", of: steps(context.codingPath))
+        case DecodingError.dataCorrupted(let context):
+            if let problem = context.underlyingError as? Problem { return problem }
+            return Problem(shape: context.debugDescription, of: steps(context.codingPath))
+        case YamlError.duplicatedKeysInMapping(let names, let context):
+            var problem = Problem(
+                "has \(names.joined(separator: ", ")) twice in one mapping: line \(context.mark.line), "
+                    + "column \(context.mark.column)")
+            problem.position = Position(context.mark)
+            return problem
+        default:
+            // A YAML error's own text quotes the line, which may hold a secret; its place is enough.
+            guard let mark = (error as? YamlError)?.mark else {
+                return Problem("the file: The given data was not valid YAML.")
+            }
+            var problem = Problem("is not YAML: line \(mark.line), column \(mark.column)")
+            problem.position = Position(mark)
+            return problem
+        }
+    }
+}
+
+extension YamlError {
+    /// Where the file stops being YAML, if the error says so.
+    fileprivate var mark: Mark? {
+        switch self {
+        case .scanner(_, _, let mark, _), .parser(_, _, let mark, _), .composer(_, _, let mark, _): mark
+        default: nil
+        }
+    }
+}

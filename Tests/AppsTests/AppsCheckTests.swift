@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Contracts
+import Crypto
+import Foundation
+import Testing
+
+@testable import Apps
+
+/// The check of a file and its reading by a service say the same; the files of Tests/EndToEnd/apps show what it finds.
+@Suite struct AppsCheckTests {
+    private static let demo: String = {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+        return (try? String(contentsOf: root.appending(path: "config/apps.yaml"), encoding: .utf8)) ?? ""
+    }()
+
+    private static func check(_ text: String) -> AppsFile.Report {
+        AppsFile.check(
+            text, path: "/nowhere/apps.yaml", weakSecrets: .refuse, internalKeys: [], readsSecrets: true, now: .now)
+    }
+
+    private static func isAccepted(_ text: String) -> Bool {
+        let apps = try? AppsFile.parse(text, weakSecrets: .refuse) {
+            try TextFile.read(AppsSource.secretPath($0, besides: "/nowhere/apps.yaml"))
+        }
+        return apps != nil
+    }
+
+    /// Each line of the demo file is left out, given another value, misspelt and moved.
+    @Test func whatItRefusesServicesRefuse() {
+        let lines = Self.demo.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        #expect(lines.count > 100)
+        var refused = 0
+        for (number, line) in lines.enumerated() where line.contains(":") && !line.hasPrefix("#") {
+            let name = line.prefix { $0 != ":" }
+            for changed in [nil, "\(name): x", "\(name)x\(line.dropFirst(name.count))", "  \(line)", "\(name): [x, y]"] {
+                let text = (lines[..<number] + (changed.map { [$0] } ?? []) + lines[(number + 1)...])
+                    .joined(separator: "\n")
+                let report = Self.check(text)
+                let isRefused = report.findings.contains { $0.level == .error }
+                #expect(isRefused == !Self.isAccepted(text), "line \(number + 1): \(changed ?? "left out")")
+                #expect(isRefused == (report.apps == nil))
+                if isRefused { refused += 1 }
+            }
+        }
+        #expect(refused > 100)
+    }
+
+    /// What is found does not hide what is elsewhere, and elements that were taken out do not move the others.
+    @Test func twoMistakesAreTwoFindings() {
+        let text = """
+            apps:
+              - { id: one, colour: red }
+              - { id: two, replies: demo }
+              - { id: two }
+              - { id: three, colour: blue }
+            """
+        let found = Self.check(text).findings.map { "\($0.line):\($0.column) \($0.message.prefix(29))" }
+        #expect(
+            found == [
+                "2:16 apps[0]: unknown member colour", "3:24 app two: replies must be iden",
+                "4:10 lists app two twice", "5:18 apps[3]: unknown member colour",
+            ].map { $0.split(separator: " ", maxSplits: 1) }.map { "\($0[0]) \($0[1].prefix(29))" })
+    }
+
+    @Test func thereIsAnEndToIt() {
+        let apps = (0..<500).map { "  - { id: a\($0), colour: red }" }.joined(separator: "\n")
+        #expect(Self.check("apps:\n\(apps)").findings.count == 200)
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Apps
+import Contracts
+import Messaging
+import Runtime
+import Supervision
+import Testing
+import WireJSON
+
+@testable import CLI
+
+/// What the doctor says of what it has found. What it finds is tried end to end, in test_doctor.py.
+@Suite struct DoctorTests {
+    // MARK: The report
+
+    private static let findings: [Finding] = [
+        .ok(.settings, "31 variables read"),
+        .fail(
+            .kafkaSignIn, "it refuses the password\nof \u{1B}[2Jus", fix: "Set another one.", cause: "wrong-credentials"
+        ),
+        .skip(.kafkaRights, needs: "the broker"), .skip(.kafkaTopics, needs: "the broker"),
+        .warn(.databaseRoom, "connections 96 of 97"),
+        Finding(id: .databaseClock, level: .skip, message: "there is none"),
+    ]
+
+    @Test func aLineForEachFindingAndAdviceBelowIt() throws {
+        let report = DoctorReport(heads: [.kafka: "b-1:9096   SASL_SSL"], findings: Self.findings)
+        let now = try #require(Timestamp(rfc3339: "2030-01-31T12:00:00.5Z"))
+        #expect(
+            report.lines(version: "IdentityBus 1", now: now) == [
+                "IdentityBus 1   2030-01-31 12:00:00Z", "Configuration", "  ok    settings        31 variables read",
+                "Kafka   b-1:9096   SASL_SSL",
+                "  FAIL  sign in         it refuses the password\\u000aof \\u001b[2Jus",
+                "                        Set another one.", "  skip  rights, topics     needs the broker", "PostgreSQL",
+                "  warn  room            connections 96 of 97", "  skip  clock     there is none",
+                "1 ok, 1 failed, 1 warning, 3 skipped",
+            ])
+    }
+
+    @Test func coloursAreAroundTheLevelAlone() {
+        let report = DoctorReport(findings: [Self.findings[1]], isColoured: true)
+        let line = report.lines(version: "x", now: .now)[2]
+        #expect(line.hasPrefix("  \u{1B}[31mFAIL\u{1B}[0m  sign in         it refuses"))
+    }
+
+    @Test func aLineOfJSONHasTheSameMembersForAll() throws {
+        for finding in Self.findings {
+            let value = try JSONValue(parsing: Array(finding.json.utf8))
+            #expect(
+                value["id"]?.stringValue == finding.id.rawValue && value["level"]?.stringValue == finding.level.rawValue
+            )
+            #expect(value["message"]?.stringValue == finding.message && value["ms"] != nil && value["fix"] != nil)
+            #expect(value["cause"]?.stringValue == finding.cause && value["subject"]?.stringValue == finding.subject)
+            #expect(!finding.json.contains("\n"))
+        }
+    }
+
+    @Test func namesOfChecksAreInTheirSection() {
+        for check in CheckID.allCases {
+            #expect(check.rawValue.contains(/^(config|kafka|postgresql|sqlite)\.[a-z]+(-[a-z]+)*$/), "\(check)")
+            #expect(check.section.checks.contains(check) && check.title.count < 17 && !check.meaning.isEmpty)
+        }
+        #expect(Set(CheckID.allCases.map { "\($0.section) \($0.title)" }).count == CheckID.allCases.count)
+    }
+
+    @Test func whatDependsOnWhatFailsIsSkipped() {
+        let found: [Finding] = [.ok(.kafkaReachable, "x"), .fail(.kafkaTLS, "y")]
+        let all = found.skippingRest(of: .kafka, needs: "the broker", but: [.kafkaSignIn])
+        #expect(all.count == CheckID.Section.kafka.checks.count - 1 && all.prefix(2) == found[...])
+        #expect(all.dropFirst(2).allSatisfy { $0.level == .skip && $0.message == "needs the broker" })
+    }
+
+    // MARK: Kafka
+
+    @Test func everyCauseIsOneCheck() {
+        let checks = Dictionary(grouping: BrokerFailure.Cause.allCases, by: \.check)
+        #expect(Set(checks.keys) == Set(CheckID.firstOfKafka))
+        #expect(checks[.kafkaTLS] == [.plainToTLS, .tlsToPlain, .handshakeEnded])
+        #expect(
+            checks[.kafkaCertificate]
+                == [.unknownAuthority, .wrongHostName, .certificateOver, .certificateRefused, .clientCertificate])
+    }
+
+    private func survey(
+        _ state: TopicState, _ settings: [String: String] = [:], brokers: Int = 3
+    ) throws -> TopicSurvey.Finding {
+        let topics = DeploymentTopics(try TopicPlan(EnvironmentSettings(["TOPIC_PARTITIONS": "4"])))
+        let commands = try #require(topics.all.first { $0.spec.name == "identity.link.commands.v1" })
+        return TopicSurvey.Finding(commands, state, settings: settings, refusal: nil, brokers: brokers)
+    }
+
+    private static let sound = [
+        "retention.ms": "1209600000", "message.timestamp.type": "LogAppendTime", "max.message.bytes": "2000000",
+        "min.insync.replicas": "2", "cleanup.policy": "delete",
+    ]
+
+    @Test func whatATopicPromisesIsOneCheckEach() throws {
+        let state = TopicState(partitions: 4, replicas: 3)
+        #expect(TopicFindings([try survey(state, Self.sound)]).all.map(\.level) == [.ok, .ok, .ok, .ok])
+        for (setting, value, check) in [
+            ("retention.ms", "3600000", CheckID.kafkaRetention), ("cleanup.policy", "compact", .kafkaRetention),
+            ("min.insync.replicas", "1", .kafkaCopies), ("message.timestamp.type", "CreateTime", .kafkaTime),
+            ("max.message.bytes", "1000", .kafkaMessageSize),
+        ] {
+            var settings = Self.sound
+            settings[setting] = value
+            let failed = TopicFindings([try survey(state, settings)]).all.filter { $0.level == .fail }
+            #expect(failed.map(\.id) == [check] && failed.first?.cause == setting, "\(setting)")
+            #expect(failed.first?.fix.first?.contains("--entity-name identity.link.commands.v1") == true)
+        }
+        let fewer = TopicFindings([try survey(TopicState(partitions: 4, replicas: 1), Self.sound)]).all
+        #expect(fewer.filter { $0.level != .ok }.map(\.level) == [.warn])
+        #expect(TopicFindings([try survey(state)]).all.map(\.level) == [.skip, .ok, .skip, .skip])
+    }
+
+    @Test func aPartitionWithoutALeaderIsNamed() throws {
+        let found = ClusterExamination.leaders([try survey(TopicState(partitions: 4, leaderless: [1, 3], replicas: 3))])
+        #expect(found.map(\.level) == [.fail] && found[0].message.hasPrefix("identity.link.commands.v1: "))
+        #expect(found[0].message.contains("1, 3"))
+        #expect(ClusterExamination.leaders([try survey(TopicState(partitions: 4, replicas: 3))])[0].level == .ok)
+    }
+
+    @Test func rightsThatAreMissingAreGivenByTheLinesBelow() {
+        var found = RightsFound(denied: [KafkaRight(.group, "identity.link", .read), KafkaRight(.topic, "t", .write)])
+        found.add(
+            RightsFound(denied: [KafkaRight(.topic, "t", .read), KafkaRight(.topic, "t", .write)], silent: ["u"]))
+        let findings = found.findings([("read", 3), ("write", 2), ("groups", 2)], user: "ib-link")
+        #expect(findings.map(\.level) == [.fail, .warn])
+        #expect(
+            findings[0].message
+                == "Kafka user ib-link lacks Read on the topic t; Write on the topic t; Read on the group identity.link"
+        )
+        #expect(
+            findings[0].fix.count == 2 && findings[0].fix[0].contains("--operation Read --operation Write --topic t"))
+        #expect(
+            RightsFound().findings([("read", 3), ("groups", 2)], user: nil)[0].message == "5 of 5 (read 3, groups 2)")
+    }
+
+    @Test func aClockIsWrongBothWays() {
+        #expect(ClusterExamination.clock(latest: 1000, now: 600_000).level == .ok)
+        #expect(ClusterExamination.clock(latest: 603_000, now: 600_000).level == .warn)
+        #expect(
+            ClusterExamination.clock(latest: 612_340, now: 600_000).message
+                == "the broker is at least 12.3 s ahead of us")
+        for (ahead, level) in [
+            (0, Finding.Level.ok), (-900, .ok), (4000, .warn), (-4000, .warn), (60_000, .fail), (-6000, .fail),
+        ] {
+            #expect(PostgreSQLExamination.clock(Int64(ahead)).level == level, "\(ahead)")
+        }
+        #expect(PostgreSQLExamination.clock(-6000).message == "the server is 6.0 s behind us")
+    }
+
+    // MARK: Who looks
+
+    @Test func withoutTheInternalKeyItIsTheGateway() {
+        #expect(Role.allValueStrings == ["link", "user", "sync", "verification", "gateway"])
+        #expect(Role.all(servedBy: ["IDENTITYBUS_GATEWAY_KEYS": "x"]) == [.gateway])
+        #expect(Role.all(servedBy: ["IDENTITYBUS_GATEWAY_KEYS": "x", "IDENTITYBUS_INTERNAL_KEY_FILE": "y"]).count == 5)
+        #expect(Role.all(servedBy: [:]).count == 5 && Role(argument: "nobody") == nil)
+    }
+
+    @Test func eachLooksAtItsOwn() throws {
+        let environment = ["KAFKA_BOOTSTRAP_SERVERS": "b:9092", "IDENTITYBUS_TRUST": "cluster"]
+        let configuration = try ServiceConfiguration(environment: environment, service: "link")
+        let link = try #require(Role(argument: "link"))
+        let needs = KafkaNeeds(configuration, apps: nil, roles: [link])
+        #expect(needs.contains("identity.link.commands.v1") && !needs.contains("identity.link.nothing"))
+        #expect(!needs.contains("identity.verification.commands.v1") && needs.contains("identity.replies.demo"))
+        #expect(needs.groups.contains("identity.link"))
+        #expect(
+            needs.topics(to: .write, among: ["identity.link.events.v1", "identity.user.events.v1"]) == [
+                "identity.link.events.v1"
+            ])
+        #expect(KafkaNeeds(configuration, apps: nil, roles: [.gateway]).groups.isEmpty)
+    }
+}

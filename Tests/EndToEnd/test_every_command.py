@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds of every command of `identitybus`, of new ones too: the list is the parser's own (docs/command-line.md)."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+from identitybus_testkit.deployment import Deployment
+from identitybus_testkit.places import REPOSITORY, binary, clean_environment
+from identitybus_testkit.secrets import leaks
+from identitybus_testkit.up import tool
+
+STATUSES = {
+    int(line.split("|")[1]) for line in (REPOSITORY / "docs" / "command-line.md").read_text().splitlines()
+    if re.match(r"\| \d+ \|", line)}
+APPS = REPOSITORY / "config" / "apps.yaml"
+
+
+def commands() -> dict[str, list[dict[str, Any]]]:
+    """The commands that do something, such as `send`, and their arguments."""
+    found: dict[str, list[dict[str, Any]]] = {}
+
+    def look(command: dict[str, Any], path: str) -> None:
+        below = [one for one in command.get("subcommands", []) if one["commandName"] != "help"]
+        for one in below:
+            look(one, f'{path} {one["commandName"]}'.strip())
+        if not below:
+            found[path] = command.get("arguments", [])
+
+    look(json.loads(tool("--experimental-dump-help", environment={}).stdout)["command"], "")
+    return found
+
+
+COMMANDS = commands()
+# What stands for an argument that has to be given; `x` for others.
+VALUES = {"app": "demo", "key-id": "demo-backend", "for": "gateway", "question": "ready"}
+# What makes a good line of a command, beside what has to be given.
+GOOD = {
+    "send": ["link.query", "--app", "demo", "--key-id", "internal", "--data", '{"installId":"nobody"}', "--wait", "30"],
+    "watch": ["--from-beginning", "--until", "now"],
+    "token": ["--app", "support", "--user-id", "ada"],
+    "verify-token": ["--app", "support", "--user-id", "ada", "A" * 43],
+    "check-config": [str(APPS)],
+    "rekey": ["--app", "demo", "--dry-run"],
+}
+# They run until Ctrl-C, or for minutes.
+ENDLESS = {"up", "chaos"}
+
+
+def names(argument: dict[str, Any]) -> list[str]:
+    return [name["name"] for name in argument.get("names", [])]
+
+
+def required(command: str) -> list[str]:
+    line: list[str] = []
+    for argument in COMMANDS[command]:
+        if argument["isOptional"]:
+            continue
+        name = (names(argument) or [argument["valueName"]])[0]
+        value = VALUES.get(name) or (argument.get("allValues") or ["x"])[0]
+        line += [value] if argument["kind"] == "positional" else [f"--{name}", value]
+    return line
+
+
+def has(command: str, option: str) -> bool:
+    return any(option in names(argument) for argument in COMMANDS[command])
+
+
+def run(command: str, *arguments: str, environment: dict[str, str], patience: float = 20) -> subprocess.CompletedProcess[str]:
+    """To its end, which is Ctrl-C where it has none of its own."""
+    process = subprocess.Popen(
+        [binary("identitybus"), *command.split(), *arguments], env=clean_environment() | environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        output, said = process.communicate(timeout=5 if command in ENDLESS else patience)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        output, said = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, output.decode(), said.decode())
+
+
+def follows_the_rules(answer: subprocess.CompletedProcess[str]) -> None:
+    assert answer.returncode in STATUSES and answer.returncode != 1, answer
+    for text in (answer.stdout, answer.stderr):
+        assert "\x1b" not in text and not leaks(text.encode()), answer
+    for line in answer.stdout.splitlines():
+        assert isinstance(json.loads(line), dict), line
+    assert "rdkafka" not in answer.stderr and "Error Domain" not in answer.stderr, answer
+    if answer.returncode in (0, 130) or answer.stdout:
+        return
+    # What is wrong and where, and below that what to do.
+    lines = answer.stderr.splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith("identitybus: ")), None)
+    assert start is not None, answer
+    problem = lines[start:]
+    assert len(problem) > 1, f"nothing says what to do: {answer.stderr}"
+    isUsage = any(line.startswith("Usage: ") for line in problem)
+    assert isUsage and answer.returncode == 64 or all(line.startswith(" " * 13) for line in problem[1:]), answer.stderr
+
+
+def test_the_page_has_every_command_and_no_other() -> None:
+    assert len(COMMANDS) > 13 and ENDLESS | set(GOOD) <= set(COMMANDS)
+    told = {tuple(text.split()) for text in re.findall(
+        r"^\| `([a-z -]+)` \|", (REPOSITORY / "docs" / "command-line.md").read_text(), re.MULTILINE)}
+    assert told == {tuple(command.split()) for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_the_same_twice(command: str) -> None:
+    first, second = (tool(*command.split(), "--help", environment={}) for _ in range(2))
+    assert first.returncode == 0 and first.stdout == second.stdout and not first.stderr
+    assert f"USAGE: identitybus {command}" in first.stdout and "OVERVIEW: " in first.stdout
+    assert "\x1b" not in first.stdout
+    for argument in COMMANDS[command]:
+        assert argument.get("abstract") or not argument["shouldDisplay"], f'{argument["valueName"]} is not explained'
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_wrong_line_is_refused(command: str) -> None:
+    answer = run(command, "--no-such-option", *required(command), environment={})
+    assert (answer.returncode, answer.stdout) == (64, ""), answer
+    assert answer.stderr.startswith("identitybus: Unknown option '--no-such-option'") and "Usage: " in answer.stderr
+    assert f"See 'identitybus {command} --help'" in answer.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json(command: str) -> None:
+    assert has(command, "json"), f"{command} has no --json"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_nothing_is(command: str, tmp_path: Path) -> None:
+    """No broker, no store, no key, no deployment in the folder."""
+    folder = ("--data-dir", str(tmp_path)) if has(command, "data-dir") else ()
+    answer = run(command, "--json", *folder, *required(command), environment={"IDENTITYBUS_APPS": str(APPS)})
+    follows_the_rules(answer)
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"up"}))
+def test_where_nobody_answers(command: str, tmp_path: Path) -> None:
+    folder = ("--data-dir", str(tmp_path)) if has(command, "data-dir") else ()
+    good = GOOD.get(command) or required(command)
+    answer = run(command, "--json", *folder, *good, environment={
+        "IDENTITYBUS_APPS": str(APPS), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "HTTP_PORT": "1",
+        "DATABASE_URL": "postgresql://me:a-password@127.0.0.1:1/x", "IDENTITYBUS_INTERNAL_KEY": "0123456789abcdef" * 2})
+    follows_the_rules(answer)
+    assert "a-password" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - ENDLESS))
+def test_where_all_is_well(command: str, deployment: Deployment) -> None:
+    folder = ("--data-dir", deployment.database.environment()["DATA_DIR"]) if has(command, "data-dir") else ()
+    good = GOOD.get(command) or required(command)
+    answer = run(command, "--json", *folder, *good, environment=deployment.environment() | {"IDENTITYBUS_APPS": str(APPS)})
+    follows_the_rules(answer)
+
+
+# --version
+
+
+def test_the_version_is_that_of_the_build() -> None:
+    answer = tool("--version", "--json", environment={})
+    assert answer.returncode == 0 and answer.stderr == ""
+    told = json.loads(answer.stdout)
+    version = (REPOSITORY / "VERSION").read_text().strip()
+    assert told["program"] == "identitybus" and told["version"] == version
+    for name in ("swift", "librdkafka", "libpq", "sqlite"):
+        assert re.fullmatch(r"\d+(\.\d+)+", told[name]), name
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+    if told["commit"] == "unknown":
+        assert told["date"] is None
+    elif commit.returncode == 0:
+        known = subprocess.run(["git", "cat-file", "-t", told["commit"]], cwd=REPOSITORY, capture_output=True, text=True)
+        assert known.stdout == "commit\n", "the build names a commit that the repository does not have"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", told["date"])
+    line = tool("--version", environment={}).stdout
+    short = told["commit"][:7] if told["commit"] != "unknown" else "commit unknown"
+    assert line.startswith(f"identitybus {version} ({short}") and line.endswith(f', SQLite {told["sqlite"]}\n')
+    for program in ("link", "gateway"):
+        own = subprocess.run(
+            [binary(f"identitybus-{program}"), "--version", "--json"], env=clean_environment(), capture_output=True,
+            text=True)
+        assert json.loads(own.stdout) == told | {"program": f"identitybus-{program}"}
+
+
+def test_a_commit_that_the_build_did_not_know_is_the_environment_s(tmp_path: Path) -> None:
+    """An image is built without a repository. Nothing is made up."""
+    record = REPOSITORY / "Shared" / "BuildRecord" / "record.sh"
+    tree = tmp_path / "tree"
+    shutil.copytree(record.parent, tree / "Shared" / "BuildRecord")
+
+    def recorded() -> dict[str, str]:
+        subprocess.run(["sh", record, tree, tmp_path / "out"], check=True)
+        return dict(re.findall(r"static let (\w+)[^=]*= (.*)", (tmp_path / "out" / "Commit.swift").read_text()))
+
+    assert recorded() == {"id": '""', "day": '""', "isModified": "false"}
+    written = (tmp_path / "out" / "Commit.swift").stat().st_mtime_ns
+    recorded()
+    assert (tmp_path / "out" / "Commit.swift").stat().st_mtime_ns == written, "it would be compiled again"
+    (tree / "Shared" / "BuildRecord" / "archive.txt").write_text("0123456789012345678901234567890123456789 2030-01-31\n")
+    assert recorded() == {"id": f'"{"0123456789" * 4}"', "day": '"2030-01-31"', "isModified": "false"}
+    git = ("git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x", "--date=2029-05-06T00:00:00Z"], check=True, env=clean_environment() | {
+        "GIT_COMMITTER_DATE": "2029-05-06T00:00:00Z"})
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    assert recorded() == {"id": f'"{commit}"', "day": '"2029-05-06"', "isModified": "false"}
+    (tree / "Shared" / "BuildRecord" / "archive.txt").write_text("x\n")
+    assert recorded()["isModified"] == "true"
+
+
+# Completions
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_can_be_read_by_their_shell(shell: str, tmp_path: Path) -> None:
+    script = tool("--generate-completion-script", shell, environment={})
+    assert script.returncode == 0 and not script.stderr
+    assert all(command.split()[0] in script.stdout for command in COMMANDS)
+    if not shutil.which(shell):
+        pytest.skip(f"there is no {shell} here")
+    path = tmp_path / "completion"
+    path.write_text(script.stdout)
+    subprocess.run([shell, "--no-execute" if shell == "fish" else "-n", path], check=True)
+    if shell == "bash":
+        look = f"source {path}; COMP_WORDS=(identitybus pro); COMP_CWORD=1; _identitybus identitybus pro identitybus; echo ${{COMPREPLY[@]}}"
+        found = subprocess.run(["bash", "-c", look], capture_output=True, text=True, env=clean_environment())
+        assert found.stdout.split() == ["probe"], found
+
+
+# probe
+
+
+class Health(BaseHTTPRequestHandler):
+    status = 200
+    checks: list[dict[str, Any]] = []
+
+    def do_GET(self) -> None:
+        body = json.dumps({"status": "x", "checks": self.checks}).encode()
+        self.send_response(self.status if self.path == "/readyz" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def health() -> Iterator[tuple[type[Health], str]]:
+    kind = type("Mine", (Health,), {})
+    server = HTTPServer(("127.0.0.1", 0), kind)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield kind, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_probe_tells_what_fails(health: tuple[type[Health], str], tmp_path: Path) -> None:
+    kind, address = health
+    for where in (("ready", address), ("ready", address.replace("127.0.0.1", "localhost")), ("live", address)):
+        answer = tool("probe", *where, environment={})
+        assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{where[0]}\n", ""), answer
+    port = address.rpartition(":")[2]
+    assert tool("probe", "ready", environment={"HTTP_PORT": port, "HTTP_HOST": "0.0.0.0"}).stdout == "ready\n"
+    (tmp_path / "health").write_text(f"user http://127.0.0.1:1\nlink {address}\n")
+    folder = ("--data-dir", str(tmp_path))
+    assert tool("probe", "ready", "--service", "link", *folder, environment={}).returncode == 0
+    kind.status = 503
+    kind.checks = [
+        {"name": "database", "ok": True},
+        {"name": "broker", "ok": False, "detail": "Kafka at k:9092: connection refused", "since": "2030-01-31T00:00:00Z"},
+        {"name": "group", "ok": False, "detail": "no share\x1b[31m", "because": ["broker"]}]
+    answer = tool("probe", "ready", "--service", "link", *folder, environment={})
+    assert (answer.returncode, answer.stderr) == (3, "") and answer.stdout.splitlines() == [
+        "not ready", "  broker  Kafka at k:9092: connection refused (since 2030-01-31T00:00:00Z)",
+        "  group   no share\\u001b[31m (because of broker)"], answer
+    answer = tool("probe", "ready", address, "--json", environment={})
+    assert answer.returncode == 3 and json.loads(answer.stdout)["checks"][1]["name"] == "broker"
+    assert tool("probe", "live", address, environment={}).returncode == 0
+
+
+def test_probe_where_nobody_answers(tmp_path: Path) -> None:
+    cases = [
+        (("ready", "http://127.0.0.1:1"), 69, "http://127.0.0.1:1 does not answer: connection refused."),
+        (("ready", "http://nosuch.invalid:1"), 69, "http://nosuch.invalid:1 does not answer: name or service not known."),
+        (("ready", "127.0.0.1:8080"), 69, "it is not an address such as http://127.0.0.1:8080"),
+        (("ready",), 78, "nobody is named."),
+        (("ready", "--service", "link", "--data-dir", str(tmp_path)), 69, "does not say where link is."),
+        (("ready", "--service", "lnik", "--data-dir", str(tmp_path)), 64, "there is no service lnik."),
+        (("redy",), 64, "The value 'redy' is invalid"),
+        (("ready", "http://127.0.0.1:1", "--service", "link"), 64, "Give an address or --service, not both"),
+    ]
+    for arguments, status, words in cases:
+        answer = tool("probe", *arguments, environment={})
+        assert (answer.returncode, answer.stdout) == (status, "") and words in answer.stderr, answer
+
+
+def test_probe_asks_a_service_that_runs(deployment: Deployment) -> None:
+    [service] = [one for one in deployment.services if one.name == "link"]
+    assert tool("probe", "ready", f"http://127.0.0.1:{service.port}", environment={}).stdout == "ready\n"
+    assert tool("probe", "live", f"http://127.0.0.1:{service.port}", "--json", environment={}).returncode == 0
