@@ -80,7 +80,7 @@ def run(command: str, *arguments: str, environment: dict[str, str], patience: fl
         [binary("identitybus"), *command.split(), *arguments], env=clean_environment() | environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        output, said = process.communicate(timeout=5 if command in ENDLESS else patience)
+        output, said = process.communicate(timeout=3 if command in ENDLESS else patience)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         output, said = process.communicate(timeout=60)
