@@ -18,7 +18,7 @@ struct IdentityBusCommand: ParsableCommand {
             """,
         version: "identitybus \(Release.version)",
         subcommands: [
-            UpCommand.self, SendCommand.self, WatchCommand.self, SignCommand.self, TokenCommand.self,
+            UpCommand.self, SendCommand.self, WatchCommand.self, DLQCommand.self, SignCommand.self, TokenCommand.self,
             VerifyTokenCommand.self, ExplainCommand.self, RekeyCommand.self, SaltsCommand.self, DeriveKeysCommand.self,
             ChaosCommand.self,
         ])

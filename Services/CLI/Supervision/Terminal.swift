@@ -6,9 +6,13 @@ import Glibc
 package import Logging
 import Observability
 import Synchronization
+package import WireJSON
 
 /// Prints a line of the result.
 package func say(_ line: String) { StandardOutput.write(line) }
+
+/// Prints a line of the result for programs.
+package func say(json value: JSONValue) { say(String(decoding: value.serialized(), as: UTF8.self).harmless) }
 
 /// Writes a line to the error output, if that takes any.
 package func complain(_ line: String) {
@@ -26,6 +30,18 @@ package enum Terminal {
         if StandardOutput.problem != nil { return true }
         var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return poll(&output, 1, 0) == 1 && Int32(output.revents) & POLLERR != 0
+    }
+
+    /// Puts a text in the place of the line that was written so last. Where the error output is a terminal.
+    package static func rewrite(_ text: String) { put("\r\(text)\u{1B}[K") }
+
+    /// Writes a question, behind which the answer is typed.
+    package static func ask(_ question: String) { put(question) }
+
+    private static func put(_ text: String) {
+        LineWriter.standardError.flush()
+        let bytes = Array(text.utf8)
+        _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
     }
 
     /// Whether standard output takes colours where nobody has said so: on a terminal, unless NO_COLOR forbids it.

@@ -36,6 +36,8 @@ public struct ServiceConfiguration: Sendable {
     public var loops: Int
     /// How long the inbox remembers a command; longer than the topics keep it.
     public var journalRetention: Duration
+    /// How long a dead letter is kept.
+    public var deadLetterRetention: Duration
     /// How long a stop waits for deliveries.
     public var drainTimeout: Duration
     public var httpHost: String
@@ -74,6 +76,8 @@ public struct ServiceConfiguration: Sendable {
         loops = try settings.integer("LOOPS", default: 1, in: 1...64)
         journalRetention =
             .seconds(3600) * (try settings.integer("JOURNAL_RETENTION_HOURS", default: 336, in: 1...87_600))
+        deadLetterRetention =
+            .seconds(3600) * (try settings.integer("DEAD_LETTER_RETENTION_HOURS", default: 720, in: 1...87_600))
         drainTimeout = .seconds(try settings.integer("DRAIN_TIMEOUT_SECONDS", default: 10, in: 0...600))
         httpHost = settings.text("HTTP_HOST") ?? "127.0.0.1"
         httpPort = try settings.integer("HTTP_PORT", default: 0, in: 0...65_535)
@@ -113,7 +117,10 @@ public struct ServiceConfiguration: Sendable {
     public func topicSpecs(for service: String, reading sources: [InputSource] = []) -> [TopicSpec] {
         let own = [
             commands(topics.commands(service)), input(topics.events(service)), spec(topics.replies),
-            spec(topics.deadLetters(service), ["max.message.bytes": "3000000"]),
+            spec(
+                topics.deadLetters(service),
+                ["max.message.bytes": "3000000", "retention.ms": String(deadLetterRetention.inMilliseconds)]),
+            deadLetterActions(service),
         ]
         return own
             + sources.flatMap { source -> [TopicSpec] in
@@ -151,6 +158,17 @@ public struct ServiceConfiguration: Sendable {
         sources.flatMap { source in
             if case .replies(let services) = source { services.sorted() } else { [] as [String] }
         }
+    }
+
+    /// In one partition and by the broker's clock, so that everybody reads what is done in one order and finds the same
+    /// claims over. What is done about a letter stays for longer than the letter: Kafka removes records by whole segments.
+    private func deadLetterActions(_ service: String) -> TopicSpec {
+        let retention = deadLetterRetention + .seconds(14 * 86_400)
+        var topic = spec(
+            topics.deadLetterActions(service),
+            ["retention.ms": String(retention.inMilliseconds), "message.timestamp.type": "LogAppendTime"])
+        topic.partitions = 1
+        return topic
     }
 
     private func commands(_ topic: String) -> TopicSpec { input(topic, ["max.message.bytes": "2000000"]) }

@@ -143,7 +143,8 @@ package struct LoopStart {
                     BrokerWatch.Topics(
                         service: Service.name, all: topics,
                         written: configuration.writtenTopics(by: Service.name, reading: Service.sources),
-                        deadLetters: configuration.topics.deadLetters(Service.name)),
+                        deadLetters: configuration.topics.deadLetters(Service.name),
+                        deadLetterActions: configuration.topics.deadLetterActions(Service.name)),
                     health: health, logger: logger)
                 let replicas = found.topics.values.map(\.replicas).min() ?? 0
                 return Broker(watch: watch, count: found.brokers, replicas: replicas)
