@@ -11,8 +11,8 @@ import WireJSON
 final class AnswerBoard {
     private let scan: TopicScan?
     private let publications: Publications
-    /// What is waited for, and what was said of it.
-    private var asked: [ReplyTail.Question: ReceivedReply?] = [:]
+    /// What is waited for, and what was said of it and when, in milliseconds since 1970.
+    private var asked: [ReplyTail.Question: [(time: Int64, reply: ReceivedReply)]] = [:]
 
     /// Made before anything is sent, so that no answer is missed.
     /// - Parameter topics: with their numbers of partitions.
@@ -25,19 +25,22 @@ final class AnswerBoard {
         scan = partitions.isEmpty ? nil : try TopicScan(kafka, admin, partitions, from: start)
     }
 
-    /// From now on an answer to this is kept. What was said before does not count.
-    func expect(_ question: ReplyTail.Question) { asked[question] = .some(nil) }
+    /// What is said to this from now on is kept.
+    func listen(for question: ReplyTail.Question) { asked[question] = asked[question] ?? [] }
+
+    /// The same; what was said before does not count.
+    func expect(_ question: ReplyTail.Question) { asked[question] = [] }
 
     /// The last word; `nil` while there is none.
-    func answer(_ question: ReplyTail.Question) -> ReceivedReply? {
-        guard let reply = asked[question] ?? nil, question.isAnswered(by: reply) else { return nil }
-        return reply
+    /// - Parameter time: what was said before, in milliseconds since 1970, was said to something else.
+    func answer(_ question: ReplyTail.Question, after time: Int64 = .min) -> ReceivedReply? {
+        asked[question]?.first { $0.time >= time && question.isAnswered(by: $0.reply) }?.reply
     }
 
     /// Whether the matter goes on somewhere.
-    func isPending(_ question: ReplyTail.Question) -> Bool { (asked[question] ?? nil)?.status == .pending }
-
-    func forget(_ question: ReplyTail.Question) { asked[question] = nil }
+    func isPending(_ question: ReplyTail.Question, after time: Int64) -> Bool {
+        asked[question]?.contains { $0.time >= time && $0.reply.status == .pending } ?? false
+    }
 
     func poll(_ timeout: Duration) throws { try scan?.poll(timeout).forEach { take($0) } }
 
@@ -48,11 +51,10 @@ final class AnswerBoard {
         else { return }
         let question = ReplyTail.Question(
             commandID: reply.commandId, digest: reply.commandDigest, isDryRun: reply.isDryRun)
-        guard let known = asked[question] else { return }
-        if let known, question.isAnswered(by: known) { return }
+        guard asked[question] != nil else { return }
         let topic = record.topicPartition.topic
         guard !publications.canCheck(topic) || publications.isGenuine(record) else { return }
-        asked[question] = reply
+        asked[question, default: []].append((record.timestampMs, reply))
     }
 
     func close() { scan?.close() }

@@ -72,9 +72,10 @@ final class ReplayRun {
         case claiming(record: String, since: ContinuousClock.Instant)
         case claimed(since: ContinuousClock.Instant)
         case sending(token: Int)
-        case answering(ReplyTail.Question, until: ContinuousClock.Instant)
+        /// - Parameter after: what was said before was said to the letter's own record.
+        case answering(ReplyTail.Question, after: Int64, until: ContinuousClock.Instant)
         /// Somebody else has sent it.
-        case watching(ReplyTail.Question?, until: ContinuousClock.Instant)
+        case watching(ReplyTail.Question?, after: Int64, until: ContinuousClock.Instant)
     }
 
     private struct Work {
@@ -121,9 +122,11 @@ final class ReplayRun {
         firstClaim = handled.compactMap { $0.state.inDoubt?.time ?? $0.state.claim?.time }.min()
         records = try RecordPost(desk.kafka)
         // The answers to what others have sent may be there already.
-        let earliest = handled.compactMap { $0.state.closing?.time }.min()
+        let earliest = handled.compactMap { ($0.state.inDoubt ?? $0.state.claim ?? $0.state.closing)?.time }.min()
         answers = try desk.answers(
-            chosen, post, from: earliest.map { .time(Timestamp(milliseconds: $0 - 5000)) } ?? .end)
+            chosen, post,
+            from: earliest.map { .time(Timestamp(milliseconds: $0 - 2 * HandledLetters.lease)) } ?? .end)
+        for letter in chosen { Self.question(letter).map { answers.listen(for: $0) } }
     }
 
     /// - Parameter progress: is called a few times a second.
@@ -215,12 +218,25 @@ final class ReplayRun {
         let words = "\(closing.act == .dismissed ? "dismissed" : "sent") by \(closing.by)"
         if closing.act == .dismissed { return finish(letter, .others, words, isGood: true) }
         if let answer { return finish(letter, .others, "\(words): \(answer.text)", isGood: answer.isGood) }
-        let outgoing = Outgoing(
-            letter: letter, record: Record(topic: letter.origin.topic, value: nil), event: letter.event())
         let age = Duration.milliseconds(Timestamp.now.milliseconds - closing.time)
-        let question = outgoing.question(isDryRun: false)
-        if let question { answers.expect(question) }
-        work[letter.id] = Work(outgoing: outgoing, stage: .watching(question, until: .now + (options.patience - age)))
+        work[letter.id] = Work(
+            outgoing: Outgoing(letter: letter, record: Record(topic: letter.origin.topic, value: nil)),
+            stage: .watching(
+                Self.question(letter), after: start(of: letter, desk.log[letter].claimedAt ?? closing.time),
+                until: .now + (options.patience - age)))
+    }
+
+    /// What an answer to the letter as it is names.
+    private static func question(_ letter: Letter) -> ReplyTail.Question? {
+        Outgoing(
+            letter: letter, record: Record(topic: letter.origin.topic, value: nil), event: letter.event()
+        ).question(isDryRun: false)
+    }
+
+    /// What was said before this time was said to the letter's own record: the clocks of brokers and services may differ by
+    /// half of the time between the two.
+    private func start(of letter: Letter, _ claimedAt: Int64) -> Int64 {
+        letter.record.timestampMs + (claimedAt - letter.record.timestampMs) / 2
     }
 
     private func step(_ id: LetterID, _ stopped: ContinuousClock.Instant?) throws {
@@ -232,7 +248,6 @@ final class ReplayRun {
         switch item.stage {
         case .trying(let question, let until):
             if let reply = answers.answer(question) {
-                answers.forget(question)
                 if reply.status == .succeeded { return try claim(item.outgoing) }
                 let reason = reply.reason ?? reply.status.rawValue.uppercased()
                 finish(letter, .spared(reason: reason), "it would be \(reply.status.rawValue)", isGood: false)
@@ -247,14 +262,14 @@ final class ReplayRun {
             try send(item.outgoing)
         case .sending(let token):
             guard let outcome = records.outcome(token) else { return }
-            try sent(item.outgoing, try outcome.get())
-        case .answering(let question, let until):
-            try wait(item, question, isLate(until))
-        case .watching(let question, let until):
+            try sent(item.outgoing, try outcome.get(), claimedAt: desk.log[letter].claimedAt ?? 0)
+        case .answering(let question, let after, let until):
+            try wait(item, question, after, isLate(until))
+        case .watching(let question, let after, let until):
             if let answer = desk.log[letter].answer?.answer {
                 let by = desk.log[letter].closing?.by ?? "?"
                 finish(letter, .others, "sent by \(by): \(answer.text)", isGood: answer.isGood)
-            } else if let question, let reply = answers.answer(question) {
+            } else if let question, let reply = answers.answer(question, after: after) {
                 let answer = LetterHandling.Answer(status: reply.status.rawValue, reason: reply.reason)
                 try write(.answered, letter, answer: answer)
                 finish(letter, .others, "sent by others: \(answer.text)", isGood: answer.isGood)
@@ -281,7 +296,7 @@ final class ReplayRun {
             return plan.postpone(letter.id, until: .now + .milliseconds(state.isOpen ? 250 : 0))
         }
         if let doubt = state.inDoubt, let place = try trace(outgoing, doubt) {
-            return try sent(outgoing, place)
+            return try sent(outgoing, place, claimedAt: doubt.time)
         }
         work[letter.id] = Work(outgoing: outgoing, stage: .claimed(since: since))
     }
@@ -304,7 +319,8 @@ final class ReplayRun {
         work[outgoing.letter.id]?.stage = .sending(token: token)
     }
 
-    private func sent(_ outgoing: Outgoing, _ place: RecordPost.Place) throws {
+    /// - Parameter claimedAt: under which claim.
+    private func sent(_ outgoing: Outgoing, _ place: RecordPost.Place, claimedAt: Int64) throws {
         let letter = outgoing.letter
         let question = outgoing.question(isDryRun: false)
         let command = LetterHandling.Command(
@@ -313,21 +329,19 @@ final class ReplayRun {
         try write(.sent, letter, command: command, answer: question == nil ? .delivered : nil)
         work[letter.id]?.place = place
         guard let question else { return finish(letter, .answered(.delivered), nil, isGood: true) }
-        work[letter.id]?.stage = .answering(question, until: .now + options.patience)
+        work[letter.id]?.stage = .answering(
+            question, after: start(of: letter, claimedAt), until: .now + options.patience)
     }
 
-    private func wait(_ item: Work, _ question: ReplyTail.Question, _ isLate: Bool) throws {
+    private func wait(_ item: Work, _ question: ReplyTail.Question, _ after: Int64, _ isLate: Bool) throws {
         let letter = item.outgoing.letter
-        if let reply = answers.answer(question) {
+        if let reply = answers.answer(question, after: after) {
             try end(letter, LetterHandling.Answer(status: reply.status.rawValue, reason: reply.reason), reply.message)
-        } else if isLate, answers.isPending(question) {
+        } else if isLate, answers.isPending(question, after: after) {
             try end(letter, LetterHandling.Answer(status: ReplyStatus.pending.rawValue, reason: nil), nil)
         } else if isLate {
             finish(letter, .unanswered, "no answer in time", isGood: false)
-        } else {
-            return
         }
-        answers.forget(question)
     }
 
     private func end(_ letter: Letter, _ answer: LetterHandling.Answer, _ words: String?) throws {

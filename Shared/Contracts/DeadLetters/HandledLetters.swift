@@ -15,6 +15,8 @@ package struct HandledLetters: Sendable {
         package fileprivate(set) var closing: LetterHandling?
         /// What was answered when it was sent.
         package fileprivate(set) var answer: LetterHandling?
+        /// When the claim was made under which it was sent, or is in hand.
+        package fileprivate(set) var claimedAt: Int64?
         /// An earlier claim ran out and was never taken back: the letter may have been sent all the same.
         package fileprivate(set) var inDoubt: LetterHandling?
 
@@ -36,7 +38,9 @@ package struct HandledLetters: Sendable {
     package mutating func take(_ handling: LetterHandling) {
         var state = self[handling.letter]
         switch handling.act {
-        case .claimed: Self.claim(&state, handling)
+        case .claimed:
+            Self.claim(&state, handling)
+            state.claimedAt = state.claim?.time ?? state.claimedAt
         case .released:
             if state.claim?.run == handling.run { state.claim = nil }
         case .sent:
